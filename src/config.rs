@@ -200,7 +200,7 @@ impl Check<'_> {
         policy.settings = std::mem::take(&mut policy.settings).with(DEPLOYERS, deployers.value.to_value());
     }
 
-    /// With a dry-run deployer, the default mode of the mutator `dry-run` is `apply`.
+    /// Reads the section `dryRun`. With a dry-run deployer, the default mode of the mutator `dry-run` is `apply`.
     fn dry_runs(&mut self, section: Option<Spanned<DryRunFile>>, policy: &mut Policy) {
         if let Some((section, problem)) = section.as_ref().and_then(|section| Some((section, section.value.problem()?)))
         {

@@ -23,7 +23,7 @@ pub enum FrameError {
     /// It is not a list.
     #[error("it has no items")]
     NoItems,
-    /// It ends before its end.
+    /// The text ends before the end of the list.
     #[error("it ends after {0} bytes, in the middle")]
     Cut(usize),
     /// An object is not UTF-8.

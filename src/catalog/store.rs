@@ -156,7 +156,7 @@ impl Store {
         records.take(limit).map(|record| self.held(namespace, record)).collect()
     }
 
-    /// Puts an object in, in place of the one of its name. `None` if that one is the same.
+    /// Stores an object, and replaces the one with the same name. Returns the change; `None` if they are equal.
     pub(super) fn insert(&mut self, projection: &Projection) -> Option<Changed> {
         let record = Record::of(projection, self.dictionary.as_deref())?;
         let namespace = self.namespace(&projection.namespace);

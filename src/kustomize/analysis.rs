@@ -14,7 +14,7 @@ use super::walk::Walk;
 /// The predicted result of kustomize for a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It builds it.
+    /// kustomize can build it.
     Accept,
     /// kustomize cannot build it.
     Reject,
@@ -86,13 +86,14 @@ pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Fil
     report
 }
 
-/// Returns whether the engine does what the tool that builds the root does: it builds whole roots, as the newest kustomize.
+/// Returns whether the engine reproduces the tool that builds the root: it builds whole roots, like the newest
+/// kustomize.
 fn follows(report: &Report, options: &Options) -> bool {
     let is_part = report.evaluation.as_ref().is_none_or(|step| step.kind == StepKind::Component);
     options.version == Version::DEFAULT && !is_part
 }
 
-/// Replaces what the analysis leaves open by what a build of the root finds.
+/// Replaces unknown results of the analysis by those of a build of the root.
 fn settle(report: &mut Report, built: Result<(), Stop>, (reasons, findings): (usize, usize)) {
     let found = match built {
         Err(Stop::Unknown(_)) => return,

@@ -89,7 +89,7 @@ pub enum Lost {
     NotAFolder(TreePath),
     /// Links that lead to one another.
     Loop,
-    /// It leads out of the tree; whether to a folder that holds the tree.
+    /// The path leads out of the tree; `above` tells whether to a folder that contains the tree.
     Outside {
         /// Whether the target contains the tree.
         above: bool,

@@ -86,7 +86,7 @@ impl Controller for Audits {
         })
     }
 
-    /// This controller watches no objects.
+    /// Does nothing: this controller watches no objects.
     fn reconcile<'a>(&'a self, _: &'a Reference, _: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
         Box::pin(async { Ok(Next::Done) })
     }

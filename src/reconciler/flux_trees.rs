@@ -155,7 +155,7 @@ impl FluxTrees {
         self.reported().remove(object);
     }
 
-    /// The map is consistent even after a panic, because every change is one call.
+    /// Returns the reports. The map is consistent even after a panic, because every change is one call.
     fn reported(&self) -> MutexGuard<'_, HashMap<Reference, String>> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }

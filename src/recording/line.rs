@@ -195,7 +195,7 @@ pub struct Tree {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TreeOutcome {
-    /// It was judged.
+    /// The tree was judged.
     Judged {
         /// The findings.
         findings: Vec<TreeFinding>,
@@ -203,7 +203,7 @@ pub enum TreeOutcome {
         #[serde(rename = "leftOut")]
         left_out: usize,
     },
-    /// It could not be had; why.
+    /// The tree was not judged, with the reason.
     Unknown(String),
     /// Nobody fetched trees.
     Unasked,

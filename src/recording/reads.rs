@@ -29,7 +29,7 @@ tokio::task_local! {
     pub(super) static ASKED: Arc<Mutex<Asked>>;
 }
 
-/// The entries are consistent even after a panic.
+/// Locks a mutex. Its entries are consistent even after a panic.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -186,7 +186,7 @@ impl ReplayedReads {
         let _ = self.catalog.set(Arc::downgrade(catalog));
     }
 
-    /// Answers as in this decision.
+    /// Answers the following live reads as in this decision.
     pub(super) fn answer(&self, reads: &[LiveRead]) {
         let key = |read: &LiveRead| (read.kind.clone(), read.namespace.clone(), read.name.clone());
         *lock(&self.answers) = reads.iter().map(|read| (key(read), read.clone())).collect();

@@ -10,7 +10,7 @@ use granit_parser::{ErrorKind, Event};
 use super::error::Problem;
 use super::scalar;
 
-/// The reader that is followed for a text.
+/// The reader whose behaviour is reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum As {
     /// An object, by kubectl: scalars have the types of go-yaml v2.

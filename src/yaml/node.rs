@@ -51,8 +51,8 @@ pub struct Node {
     pub tagged: bool,
     /// The style.
     pub style: Style,
-    /// The number of the group of scalars that this one belongs to: a change of one changes all of its object. 0 for
-    /// most, which belong to none. See [`Node::assign`].
+    /// The number of the shared group that this scalar belongs to: a change of one member changes all of them in an
+    /// object. 0 for scalars without a group, which are most. See [`Node::assign`].
     pub shared: u32,
     /// The place it comes from.
     pub origin: Origin,
@@ -141,8 +141,8 @@ impl Node {
         self
     }
 
-    /// Replaces all but the group, as writing through a pointer does: kustomize puts one label into several places of an
-    /// object and later changes all of them with one.
+    /// Replaces everything except the group, like writing through a pointer: kustomize adds one label to several places
+    /// of an object, and a later change affects all of them.
     pub fn assign(&mut self, other: Self) {
         *self = Self { shared: self.shared, ..other };
     }

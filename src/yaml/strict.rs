@@ -109,7 +109,7 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// A flow collection contains no block collections, so the innermost is at its end.
+    /// Ends the innermost collection. A flow collection contains no block collections, so the innermost is at its end.
     fn close(&mut self) {
         match self.flow {
             0 => drop(self.columns.pop()),

@@ -1,7 +1,6 @@
-//! Reading the objects in files one by one, so that no more than one of them is in memory.
+//! Reads the objects in files one by one, so that only one of them is in memory.
 //!
-//! JSON is cut into objects without being parsed. Any other text is cut where its documents are, and read document by
-//! document.
+//! JSON is split into objects without parsing it. Other text is split into documents and read document by document.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -15,7 +15,7 @@ pub type Operations = Vec<Map<String, Value>>;
 pub enum Applied {
     /// The object is changed.
     Done,
-    /// It cannot be applied, and why.
+    /// The operation fails, with the reason.
     Refused(String),
     /// The result depends on unknown content.
     Unsure(String),

@@ -15,9 +15,9 @@ use crate::kustomize::finding::Site;
 /// The effect of a patch on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merged {
-    /// It changes fields.
+    /// The patch changes fields.
     Changed,
-    /// It deletes the object.
+    /// The patch deletes the object.
     Deleted,
     /// It merges a mapping into another type, or replaces everything: the result is unknown.
     Unsure,

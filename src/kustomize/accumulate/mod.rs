@@ -46,7 +46,7 @@ pub enum Clash {
     Nothing,
     /// It exists more than once.
     Several,
-    /// It may be there, or more than once, or not.
+    /// It is not known whether it exists, or how often.
     Perhaps,
 }
 

@@ -94,7 +94,7 @@ fn split_version(api_version: &str) -> (&str, &str) {
 /// How a generated object changes an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behavior {
-    /// It must not be there.
+    /// The object must not exist.
     Create,
     /// Its data is replaced.
     Replace,

@@ -34,7 +34,7 @@ pub enum BadSelector {
 pub enum Selected {
     /// It does.
     Yes,
-    /// It does not.
+    /// The selector does not match.
     No,
     /// It depends on labels, annotations or an identity that are unknown.
     Unknown,

@@ -1,4 +1,4 @@
-//! Finding objects that get the identity of another one while they are moved, without comparing each with all.
+//! Detects objects that get the identity of another one while they are moved, without comparing all pairs.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ impl Clash {
         Self { counts, keys, scope: map.scope.clone() }
     }
 
-    /// Notes the new identity of an object and returns whether another one has it.
+    /// Records the new identity of an object and returns whether another object has it.
     pub(super) fn moved(&mut self, at: usize, resource: &Resource) -> bool {
         let new = key(resource, &self.scope);
         let Some(old) = self.keys.get_mut(at) else { return false };

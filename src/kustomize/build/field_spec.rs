@@ -29,7 +29,7 @@ pub(super) struct FieldSpec {
 /// The value to create for a missing or null field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Create {
-    /// Nothing.
+    /// Creates nothing.
     No,
     /// A mapping.
     Map,

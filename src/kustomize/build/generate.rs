@@ -48,7 +48,7 @@ impl Pairs {
     ///
     /// # Errors
     ///
-    /// If a line is not UTF-8, or a key is there already.
+    /// If a line is not UTF-8, or a key already exists.
     pub(super) fn env_file(&mut self, name: &str, content: &[u8]) -> Result<(), String> {
         for (number, line) in content.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -73,7 +73,7 @@ impl Pairs {
     ///
     /// # Errors
     ///
-    /// If it has no key or no value, or the key is there already.
+    /// If it has no key or no value, or the key already exists.
     pub(super) fn literal(&mut self, name: &str, literal: &str) -> Result<(), String> {
         let pair = literal.split_once('=').filter(|(key, _)| !key.is_empty());
         let (key, value) = pair.ok_or_else(|| format!("the literal `{literal}` is not key=value"))?;
@@ -84,7 +84,7 @@ impl Pairs {
     ///
     /// # Errors
     ///
-    /// If the key is there already.
+    /// If the key already exists.
     pub(super) fn file(&mut self, name: &str, key: &str, content: &[u8]) -> Result<(), String> {
         self.add(name, (key.to_owned(), content.to_vec()))
     }

@@ -1,4 +1,4 @@
-//! Finding all nodes that a path of a replacement leads to.
+//! Finds all nodes at a path of a replacement.
 //!
 //! Source: `PathMatcher` of kyaml.
 

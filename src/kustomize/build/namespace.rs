@@ -18,7 +18,7 @@ pub(super) enum Subjects {
     Default,
     /// All service accounts.
     ServiceAccounts,
-    /// None.
+    /// No subjects.
     None,
 }
 

@@ -34,7 +34,7 @@ pub(super) enum BadPatch {
     /// Neither objects nor operations.
     #[error("the patch is neither an object nor a list of operations: {0}; {1}")]
     Neither(BadObjects, String),
-    /// Both.
+    /// The text is valid as both kinds of patch.
     #[error("the patch is both an object and a list of operations")]
     Both,
 }

@@ -1,4 +1,4 @@
-//! Reading objects from files and texts.
+//! Parses objects in files and texts.
 //!
 //! Source: kustomize's `api/resource/factory.go` and `ByteReader` of kyaml.
 
@@ -21,7 +21,7 @@ pub(super) enum BadObjects {
     /// Bytes that YAML does not allow.
     #[error("it is not text that YAML allows: byte {0} is wrong")]
     Encoding(usize),
-    /// It is UTF-16, which is not read here.
+    /// The text is UTF-16, which is not supported here.
     #[error("it is UTF-16")]
     Utf16,
     /// A document is not a mapping.
@@ -50,7 +50,7 @@ pub(super) enum BadObjects {
 }
 
 impl BadObjects {
-    /// Returns the line that is wrong.
+    /// Returns the line of the error.
     pub(super) fn line(&self) -> u32 {
         match self {
             Self::Yaml(error) => error.place.line,

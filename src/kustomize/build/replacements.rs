@@ -1,4 +1,4 @@
-//! The transformer of `replacements`: values of one object that are put into fields of others.
+//! The transformer of `replacements`: copies values of one object to fields of others.
 //!
 //! Source: kustomize's `api/filters/replacement`.
 

@@ -1,4 +1,4 @@
-//! The transformer `ValueAddTransformer`: puts a value into fields.
+//! The transformer `ValueAddTransformer`: sets a value in fields.
 //!
 //! Source: kustomize's `ValueAddTransformer` and `api/filters/valueadd`.
 

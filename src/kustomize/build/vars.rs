@@ -1,4 +1,4 @@
-//! Vars: values of some objects that are put into texts of others.
+//! Vars: values of objects that are substituted in texts of other objects.
 //!
 //! Source: kustomize's `api/types/var.go`, `api/internal/accumulator/resaccumulator.go` and `api/filters/refvar`.
 
@@ -29,7 +29,7 @@ enum Value {
     Int(i64),
     Float(f64),
     Bool(bool),
-    /// A mapping or sequence, which is not put anywhere.
+    /// A mapping or sequence, which is not substituted.
     Other,
 }
 

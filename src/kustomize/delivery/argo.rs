@@ -77,7 +77,8 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// With `ignoreMissingComponents` Argo CD skips components that are not in the checkout.
+/// Returns whether Argo CD skips an entry with this error: with `ignoreMissingComponents`, components that are not in
+/// the checkout.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }

@@ -1,4 +1,4 @@
-//! Judging the roots that deliveries name.
+//! Judges the roots that deliveries name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Judged {
 /// The outcome of judging a root.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// It was judged.
+    /// The root was judged.
     Judged(Arc<Judged>),
     /// Its tree could not be had, or not in time; why, as the end of a sentence.
     Unknown(String),

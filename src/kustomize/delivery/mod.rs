@@ -130,9 +130,9 @@ pub enum At {
 /// Where a tree comes from.
 #[derive(Clone)]
 pub enum Content {
-    /// It must be fetched.
+    /// An artifact, which must be fetched.
     Artifact(Artifact),
-    /// It is in the object; unpacking it is work.
+    /// An archive in the object, which must be unpacked.
     Carried(Arc<dyn Fn() -> Result<Tree, String> + Send + Sync>),
 }
 

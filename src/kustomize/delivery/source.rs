@@ -34,7 +34,7 @@ pub static BUCKETS: Kind = source("Bucket", "buckets");
 /// What another controller made, such as source-watcher.
 pub static EXTERNAL_ARTIFACTS: Kind = source("ExternalArtifact", "externalartifacts");
 
-/// All of them.
+/// The kinds of sources.
 pub static SOURCES: [&Kind; 4] = [&GIT_REPOSITORIES, &OCI_REPOSITORIES, &BUCKETS, &EXTERNAL_ARTIFACTS];
 
 /// Returns the kind of sources that is called so.
@@ -82,7 +82,7 @@ impl Artifact {
 
 /// The state of the source that a Kustomization names.
 pub(super) enum Known {
-    /// It has an artifact.
+    /// The source has an artifact.
     Artifact(Artifact, Arc<Stored>),
     /// It exists, and has no artifact yet.
     Empty,

@@ -81,7 +81,8 @@ fn place(site: &Site, root: &Root) -> String {
     format!("{}:{line}:{column}{revision}", site.file)
 }
 
-/// Returns a finding that a tree could not be judged, and why; `others` roots of the object share that.
+/// Returns the finding that a tree could not be judged, with the reason; `others` further roots of the object have the
+/// same reason.
 pub fn not_judged(root: &Root, why: &str, others: usize) -> Finding {
     let also = if others == 0 { String::new() } else { format!(" (and {others} more)") };
     let whose = root.of.as_ref().map(|of| format!("{of}{also}: ")).unwrap_or_default();

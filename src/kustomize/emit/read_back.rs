@@ -41,6 +41,8 @@ fn is_refused(char: char) -> bool {
     matches!(char, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
 }
 
+/// Folds line breaks as a flow scalar is read.
+///
 /// Source: `yaml_parser_scan_flow_scalar` in go-yaml v2.
 fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());

@@ -68,9 +68,9 @@ pub enum BadFile {
     Yaml(YamlError),
     /// We do not read it to its end; kustomize may.
     Limit(YamlError),
-    /// It holds bytes that are not UTF-8, or characters that YAML does not allow, from this byte on.
+    /// From this byte on, the file is not UTF-8, or has characters that YAML does not allow.
     Encoding(usize),
-    /// It is UTF-16, which go-yaml reads and we do not.
+    /// The file is UTF-16, which go-yaml supports and this parser does not.
     Utf16,
 }
 

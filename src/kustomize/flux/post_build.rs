@@ -1,4 +1,4 @@
-//! What kustomize-controller does with every object of a build: it must be one, and variables are put into it.
+//! The steps of kustomize-controller after a build: each document must be an object, and variables are substituted.
 
 use std::collections::HashMap;
 

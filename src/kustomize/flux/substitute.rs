@@ -18,7 +18,7 @@ pub(in crate::kustomize) enum Variable<'a> {
     Known(&'a str),
     /// It is not set.
     Unset,
-    /// It may be set, and its value is not known.
+    /// The variable may be set, but its value is unknown.
     Unknown,
 }
 
@@ -27,9 +27,9 @@ pub(in crate::kustomize) enum Variable<'a> {
 pub(in crate::kustomize) enum Failure {
     /// A syntax error.
     Syntax(&'static str),
-    /// It ends inside braces; the following text of the object belongs to it.
+    /// The text ends inside braces; the following text of the object belongs to it.
     Unclosed,
-    /// It uses a variable that is not set and gives no default.
+    /// An unset variable without a default.
     NotSet(String),
     /// A function cannot do it.
     Function(&'static str),
@@ -136,7 +136,7 @@ struct Reader<'t> {
     depth: usize,
 }
 
-/// Characters of a name, which may be letters of any language.
+/// Returns whether a character may be in a name, which may have letters of any language.
 fn is_name(letter: char) -> bool {
     letter.is_alphabetic() || letter.is_numeric() || letter == '_'
 }

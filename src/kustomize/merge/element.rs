@@ -1,4 +1,4 @@
-//! Finding, replacing and removing elements of a list by their keys.
+//! Finds, replaces and removes elements of a list by their keys.
 //!
 //! Source: `ElementSetter`, `ElementMatcher` and `FieldMatcher` in `kyaml/yaml/fns.go`.
 

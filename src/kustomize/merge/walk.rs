@@ -156,7 +156,7 @@ impl Walker<'_> {
 
 /// How to merge a mapping.
 enum Visited {
-    /// Nothing more.
+    /// The merge is complete.
     Done(Walked),
     /// Merge its fields into the node of this side, which is now in the object.
     Merge(Side),

@@ -19,24 +19,24 @@ pub struct Loader<'a> {
 /// Why an entry is not a file that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFile {
-    /// It must be fetched.
+    /// A URL, which must be fetched.
     Http,
-    /// It is a folder.
+    /// A folder.
     Folder(TreePath),
-    /// It is a file, but not in or below the folder of the kustomization.
+    /// A file that is neither in the folder of the kustomization nor below it.
     Restricted(TreePath),
-    /// It leads nowhere.
+    /// A path that leads nowhere.
     Lost(Lost),
-    /// It is a device, a socket or a pipe.
+    /// A device, socket or pipe.
     Other,
 }
 
 /// Why an entry is not a folder that can be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFolder {
-    /// It is the empty string.
+    /// The empty string.
     Empty,
-    /// It is a git repository; the field tells whether a folder of that name also exists.
+    /// A git repository; the field tells whether a folder of that name also exists.
     Git {
         /// The folder that is mistaken for a repository.
         local: Option<TreePath>,
@@ -45,11 +45,11 @@ pub enum NoFolder {
     Absolute,
     /// A name in it holds `..` among other characters (kustomize after 5.8).
     Ambiguous,
-    /// It leads nowhere.
+    /// A path that leads nowhere.
     Lost(Lost),
-    /// It is a file.
+    /// A file.
     File(TreePath),
-    /// It holds a folder that is being built: `visited`, which may be itself.
+    /// A parent of a folder that is being built: `visited`, possibly itself.
     Ancestor {
         /// The folder.
         folder: TreePath,

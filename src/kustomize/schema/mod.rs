@@ -52,7 +52,7 @@ pub struct Schema {
 pub enum Preferred {
     /// The one that kustomize has built in: it was going to be read when the file took its place.
     BuiltIn,
-    /// The one of the file: the built-in ones had been read before.
+    /// The definition of the file: the built-in ones were loaded before.
     Custom,
 }
 

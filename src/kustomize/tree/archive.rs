@@ -25,8 +25,8 @@ pub struct ArchiveLimits {
 }
 
 impl Default for ArchiveLimits {
-    /// Text compresses to about a fifth, and Flux's sources are below 50 MB compressed; a repository of 1 000 roots and
-    /// 3 000 components has some 20 000 files.
+    /// Returns limits above common trees: text compresses to about a fifth, and Flux's sources are below 50 MB
+    /// compressed; a repository of 1 000 roots and 3 000 components has some 20 000 files.
     fn default() -> Self {
         Self { bytes: 256 << 20, entries: 200_000, strict: false }
     }

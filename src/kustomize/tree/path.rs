@@ -17,7 +17,7 @@ impl TreePath {
         Self(path.to_owned())
     }
 
-    /// This path with one name more.
+    /// Returns the path with another name appended.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
         if self.0.is_empty() { Self(name.to_owned()) } else { Self([&self.0, "/", name].concat()) }

@@ -1,4 +1,4 @@
-//! Finding and reading the kustomization file of a folder (`KustTarget.Load`).
+//! Finds and reads the kustomization file of a folder (`KustTarget.Load`).
 
 use std::sync::Arc;
 

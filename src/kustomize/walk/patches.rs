@@ -23,7 +23,7 @@ pub(super) enum Prepared<'k> {
     Merge(Merge<'k>),
     /// A JSON patch.
     Json(Json<'k>),
-    /// One of which nothing is known: it may change and delete any object.
+    /// An unknown patch, which may change and delete any object.
     Unread(Site),
 }
 

@@ -1,7 +1,7 @@
-//! Reading patches: `patchesStrategicMerge`, `patches`, `patchesJson6902`. All are read before the first one is applied.
+//! Reads patches: `patchesStrategicMerge`, `patches`, `patchesJson6902`. All are read before the first one is applied.
 //!
-//! Source: `Config` of `PatchStrategicMergeTransformer`, `PatchTransformer` and `PatchJson6902Transformer` in kustomize's
-//! `api/internal/builtins`.
+//! Source: `Config` of `PatchStrategicMergeTransformer`, `PatchTransformer` and `PatchJson6902Transformer` in
+//! kustomize's `api/internal/builtins`.
 
 use super::patches::{Json, Merge, Prepared};
 use super::{Layer, Walk};

@@ -187,7 +187,7 @@ impl Elector {
         true
     }
 
-    /// The Lease is ours, but the time of its renewal is unknown: the next renewal extends it, and the deadline is
+    /// Keeps a Lease that is ours but whose renewal time is unknown: the next renewal extends it, and the deadline is
     /// unchanged.
     fn keep_as_it_was(&mut self, lease: Lease) -> bool {
         if let Some(held) = &mut self.held {
