@@ -134,7 +134,7 @@ pub enum Outage {
 }
 
 impl Outage {
-    /// Whether requests are refused, some or all.
+    /// Returns whether requests are refused, some or all.
     pub fn refuses(self) -> bool {
         self != Self::Admit
     }
@@ -173,19 +173,19 @@ impl Match {
         Self { group, versions, plural, kind, subresource: "", operations, outage: Outage::Admit, reads: None }
     }
 
-    /// The same requests, of whose objects only metadata and what stands at `parts` is looked at. Reading an object is
-    /// most of the work on it.
+    /// Returns the same requests, of whose objects only metadata and what stands at `parts` is looked at. Reading an
+    /// object is most of the work on it.
     #[must_use]
     pub const fn reading(self, parts: &'static [Path]) -> Self {
         Self { reads: Some(parts), ..self }
     }
 
-    /// Whether it is about kinds that are declared.
+    /// Returns whether it is about kinds that are declared.
     pub fn is_declared(&self) -> bool {
         self.group == DECLARED
     }
 
-    /// Whether a request is one of these; `declared_as` is the declaration of its kind, where it has one.
+    /// Returns whether a request is one of these; `declared_as` is the declaration of its kind, where it has one.
     pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
         let is_named = match declared_as {

@@ -34,7 +34,7 @@ struct Looking {
 }
 
 impl Registry {
-    /// The rules and mutators of every system.
+    /// Returns the rules and mutators of every system.
     pub fn standard() -> Self {
         let mut rules = [crossplane::rules(), kustomize::rules(), landscaper::rules()].concat();
         rules.sort_by_key(|rule| rule.info.id);
@@ -83,17 +83,17 @@ impl Registry {
         Self { deliveries, ..self }
     }
 
-    /// The rules, in the order of their ids.
+    /// Returns the rules, in the order of their ids.
     pub fn rules(&self) -> &[&'static Rule] {
         &self.rules
     }
 
-    /// The mutators, in the order in which they run.
+    /// Returns the mutators, in the order in which they run.
     pub fn mutators(&self) -> &[&'static Mutator] {
         &self.mutators
     }
 
-    /// The ways in which trees reach a cluster.
+    /// Returns the ways in which trees reach a cluster.
     pub fn deliveries(&self) -> &[&'static Delivery] {
         &self.deliveries
     }
@@ -122,51 +122,51 @@ impl Registry {
         self.tree_rules.iter().any(|rule| rule.id == info.id)
     }
 
-    /// The kinds that systems add.
+    /// Returns the kinds that systems add.
     pub fn definitions(&self) -> &[&'static Definition] {
         &self.definitions
     }
 
-    /// An empty catalog of all that rules look up.
+    /// Returns an empty catalog of all that rules look up.
     pub fn catalog(&self) -> Catalog {
         Catalog::new(self.kinds()).declaring(self.declarations.clone())
     }
 
-    /// A catalog that holds just `objects`, as [`Catalog::of`].
+    /// Returns a catalog that holds just `objects`, as [`Catalog::of`].
     pub fn catalog_of(&self, objects: Vec<Value>) -> Catalog {
         let catalog = self.catalog();
         catalog.replace_all(objects);
         catalog
     }
 
-    /// The kinds that systems add only where somebody wants them.
+    /// Returns the kinds that systems add only where somebody wants them.
     pub fn optional_definitions(&self) -> &[&'static Definition] {
         &self.optional
     }
 
-    /// The rule of an id.
+    /// Returns the rule of an id.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.info.id == id).copied()
     }
 
-    /// The letters that ids begin with, such as `OW`.
+    /// Returns the letters that ids begin with, such as `OW`.
     pub fn families(&self) -> Vec<&'static str> {
         let mut families: Vec<_> = self.infos().into_iter().map(RuleInfo::family).collect();
         families.dedup();
         families
     }
 
-    /// Every kind that a rule, mutator or delivery looks up.
+    /// Returns every kind that a rule, mutator or delivery looks up.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         self.looked_up().into_iter().map(|(kind, _)| kind).collect()
     }
 
-    /// Every kind that is looked up, and the families whose rows do.
+    /// Returns every kind that is looked up, and the families whose rows do.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
     }
 
-    /// Every kind of which single objects may be read, and the families whose rows want objects confirmed.
+    /// Returns every kind of which single objects may be read, and the families whose rows want objects confirmed.
     pub fn confirmed(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().filter(|(_, _, confirms)| *confirms).map(|(family, kind, _)| (family, kind)))
     }
@@ -180,7 +180,7 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, confirms)| kinds.iter().map(move |kind| (family, *kind, confirms)))
     }
 
-    /// The kinds whose objects declare others, and the families that look at those.
+    /// Returns the kinds whose objects declare others, and the families that look at those.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
@@ -189,7 +189,7 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// The families of the rows that look at what is declared so.
+    /// Returns the families of the rows that look at what is declared so.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.scope));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.scope));
@@ -197,7 +197,7 @@ impl Registry {
         of_rules.chain(of_mutators).filter(move |(_, scope)| looks(scope)).map(|(family, _)| family)
     }
 
-    /// The rules that look at a request; `declared_as` is the declaration of its kind, where it has one.
+    /// Returns the rules that look at a request; `declared_as` is the declaration of its kind, where it has one.
     pub fn rules_for<'a>(
         &'a self,
         request: &'a Request<'_>,
@@ -207,7 +207,7 @@ impl Registry {
         rules.filter(move |rule| rule.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
-    /// The mutators that look at a request, as for rules.
+    /// Returns the mutators that look at a request, as for rules.
     pub fn mutators_for<'a>(
         &'a self,
         request: &'a Request<'_>,
@@ -217,7 +217,7 @@ impl Registry {
         mutators.filter(move |mutator| mutator.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
-    /// The deliveries that look at a request.
+    /// Returns the deliveries that look at a request.
     pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
         let deliveries = self.looking(request, None).into_iter().flat_map(|looking| &looking.deliveries);
         deliveries.filter(|delivery| delivery.scope.iter().any(|scope| scope.covers(request, None)))
@@ -228,7 +228,7 @@ impl Registry {
     }
 }
 
-/// Each kind once, with all its families.
+/// Returns each kind once, with all its families.
 fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&'static Kind, Vec<&'static str>)> {
     let mut kinds: Vec<(&'static Kind, Vec<&'static str>)> = Vec::new();
     for (family, kind) in looks {
@@ -241,7 +241,7 @@ fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&
     kinds
 }
 
-/// The names of the resources in a scope, each once.
+/// Returns the names of the resources in a scope, each once.
 fn plurals(scope: &'static [Match]) -> impl Iterator<Item = &'static str> {
     let first = |(at, one): &(usize, &Match)| scope[..*at].iter().all(|before| before.plural != one.plural);
     scope.iter().enumerate().filter(first).map(|(_, one)| one.plural)

@@ -5,7 +5,7 @@ use crate::kustomize::finding::Fix;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ001.
+/// The rule definition of KZ001.
 pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ001",
     name: "component-as-resource",
@@ -14,7 +14,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ001.md"),
 };
 
-/// A finding about entry `index` of a list that leads to a Component, whose kind is said at `defined`.
+/// Returns a finding about entry `index` of a list that leads to a Component, whose kind is said at `defined`.
 pub(in crate::kustomize) fn found(site: Site, list: &str, index: usize, entry: &str, defined: &Site) -> TreeFinding {
     let message = format!("\"{entry}\" is a kustomize Component ({defined})");
     let finding = RULE.at(site, message).found("kind: Component");

@@ -5,7 +5,7 @@ use crate::kustomize::finding::Fix;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ002.
+/// The rule definition of KZ002.
 pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ002",
     name: "kustomization-as-component",
@@ -14,7 +14,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ002.md"),
 };
 
-/// A finding about an entry of `components` that leads to a Kustomization; `said` whether its file says so.
+/// Returns a finding about an entry of `components` that leads to a Kustomization; `said` whether its file says so.
 pub(in crate::kustomize) fn found(site: Site, index: usize, entry: &str, defined: &Site, said: bool) -> TreeFinding {
     let why = if said { "" } else { ", as it says no kind" };
     RULE.at(site, format!("\"{entry}\" is a Kustomization{why} ({defined})"))

@@ -6,7 +6,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::tree::TreePath;
 use crate::rule::RuleInfo;
 
-/// The row of KZ003.
+/// The rule definition of KZ003.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ003",
     name: "file-as-component",
@@ -15,7 +15,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ003.md"),
 };
 
-/// A finding about an entry that is the file at `path`.
+/// Returns a finding about an entry that is the file at `path`.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
     let is_kustomization = NAMES.contains(&path.name());

@@ -5,7 +5,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::tree::TreePath;
 use crate::rule::RuleInfo;
 
-/// The row of KZ004.
+/// The rule definition of KZ004.
 pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ004",
     name: "entry-missing",
@@ -14,8 +14,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ004.md"),
 };
 
-/// A finding about an entry that names nothing; `near` is there and spelled almost like it, `elsewhere` is what the entry
-/// would lead to from the root of the tree.
+/// Returns a finding about an entry that names nothing; `near` is there and spelled almost like it, `elsewhere` is what
+/// the entry would lead to from the root of the tree.
 pub(in crate::kustomize) fn missing(
     site: Site,
     entry: &str,
@@ -44,23 +44,23 @@ pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> Tre
     }
 }
 
-/// Whether a finding is one of [`absent_root`].
+/// Returns whether a finding is one of [`absent_root`].
 pub(in crate::kustomize) fn is_absent_root(finding: &TreeFinding) -> bool {
     finding.rule == RULE.id && finding.site.field.is_root()
 }
 
-/// A finding about an empty entry.
+/// Returns a finding about an empty entry.
 pub(in crate::kustomize) fn empty(site: Site) -> TreeFinding {
     RULE.at(site, "the entry is empty").help("take it out, or say what it is to be")
 }
 
-/// A finding about links that lead to one another.
+/// Returns a finding about links that lead to one another.
 pub(in crate::kustomize) fn link_loop(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is a link that leads back to itself"))
         .help("let the link lead to a file or folder")
 }
 
-/// A finding about a folder where only a file can stand.
+/// Returns a finding about a folder where only a file can stand.
 pub(in crate::kustomize) fn folder(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is a folder ({path}), and a file must stand here"))
         .found("a folder")

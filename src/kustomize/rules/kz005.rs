@@ -6,7 +6,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::tree::TreePath;
 use crate::rule::RuleInfo;
 
-/// The row of KZ005.
+/// The rule definition of KZ005.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ005",
     name: "no-kustomization-file",
@@ -15,7 +15,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ005.md"),
 };
 
-/// A finding about a folder that `entry` leads to, or that is the root; `names` is what is in it.
+/// Returns a finding about a folder that `entry` leads to, or that is the root; `names` is what is in it.
 pub(in crate::kustomize) fn found(site: Site, entry: Option<&str>, folder: &TreePath, names: &[String]) -> TreeFinding {
     let what = entry.map_or_else(|| format!("{folder} has"), |entry| format!("\"{entry}\" is a folder with"));
     let finding = RULE

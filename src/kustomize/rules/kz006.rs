@@ -5,7 +5,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::tree::TreePath;
 use crate::rule::RuleInfo;
 
-/// The row of KZ006.
+/// The rule definition of KZ006.
 pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ006",
     name: "several-kustomization-files",
@@ -14,7 +14,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ006.md"),
 };
 
-/// A finding about a folder that has all of `names`.
+/// Returns a finding about a folder that has all of `names`.
 pub(in crate::kustomize) fn found(site: Site, folder: &TreePath, names: &[&str]) -> TreeFinding {
     RULE.at(site, format!("{folder} has several kustomization files: {}", names.join(", ")))
         .found(names.join(", "))

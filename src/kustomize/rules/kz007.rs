@@ -6,7 +6,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 use crate::suggestion::most_similar;
 
-/// The row of KZ007.
+/// The rule definition of KZ007.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ007",
     name: "wrong-kind",

@@ -5,7 +5,7 @@ use crate::kustomize::file::{Fault, FaultKind};
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ008.
+/// The rule definition of KZ008.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ008",
     name: "unreadable-kustomization",
@@ -14,18 +14,18 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ008.md"),
 };
 
-/// A finding about a text that is not YAML.
+/// Returns a finding about a text that is not YAML.
 pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding {
     RULE.at(site, format!("this cannot be read: {problem}")).help("correct the YAML; tabs do not indent")
 }
 
-/// A finding about a key that a configuration has twice, which kustomize decodes strictly.
+/// Returns a finding about a key that a configuration has twice, which kustomize decodes strictly.
 pub(in crate::kustomize) fn twice(site: Site) -> TreeFinding {
     let message = format!("the key {} is there twice", site.field);
     RULE.at(site, message).help("keep one of them")
 }
 
-/// A finding about a file that says nothing.
+/// Returns a finding about a file that says nothing.
 pub(in crate::kustomize) fn empty(site: Site, component: bool) -> TreeFinding {
     let help = if component {
         "say what the component does, or take it out"

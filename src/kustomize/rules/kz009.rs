@@ -5,7 +5,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::tree::TreePath;
 use crate::rule::RuleInfo;
 
-/// The row of KZ009.
+/// The rule definition of KZ009.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ009",
     name: "ancestor-reference",
@@ -14,7 +14,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ009.md"),
 };
 
-/// A finding about an entry that leads to `folder`, in which `visited` is being built; `chain` leads from the root here.
+/// Returns a finding about an entry that leads to `folder`, in which `visited` is being built; `chain` leads from the
+/// root here.
 pub(in crate::kustomize) fn found(
     site: Site,
     entry: &str,
@@ -37,7 +38,7 @@ pub(in crate::kustomize) fn found(
     finding.found(folder.to_string()).help("move what is shared into a folder beside this one, and refer to that")
 }
 
-/// A finding about an entry that leads above the whole tree.
+/// Returns a finding about an entry that leads above the whole tree.
 pub(in crate::kustomize) fn above_all(site: Site, entry: &str, chain: &[TreePath]) -> TreeFinding {
     let here = chain.last().map(ToString::to_string).unwrap_or_default();
     RULE.at(site, format!("\"{entry}\" is an ancestor of {here}, above the whole tree"))

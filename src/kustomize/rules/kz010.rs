@@ -5,7 +5,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::tree::TreePath;
 use crate::rule::RuleInfo;
 
-/// The row of KZ010.
+/// The rule definition of KZ010.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ010",
     name: "path-not-allowed",
@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ010.md"),
 };
 
-/// A finding about a file that is not in or below `root`.
+/// Returns a finding about a file that is not in or below `root`.
 pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath, root: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is the file {file}, which is not in or below {root}"))
         .found(file.to_string())
@@ -22,7 +22,7 @@ pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath,
         .help("refer to its folder, with a kustomization file there, or copy it; --load-restrictor none lifts this")
 }
 
-/// A finding about a folder with an absolute path.
+/// Returns a finding about a folder with an absolute path.
 pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&str>) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" is an absolute path")).allowed("relative paths");
     match relative {
@@ -31,13 +31,13 @@ pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&
     }
 }
 
-/// A finding about a path that leads out of the tree, where nothing else can be reached.
+/// Returns a finding about a path that leads out of the tree, where nothing else can be reached.
 pub(in crate::kustomize) fn outside(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" leads out of the files that are built"))
         .help("keep all that is referred to in the same source")
 }
 
-/// A finding about `..` within a name.
+/// Returns a finding about `..` within a name.
 pub(in crate::kustomize) fn ambiguous(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" has \"..\" within a name, which kustomize after 5.8 refuses"))
         .help("rename the folder, or look whether the line is indented as it should be")

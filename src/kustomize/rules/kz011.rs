@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ011.
+/// The rule definition of KZ011.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ011",
     name: "flux-component-not-local",
@@ -16,14 +16,14 @@ pub(super) static RULE: RuleInfo = RuleInfo {
 /// What Flux takes for the beginning of an address.
 const ADDRESSES: [&str; 8] = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
 
-/// Whether Flux takes a path for local and relative (`IsLocalRelativePath`).
+/// Returns whether Flux takes a path for local and relative (`IsLocalRelativePath`).
 pub(in crate::kustomize) fn is_local(path: &str) -> bool {
     let lower = path.to_lowercase();
     let is_address = ADDRESSES.into_iter().any(|address| address.len() < path.len() && lower.starts_with(address));
     !is_address && !lower.strip_prefix("file://").unwrap_or(&lower).starts_with('/')
 }
 
-/// A finding about an entry of `spec.components`.
+/// Returns a finding about an entry of `spec.components`.
 pub(in crate::kustomize) fn found(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is not a local, relative path"))
         .found(entry)

@@ -5,7 +5,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::tree::TreePath;
 use crate::rule::RuleInfo;
 
-/// The row of KZ012.
+/// The rule definition of KZ012.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ012",
     name: "flux-generates-component",
@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ012.md"),
 };
 
-/// A finding about a Component in `folder`, below `root`.
+/// Returns a finding about a Component in `folder`, below `root`.
 pub(in crate::kustomize) fn found(site: Site, folder: &TreePath, root: &TreePath) -> TreeFinding {
     let message = format!(
         "{root} has no kustomization file: Flux generates one that lists {folder} (kind: Component) as a resource, which fails"

@@ -7,7 +7,7 @@ use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ013.
+/// The rule definition of KZ013.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ013",
     name: "bad-manifest",
@@ -16,7 +16,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ013.md"),
 };
 
-/// A finding about an entry whose file holds a fault at `at`.
+/// Returns a finding about an entry whose file holds a fault at `at`.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &ManifestFault) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" {} ({at})", fault));
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
@@ -35,7 +35,7 @@ pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFind
     RULE.at(site, format!("{object} has no apiVersion, and Flux refuses it")).help("give it an apiVersion")
 }
 
-/// A finding about a key with which an object cannot be written; `site` is what put it there.
+/// Returns a finding about a key with which an object cannot be written; `site` is what put it there.
 pub(in crate::kustomize) fn key(site: &Site, object: &str, pointer: &str, fault: KeyFault) -> TreeFinding {
     let finding = RULE.at(site.clone(), format!("{object} cannot be written: its key {pointer} {}", fault));
     match fault {

@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ014.
+/// The rule definition of KZ014.
 pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ014",
     name: "bad-patch",
@@ -13,51 +13,51 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ014.md"),
 };
 
-/// A finding about a patch that is neither kind of patch.
+/// Returns a finding about a patch that is neither kind of patch.
 pub(in crate::kustomize) fn unreadable(site: Site, why: &str) -> TreeFinding {
     RULE.at(site, format!("this is no patch: it {why}"))
         .allowed("an object with kind and metadata.name, or a list of JSON patch operations")
         .help("correct the patch")
 }
 
-/// A finding about a list or file of patches with nothing in it.
+/// Returns a finding about a list or file of patches with nothing in it.
 pub(in crate::kustomize) fn nothing(site: Site) -> TreeFinding {
     RULE.at(site, "there is no patch in it").help("take it out")
 }
 
-/// A finding about an entry without path and patch.
+/// Returns a finding about an entry without path and patch.
 pub(in crate::kustomize) fn neither(site: Site) -> TreeFinding {
     RULE.at(site, "the patch has neither path nor patch").help("give it one of them")
 }
 
-/// A finding about an entry with path and patch.
+/// Returns a finding about an entry with path and patch.
 pub(in crate::kustomize) fn both(site: Site) -> TreeFinding {
     RULE.at(site, "the patch has both path and patch").help("keep one of them")
 }
 
-/// A finding about several patches with one target.
+/// Returns a finding about several patches with one target.
 pub(in crate::kustomize) fn several(site: Site) -> TreeFinding {
     RULE.at(site, "an entry with a target holds several patches").help("make an entry of each")
 }
 
-/// A finding about an expression in a selector.
+/// Returns a finding about an expression in a selector.
 pub(in crate::kustomize) fn expression(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("`{text}` is not a regular expression"))
         .found(text)
         .help("correct it; \\ takes the meaning from a character")
 }
 
-/// A finding about a JSON patch without target.
+/// Returns a finding about a JSON patch without target.
 pub(in crate::kustomize) fn no_target(site: Site) -> TreeFinding {
     RULE.at(site, "a JSON patch needs a target").help("say under \"target:\" what it is for")
 }
 
-/// A finding about an entry of `patchesJson6902` without the name of its target.
+/// Returns a finding about an entry of `patchesJson6902` without the name of its target.
 pub(in crate::kustomize) fn nameless_target(site: Site) -> TreeFinding {
     RULE.at(site, "the target has no name").help("say target.name, or use \"patches:\"")
 }
 
-/// A finding about an operation that fails.
+/// Returns a finding about an operation that fails.
 pub(in crate::kustomize) fn inapplicable(site: Site, object: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("the patch does not apply to {object}: {why}"))
         .help("look at the object as it is when the patch comes to it: patches before it count")

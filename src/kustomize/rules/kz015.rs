@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ015.
+/// The rule definition of KZ015.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ015",
     name: "plugin-disabled",
@@ -13,19 +13,19 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ015.md"),
 };
 
-/// A finding about Helm charts.
+/// Returns a finding about Helm charts.
 pub(in crate::kustomize) fn helm(site: Site) -> TreeFinding {
     RULE.at(site, "Helm charts are not inflated unless that is enabled")
         .help("build with --enable-helm, or render the chart into the tree")
 }
 
-/// A finding about a plugin of one's own.
+/// Returns a finding about a plugin of one's own.
 pub(in crate::kustomize) fn external(site: Site, kind: &str) -> TreeFinding {
     RULE.at(site, format!("the external plugin {kind} does not run unless that is enabled"))
         .help("build with --enable-alpha-plugins, or use a built-in one: apiVersion builtin")
 }
 
-/// A finding about a plugin that is not built in, or not of the sort that a list takes.
+/// Returns a finding about a plugin that is not built in, or not of the sort that a list takes.
 pub(in crate::kustomize) fn unknown(site: Site, kind: &str, list: &str) -> TreeFinding {
     RULE.at(site, format!("{kind} is no built-in plugin that {list} takes"))
         .found(kind)

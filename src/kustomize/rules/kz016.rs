@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ016.
+/// The rule definition of KZ016.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ016",
     name: "bad-generator",
@@ -13,12 +13,12 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ016.md"),
 };
 
-/// A finding about a generator without name.
+/// Returns a finding about a generator without name.
 pub(in crate::kustomize) fn nameless(site: Site, kind: &str) -> TreeFinding {
     RULE.at(site, format!("the {kind} has no name")).help("give it a name")
 }
 
-/// A finding about a literal.
+/// Returns a finding about a literal.
 pub(in crate::kustomize) fn literal(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("\"{text}\" is not of the form key=value"))
         .found(text)
@@ -26,7 +26,7 @@ pub(in crate::kustomize) fn literal(site: Site, text: &str) -> TreeFinding {
         .help("write key=value")
 }
 
-/// A finding about an entry of `files`.
+/// Returns a finding about an entry of `files`.
 pub(in crate::kustomize) fn source(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("\"{text}\" is not of the form path or key=path"))
         .found(text)
@@ -34,7 +34,7 @@ pub(in crate::kustomize) fn source(site: Site, text: &str) -> TreeFinding {
         .help("write one = only, with a key before and a path after it")
 }
 
-/// A finding about a key that is there twice.
+/// Returns a finding about a key that is there twice.
 pub(in crate::kustomize) fn repeated(site: Site, name: &str, key: &str) -> TreeFinding {
     RULE.at(site, format!("{name} has the key {key} already")).found(key).help("take one of them out")
 }

@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ017.
+/// The rule definition of KZ017.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ017",
     name: "bad-setting",
@@ -13,12 +13,12 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ017.md"),
 };
 
-/// A finding about `openapi.version`.
+/// Returns a finding about `openapi.version`.
 pub(in crate::kustomize) fn schema_version(site: Site, version: &str, built_in: &str) -> TreeFinding {
     RULE.at(site, format!("the schema {version} is not built in")).found(version).allowed(built_in).help("take it out")
 }
 
-/// A finding about an entry of `crds`.
+/// Returns a finding about an entry of `crds`.
 pub(in crate::kustomize) fn crds(site: Site, entry: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" {why}"))
         .allowed("schemas by name")
@@ -30,7 +30,7 @@ pub(in crate::kustomize) fn var(site: Site, name: &str, before: &Site) -> TreeFi
     RULE.at(site, format!("the variable {name} is there already ({before})")).found(name).help("give it another name")
 }
 
-/// A finding about `sortOptions.order`.
+/// Returns a finding about `sortOptions.order`.
 pub(in crate::kustomize) fn sort_order(site: Site, order: &str) -> TreeFinding {
     RULE.at(site, format!("there is no order \"{order}\""))
         .found(order)
@@ -38,12 +38,12 @@ pub(in crate::kustomize) fn sort_order(site: Site, order: &str) -> TreeFinding {
         .help("write fifo or legacy")
 }
 
-/// A finding about `sortOptions.legacySortOptions`.
+/// Returns a finding about `sortOptions.legacySortOptions`.
 pub(in crate::kustomize) fn sort_legacy(site: Site) -> TreeFinding {
     RULE.at(site, "the order fifo has no options").help("take the options out, or write order: legacy")
 }
 
-/// A finding about a replacement.
+/// Returns a finding about a replacement.
 pub(in crate::kustomize) fn replacement(site: Site, why: &str) -> TreeFinding {
     RULE.at(site, format!("the replacement {why}")).help("correct it")
 }

@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ018.
+/// The rule definition of KZ018.
 pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ018",
     name: "flux-substitution",

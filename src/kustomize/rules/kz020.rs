@@ -5,7 +5,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::tree::TreePath;
 use crate::rule::RuleInfo;
 
-/// The row of KZ020.
+/// The rule definition of KZ020.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ020",
     name: "component-as-root",

@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ021.
+/// The rule definition of KZ021.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ021",
     name: "component-twice",
@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ021.md"),
 };
 
-/// A finding about an entry whose component worked on the same objects `before`.
+/// Returns a finding about an entry whose component worked on the same objects `before`.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, before: &Site) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is applied a second time (first {before}, {})", before.field))
         .harmless()

@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ022.
+/// The rule definition of KZ022.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ022",
     name: "overlooked-text",
@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ022.md"),
 };
 
-/// A finding about a document that is not read.
+/// Returns a finding about a document that is not read.
 pub(in crate::kustomize) fn second_document(site: Site) -> TreeFinding {
     RULE.at(site, "kustomize does not read this second document").harmless().help("make one document of the file")
 }
@@ -25,7 +25,7 @@ pub(in crate::kustomize) fn duplicate(site: Site, lost: u32) -> TreeFinding {
         .help("write the key once")
 }
 
-/// A finding about a field in another case.
+/// Returns a finding about a field in another case.
 pub(in crate::kustomize) fn other_case(site: Site, name: &str) -> TreeFinding {
     RULE.at(site, format!("kustomize takes this for \"{name}\""))
         .harmless()

@@ -5,7 +5,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::tree::TreePath;
 use crate::rule::RuleInfo;
 
-/// The row of KZ023.
+/// The rule definition of KZ023.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ023",
     name: "folder-taken-for-git",
@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ023.md"),
 };
 
-/// A finding about an entry that is the folder `local` as well.
+/// Returns a finding about an entry that is the folder `local` as well.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, local: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is fetched from git, though the folder {local} is there"))
         .harmless()

@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ024.
+/// The rule definition of KZ024.
 pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ024",
     name: "deprecated-field",
@@ -13,7 +13,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ024.md"),
 };
 
-/// A finding about a field, and the one to use.
+/// Returns a finding about a field, and the one to use.
 pub(in crate::kustomize) fn found(site: Site, field: &str, instead: &str) -> TreeFinding {
     RULE.at(site, format!("\"{field}\" is deprecated")).harmless().allowed(instead).help(format!("use \"{instead}\""))
 }

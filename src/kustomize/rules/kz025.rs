@@ -5,7 +5,7 @@ use crate::kustomize::file::Selector;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The row of KZ025.
+/// The rule definition of KZ025.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ025",
     name: "target-selects-nothing",
@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ025.md"),
 };
 
-/// A finding about a target that selects none of the objects.
+/// Returns a finding about a target that selects none of the objects.
 pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding {
     let parts = [&target.kind, &target.name, &target.namespace];
     let said: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();

@@ -6,7 +6,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 use crate::suggestion::most_similar;
 
-/// The row of KZ030.
+/// The rule definition of KZ030.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ030",
     name: "objects-conflict",
@@ -15,7 +15,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ030.md"),
 };
 
-/// A finding about an entry that adds an object whose identity is taken.
+/// Returns a finding about an entry that adds an object whose identity is taken.
 pub(in crate::kustomize) fn conflict(site: Site, id: &Id, own: &Site, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     let own = if *own == site { String::new() } else { format!(" ({own})") };
@@ -24,7 +24,7 @@ pub(in crate::kustomize) fn conflict(site: Site, id: &Id, own: &Site, other: Opt
         .help("give one of them another name, or let both use one base, with what differs in Components")
 }
 
-/// A finding about a generator that makes what is there.
+/// Returns a finding about a generator that makes what is there.
 pub(in crate::kustomize) fn exists(site: Site, id: &Id, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     RULE.at(site, format!("{} is there already{from}", id.words()))
@@ -33,14 +33,14 @@ pub(in crate::kustomize) fn exists(site: Site, id: &Id, other: Option<&Site>) ->
         .help("say behavior: merge or behavior: replace, or give it another name")
 }
 
-/// A finding about a generator that changes what is not there.
+/// Returns a finding about a generator that changes what is not there.
 pub(in crate::kustomize) fn nothing_to_merge(site: Site, id: &Id) -> TreeFinding {
     RULE.at(site, format!("{} is not there to be merged with or replaced", id.words()))
         .found(id.to_string())
         .help("say behavior: create; components run after the generators of whoever lists them, not before")
 }
 
-/// A finding about a generator that changes several objects.
+/// Returns a finding about a generator that changes several objects.
 pub(in crate::kustomize) fn several(site: Site, id: &Id) -> TreeFinding {
     RULE.at(site, format!("{} is there more than once", id.words())).found(id.to_string()).help("name one of them")
 }
@@ -65,14 +65,14 @@ pub(in crate::kustomize) fn nothing_to_patch<'a>(
     }
 }
 
-/// A finding about a patch for which there are several objects.
+/// Returns a finding about a patch for which there are several objects.
 pub(in crate::kustomize) fn several_to_patch(site: Site, id: &Id) -> TreeFinding {
     RULE.at(site, format!("{} is or was the name of several objects", id.words()))
         .found(id.to_string())
         .help("give the patch a target")
 }
 
-/// A finding about two objects that a namespace makes one.
+/// Returns a finding about two objects that a namespace makes one.
 pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id, before: &Id, made: &Site) -> TreeFinding {
     RULE.at(site, format!("this makes {} ({made}) the same as another {}: {id}", before.words(), id.kind))
         .found(id.to_string())
@@ -95,7 +95,7 @@ pub(in crate::kustomize) fn no_source(site: Site, words: &str) -> TreeFinding {
     RULE.at(site, format!("there is no {words} to take a value from")).found(words).help("correct the source")
 }
 
-/// A finding about a replacement with several sources.
+/// Returns a finding about a replacement with several sources.
 pub(in crate::kustomize) fn several_sources(site: Site, words: &str) -> TreeFinding {
     RULE.at(site, format!("there are several {words} to take a value from"))
         .found(words)

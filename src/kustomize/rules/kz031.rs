@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ031.md"),
 };
 
-/// A finding about a step that fails.
+/// Returns a finding about a step that fails.
 pub(in crate::kustomize) fn found(site: Site, message: &str) -> TreeFinding {
     RULE.at(site, message).help("correct the entry, or the object that it fails on")
 }

@@ -7,7 +7,7 @@ use crate::rule::RuleInfo;
 /// The id of this rule.
 pub(in crate::kustomize) const ID: &str = "KZ040";
 
-/// The row of KZ040.
+/// The rule definition of KZ040.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: ID,
     name: "not-known",
@@ -16,7 +16,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ040.md"),
 };
 
-/// A finding about something that is not worked out.
+/// Returns a finding about something that is not worked out.
 pub(in crate::kustomize) fn found(site: Site, reason: &str) -> TreeFinding {
     RULE.at(site, reason).harmless().help("kustomize build has the last word")
 }

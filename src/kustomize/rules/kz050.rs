@@ -12,7 +12,7 @@ static SCOPE: [Match; 2] = [
     Match::written(GROUP, &["v1alpha1"], "components", "Component"),
 ];
 
-/// The row of KZ050.
+/// The rule definition of KZ050.
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
         id: "KZ050",

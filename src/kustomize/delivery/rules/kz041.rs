@@ -6,7 +6,7 @@ use crate::kustomize::delivery::flux::{SCOPE, SourceRef, confirm, subject};
 use crate::kustomize::delivery::source::{self, Known};
 use crate::rule::{Rule, RuleInfo};
 
-/// The row of KZ041.
+/// The rule definition of KZ041.
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
         id: "KZ041",
@@ -34,7 +34,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     vec![found(FieldPath::of(["spec", "sourceRef"]), &message)]
 }
 
-/// A finding that says what is not judged, and why.
+/// Returns a finding that says what is not judged, and why.
 pub(in crate::kustomize::delivery) fn found(field: FieldPath, message: &str) -> Finding {
     RULE.finding(field, message).help("the request goes on; `portcullis check` judges the same tree from files")
 }

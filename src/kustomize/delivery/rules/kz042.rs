@@ -6,7 +6,7 @@ use crate::kustomize::delivery::flux::SCOPE;
 use crate::kustomize::tree::TreePath;
 use crate::rule::{Rule, RuleInfo};
 
-/// The row of KZ042.
+/// The rule definition of KZ042.
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
         id: "KZ042",
