@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::FieldPath;
 
-/// What follows from a finding.
+/// The level of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -14,14 +14,14 @@ pub enum Level {
     Off,
     /// Recorded in the API server's audit log and in ours, not shown to the user.
     Audit,
-    /// Shown to the user; the request goes on.
+    /// Shown to the user; the request is admitted.
     Warn,
     /// The request is refused.
     Deny,
 }
 
 impl Level {
-    /// Returns the word that configuration files and reports use.
+    /// Returns the name in configuration files and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -47,19 +47,19 @@ impl fmt::Display for Level {
 pub struct Finding {
     /// The rule's id, such as `OW001`.
     pub rule: &'static str,
-    /// What follows from it. Rules say their default; the gate sets what the configuration says.
+    /// The level. Rules set their default; the gate applies the configuration.
     pub level: Level,
-    /// Where in the object it is.
+    /// The field in the object.
     pub field: FieldPath,
-    /// What is wrong, in one sentence without the place.
+    /// The error in one sentence, without the position.
     pub message: String,
-    /// Where it is in the files behind the object, if it is there: `apps/kustomization.yaml:6:5 of main@sha1:3f2c`.
+    /// The position in the files behind the object, if any: `apps/kustomization.yaml:6:5 of main@sha1:3f2c`.
     pub place: Option<String>,
-    /// What stands there, as short JSON or text.
+    /// The found value, as short JSON or text.
     pub found: Option<String>,
-    /// What may stand there.
+    /// The allowed values.
     pub allowed: Option<String>,
-    /// How to mend it, in one line.
+    /// The fix, in one line.
     pub help: Option<String>,
     /// Whether the configuration, or a label that it honours, lets it through; its level is then `audit` at most.
     pub is_exempt: bool,
@@ -72,21 +72,21 @@ impl Finding {
         Self { rule, level, field, message, place, found, allowed, help, is_exempt: false }
     }
 
-    /// Says what stands there.
+    /// Sets the found value.
     #[must_use]
     pub fn found(mut self, found: impl Into<String>) -> Self {
         self.found = Some(found.into());
         self
     }
 
-    /// Says what may stand there.
+    /// Sets the allowed values.
     #[must_use]
     pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
         self.allowed = Some(allowed.into());
         self
     }
 
-    /// Says how to mend it.
+    /// Sets the fix.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

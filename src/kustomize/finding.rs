@@ -14,7 +14,7 @@ pub struct Site {
     pub file: TreePath,
     /// Where in the file.
     pub place: Place,
-    /// What stands there: `resources[1]`.
+    /// The entry, such as `resources[1]`.
     pub field: FieldPath,
 }
 
@@ -45,13 +45,13 @@ pub struct TreeFinding {
     pub level: Level,
     /// Where it is.
     pub site: Site,
-    /// What is wrong, in one sentence without the place.
+    /// The error in one sentence, without the position.
     pub message: String,
-    /// What stands there.
+    /// The found value.
     pub found: Option<String>,
     /// What may stand there.
     pub allowed: Option<String>,
-    /// How to mend it, in one line.
+    /// The fix, in one line.
     pub help: Option<String>,
     /// Whether kustomize refuses to build because of it.
     pub refused: bool,
@@ -94,35 +94,35 @@ impl RuleInfo {
 }
 
 impl TreeFinding {
-    /// Says what stands there.
+    /// Sets the found value.
     #[must_use]
     pub fn found(mut self, found: impl Into<String>) -> Self {
         self.found = Some(found.into());
         self
     }
 
-    /// Says what may stand there.
+    /// Sets the allowed values.
     #[must_use]
     pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
         self.allowed = Some(allowed.into());
         self
     }
 
-    /// Says how to mend it.
+    /// Sets the fix.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Says that kustomize builds nevertheless.
+    /// Marks the finding as one that does not fail the build.
     #[must_use]
     pub fn harmless(mut self) -> Self {
         self.refused = false;
         self
     }
 
-    /// Says how it can be mended without a person.
+    /// Sets the automatic fix.
     #[must_use]
     pub fn fix(mut self, fix: Fix) -> Self {
         self.fix = Some(fix);

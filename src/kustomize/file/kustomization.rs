@@ -75,7 +75,7 @@ pub struct PatchOptions {
     pub allow_kind_change: bool,
 }
 
-/// Says which objects something is done to.
+/// Selects the objects of a patch or replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
