@@ -1,8 +1,8 @@
-//! The shape of a rule and of a mutator: what a system hands to the gate.
+//! The types of rules and mutators, which systems define and the gate runs.
 //!
-//! A rule is one file with one row: a `pub static RULE: Rule`. Its function is pure: the request and the catalog in,
-//! findings out. It does no I/O and knows no clock; where a stale answer of the catalog would be unsafe, it names the
-//! objects it wants confirmed, and the gate asks the API server for them before the rule speaks.
+//! A rule is one file with one definition: a `static RULE: Rule`. Its function is pure: it maps the request and the
+//! catalog to findings, without I/O and clock. If a stale answer of the catalog would be unsafe, the rule names objects
+//! to read live, and the gate reads them from the API server before it runs the rule.
 
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
@@ -18,7 +18,7 @@ pub struct RuleInfo {
     pub name: &'static str,
     /// Level of its findings unless the configuration sets another one.
     pub level: Level,
-    /// One line: what it reports.
+    /// A summary of what it reports, in one line.
     pub summary: &'static str,
     /// Its page, `docs/rules/<ID>.md`, as Markdown.
     pub page: &'static str,
@@ -46,13 +46,13 @@ impl RuleInfo {
 pub struct Rule {
     /// Its definition.
     pub info: RuleInfo,
-    /// The requests it looks at.
+    /// The requests that it matches.
     pub scope: &'static [Match],
-    /// The kinds it looks up.
+    /// The kinds that it looks up.
     pub looks_up: &'static [&'static Kind],
-    /// The objects it wants confirmed, given what is confirmed already; asked again until it wants nothing more.
+    /// The objects to read live, given the live reads so far; called again until it returns no more.
     pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// What it finds.
+    /// Returns its findings.
     pub check: fn(&Request<'_>, &View<'_>) -> Vec<Finding>,
 }
 
@@ -63,45 +63,44 @@ impl Rule {
     }
 }
 
-/// A change of objects: computed for every request, sent back as a JSON Patch.
+/// A mutator: computes a change of the object, which is sent as a JSON Patch.
 pub struct Mutator {
     /// Stable name, such as `overwrite-patch`.
     pub name: &'static str,
-    /// The family of rules that it belongs to, such as `OW`: on and off with it.
+    /// The family of rules with which it is on or off, such as `OW`.
     pub family: &'static str,
-    /// One line: what it adds.
+    /// A summary of what it adds, in one line.
     pub summary: &'static str,
-    /// The requests it looks at.
+    /// The requests that it matches.
     pub scope: &'static [Match],
-    /// The kinds it looks up.
+    /// The kinds that it looks up.
     pub looks_up: &'static [&'static Kind],
-    /// The objects it wants confirmed, as for a rule.
+    /// The objects to read live, as for a rule.
     pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// What it does where the configuration says nothing.
+    /// The default mode.
     pub mode: Mode,
-    /// Makes the draft the object as it should be.
+    /// Changes the draft.
     pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Mutated,
 }
 
-/// What became of a mutation: what the user should know of it, or why the request cannot go on without it.
+/// The result of a mutator: messages to the user, or the finding that denies the request.
 pub type Mutated = Result<Vec<String>, Box<Finding>>;
 
-/// A CustomResourceDefinition of ours: a kind that a system adds.
+/// A CustomResourceDefinition that a system adds.
 #[derive(Debug)]
 pub struct Definition {
-    /// The family of rules that it belongs to, such as `DR`: on and off with it.
+    /// The family of rules with which it is on or off, such as `DR`.
     pub family: &'static str,
-    /// The file that it is written to.
+    /// Its file name.
     pub file: &'static str,
     /// The manifest.
     pub text: &'static str,
 }
 
-/// In place of a [`Match`]'s group: the kinds that objects in the catalog declare, under the name of their
-/// [`Declaration`].
+/// The group of a [`Match`] for declared kinds, whose plural name is then the name of their [`Declaration`].
 pub const DECLARED: &str = "*";
 
-/// Requests of one resource that a rule or mutator looks at.
+/// A request matcher: requests of one resource.
 #[derive(Debug)]
 pub struct Match {
     /// API group, or [`DECLARED`].
@@ -116,76 +115,85 @@ pub struct Match {
     pub subresource: &'static str,
     /// The operations.
     pub operations: &'static [Operation],
-    /// What becomes of such a request while nobody answers.
-    pub outage: Outage,
-    /// Where in the object, besides its metadata, the rule or mutator looks; `None` for all of it.
+    /// The failure policy for these requests.
+    pub failure_policy: FailurePolicy,
+    /// The parts of the object, besides its metadata, that the rule or mutator reads; `None` for the whole object.
     pub reads: Option<&'static [Path]>,
 }
 
-/// What the API server does with a request while no replica of ours answers: the webhook's `failurePolicy`.
+/// What the API server does with a request if no replica answers: the webhook's `failurePolicy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Outage {
-    /// The request is refused (`Fail`): letting it through does harm that is not mended by itself.
-    Refuse,
-    /// The same, but for some that nothing is to be done about, which go on.
-    RefuseUnless(&'static Spared),
-    /// The request goes on (`Ignore`).
-    Admit,
+pub enum FailurePolicy {
+    /// The request is denied (`Fail`): admitting it would cause lasting harm.
+    Fail,
+    /// The request is denied, unless the match condition holds for it.
+    FailUnless(&'static MatchCondition),
+    /// The request is admitted (`Ignore`).
+    Ignore,
 }
 
-impl Outage {
-    /// Returns whether requests are refused, some or all.
-    pub fn refuses(self) -> bool {
-        self != Self::Admit
+impl FailurePolicy {
+    /// Returns whether requests are denied, all or some.
+    pub fn fails(self) -> bool {
+        self != Self::Ignore
     }
 }
 
-/// Requests of a resource that an outage does not stop.
+/// A match condition for requests that need not be denied if no replica answers.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Spared {
-    /// What they are, as the name of a condition: `roots`.
+pub struct MatchCondition {
+    /// The name of the condition, such as `roots`.
     pub name: &'static str,
-    /// CEL that holds for them, of `object` and `oldObject`. For what it wrongly leaves out nothing is lost; it must hold for nothing else.
+    /// A CEL expression of `object` and `oldObject`. It may be false for a request that need not be denied, but must
+    /// not be true for one that must be.
     pub expression: &'static str,
 }
 
-/// What a mutator does with what it worked out.
+/// What a mutator does with its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Nothing.
+    /// It is off.
     Off,
-    /// Writes it into annotations of ours; everything else stays as the user wrote it.
+    /// It writes the result into annotations, and does not change other fields.
     Annotate,
-    /// Patches the object itself, and says in annotations what it was.
+    /// It patches the object itself, and records the original in annotations.
     Apply,
 }
 
 impl Match {
-    /// Whatever is created or updated of a resource. It goes on while nobody answers.
-    pub const fn written(
+    /// Matches creations and updates of a resource, which are admitted if no replica answers.
+    pub const fn create_or_update(
         group: &'static str,
         versions: &'static [&'static str],
         plural: &'static str,
         kind: &'static str,
     ) -> Self {
         let operations = &[Operation::Create, Operation::Update];
-        Self { group, versions, plural, kind, subresource: "", operations, outage: Outage::Admit, reads: None }
+        Self {
+            group,
+            versions,
+            plural,
+            kind,
+            subresource: "",
+            operations,
+            failure_policy: FailurePolicy::Ignore,
+            reads: None,
+        }
     }
 
-    /// Returns the same requests, of whose objects only metadata and what stands at `parts` is looked at. Reading an
-    /// object is most of the work on it.
+    /// Restricts the parsed parts of objects to metadata and `parts`. Parsing an object is most of the work on it.
     #[must_use]
     pub const fn reading(self, parts: &'static [Path]) -> Self {
         Self { reads: Some(parts), ..self }
     }
 
-    /// Returns whether it is about kinds that are declared.
+    /// Returns whether it matches declared kinds.
     pub fn is_declared(&self) -> bool {
         self.group == DECLARED
     }
 
-    /// Returns whether a request is one of these; `declared_as` is the declaration of its kind, where it has one.
+    /// Returns whether it matches a request; `declared_as` is the declaration of the request's kind, if any.
     pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
         let is_named = match declared_as {

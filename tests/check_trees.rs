@@ -118,10 +118,10 @@ fn a_component_under_resources_is_refused_and_moved() {
     let (code, stdout, stderr) = check(example.path(), &["--fix", "."]);
     assert_eq!(code, 0, "{stdout}");
     assert_eq!(stderr, "fixed overlays/community/kustomization.yaml: resources[1] is now in components\n");
-    let mended = fs::read_to_string(&overlay).unwrap();
+    let fixed = fs::read_to_string(&overlay).unwrap();
     assert!(
-        mended.ends_with("components:\n  - ../../components/recaptcha\n  - ../../components/external_db\n"),
-        "{mended}"
+        fixed.ends_with("components:\n  - ../../components/recaptcha\n  - ../../components/external_db\n"),
+        "{fixed}"
     );
 }
 

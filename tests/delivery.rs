@@ -721,8 +721,8 @@ async fn a_denied_revision_is_never_ready() {
         assert!(status == "False" && message.contains("revision main@sha1:2 is withheld"), "{message}");
         assert!(message.contains("KZ001") && message.contains("Kustomization flux-system/apps"), "{message}");
     }
-    let mended = published(&cluster, &refused, &good).await;
-    assert_eq!(ready(&mended), ["True", "stored artifact for revision 'main@sha1:1'"]);
+    let repaired = published(&cluster, &refused, &good).await;
+    assert_eq!(ready(&repaired), ["True", "stored artifact for revision 'main@sha1:1'"]);
     let alone = published(&cluster, &empty, &bad).await;
     assert_eq!((alone["status"].get("artifact"), ready(&alone)[0]), (None, "False"));
 }

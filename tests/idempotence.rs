@@ -594,7 +594,7 @@ static ADDS: Mutator = Mutator {
     name: "adds",
     family: "OW",
     summary: "adds a field",
-    scope: &[Match::written("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
+    scope: &[Match::create_or_update("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
     looks_up: &[],
     confirm: None,
     mode: Mode::Apply,

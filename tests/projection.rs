@@ -181,7 +181,7 @@ static CURIOUS: Rule = Rule {
         summary: "an Installation whose stored phase is Failed",
         page: "",
     },
-    scope: &[Match::written("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
+    scope: &[Match::create_or_update("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
     looks_up: &[&INSTALLATIONS],
     confirm: None,
     check: curious,

@@ -13,7 +13,7 @@ use portcullis::admission::{FieldPath, Finding, Level, Operation, Phase, Refusal
 use portcullis::gate::registration::{Choice, Registration};
 use portcullis::gate::{Exemption, NamespaceLevels, Policy, Registry, pages};
 use portcullis::kustomize::Verdict::Accept;
-use portcullis::rule::{Match, Outage, RuleInfo};
+use portcullis::rule::{FailurePolicy, Match, RuleInfo};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -261,7 +261,9 @@ fn assert_is_sent_once(configuration: &Value, scope: &Match, operation: Operatio
     let is_right = match &shares[..] {
         [] => sent.len() == 1,
         // Requests that match conditions exclude need no call.
-        [(false, _)] => sent.len() == 1 && alike.iter().all(|other| matches!(other.outage, Outage::RefuseUnless(_))),
+        [(false, _)] => {
+            sent.len() == 1 && alike.iter().all(|other| matches!(other.failure_policy, FailurePolicy::FailUnless(_)))
+        }
         [(true, of), (false, other)] | [(false, other), (true, of)] => of == other && sent.len() == 2,
         _ => false,
     };
@@ -448,11 +450,11 @@ fn contexts_without_overwrites_do_not_fail_closed() {
         let found = conditions.iter().find(|one| one["name"] == condition).unwrap_or_else(|| panic!("{webhook:#}"));
         found["expression"].as_str().unwrap().to_owned()
     };
-    let spared = "!has(object.componentVersionOverwrites)";
+    let match_condition = "!has(object.componentVersionOverwrites)";
     let refused = condition("validate.portcullis.dev", "all-but-without-overwrites-of-contexts");
     let admitted = condition("advise.portcullis.dev", "only-without-overwrites-of-contexts");
     assert!(
-        refused.contains(&format!("!({spared}")) && admitted.contains(&format!("({spared}")),
+        refused.contains(&format!("!({match_condition}")) && admitted.contains(&format!("({match_condition}")),
         "{refused}\n{admitted}"
     );
     assert!(admitted.starts_with("request.operation == 'DELETE' || "), "a deletion has no object: {admitted}");

@@ -38,11 +38,11 @@ impl fmt::Display for Level {
     }
 }
 
-/// One thing that a rule has to say about an object.
+/// A finding of a rule about an object.
 ///
-/// The message is one sentence that stands alone; `help` says how to mend it. Neither may hold the words that
-/// Landscaper takes for an outage (`connection refused`, `context deadline exceeded`, `failed to call webhook`,
-/// `proxy error`): it would retry for ever instead of showing the message.
+/// The message is a complete sentence; `help` describes the fix. Neither may contain the words that Landscaper treats
+/// as an outage (`connection refused`, `context deadline exceeded`, `failed to call webhook`, `proxy error`): it would
+/// retry forever instead of showing the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule's id, such as `OW001`.

@@ -260,15 +260,33 @@ pub static WITH_REFERENCES: Index = Index {
 pub const WITH_REFERENCES_KEY: &str = "true";
 
 /// Returns the request matcher for composites.
-pub(super) const fn composites(operations: &'static [Operation], outage: Outage) -> Match {
+pub(super) const fn composites(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = COMPOSITES_NAME;
-    Match { group: DECLARED, versions: &["*"], plural, kind: plural, subresource: "", operations, outage, reads: None }
+    Match {
+        group: DECLARED,
+        versions: &["*"],
+        plural,
+        kind: plural,
+        subresource: "",
+        operations,
+        failure_policy,
+        reads: None,
+    }
 }
 
 /// Returns the request matcher for claims.
-pub(super) const fn claims(operations: &'static [Operation], outage: Outage) -> Match {
+pub(super) const fn claims(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = CLAIMS_NAME;
-    Match { group: DECLARED, versions: &["*"], plural, kind: plural, subresource: "", operations, outage, reads: None }
+    Match {
+        group: DECLARED,
+        versions: &["*"],
+        plural,
+        kind: plural,
+        subresource: "",
+        operations,
+        failure_policy,
+        reads: None,
+    }
 }
 
 /// Returns the request matcher for the main resource of a kind.
@@ -276,8 +294,8 @@ pub(super) const fn matches(
     kind: &'static Kind,
     versions: &'static [&'static str],
     operations: &'static [Operation],
-    outage: Outage,
+    failure_policy: FailurePolicy,
 ) -> Match {
     let Kind { group, plural, kind, .. } = kind;
-    Match { group, versions, plural, kind, subresource: "", operations, outage, reads: None }
+    Match { group, versions, plural, kind, subresource: "", operations, failure_policy, reads: None }
 }

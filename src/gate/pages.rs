@@ -1,4 +1,4 @@
-//! The list of the rules, and the pages of rules, as a terminal shows them.
+//! Prints rules for a terminal: the list, and the pages.
 
 use serde_json::{Value, json};
 

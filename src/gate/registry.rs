@@ -1,4 +1,4 @@
-//! The rows of all systems, side by side.
+//! The registry: the definitions of all systems.
 
 use std::collections::HashMap;
 
@@ -21,11 +21,12 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// The rows that look at resources, by plural name or by the name of a declaration: few of all look at one.
+    /// The definitions by the plural name of the resource that they match, or the name of its declaration. Few match
+    /// any one resource.
     looking: HashMap<&'static str, Looking>,
 }
 
-/// The rows that look at resources of one name.
+/// The definitions that match one resource.
 #[derive(Default)]
 struct Looking {
     rules: Vec<&'static Rule>,
@@ -46,7 +47,7 @@ impl Registry {
         standard.with_deliveries(kustomize::delivery::deliveries())
     }
 
-    /// What belongs to these families, as if there were no others: their rows, the kinds that those look up and add.
+    /// Returns a registry of some families only: their definitions, and the kinds that those look up and add.
     #[must_use]
     pub fn only(self, families: &[&str]) -> Self {
         let is_on = |family: &str| families.contains(&family);
@@ -61,7 +62,7 @@ impl Registry {
         if is_on(delivery::FAMILY) { only.with_deliveries(self.deliveries) } else { only }
     }
 
-    /// Just these.
+    /// Creates a registry of these rules and mutators.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
         let mut looking: HashMap<_, Looking> = HashMap::new();
         for rule in &rules {
@@ -93,7 +94,7 @@ impl Registry {
         &self.mutators
     }
 
-    /// Returns the ways in which trees reach a cluster.
+    /// Returns the deliveries.
     pub fn deliveries(&self) -> &[&'static Delivery] {
         &self.deliveries
     }
@@ -127,29 +128,29 @@ impl Registry {
         &self.definitions
     }
 
-    /// Returns an empty catalog of all that rules look up.
+    /// Returns an empty catalog of all kinds that rules look up.
     pub fn catalog(&self) -> Catalog {
         Catalog::new(self.kinds()).declaring(self.declarations.clone())
     }
 
-    /// Returns a catalog that holds just `objects`, as [`Catalog::of`].
+    /// Returns a catalog of exactly these objects; see [`Catalog::of`].
     pub fn catalog_of(&self, objects: Vec<Value>) -> Catalog {
         let catalog = self.catalog();
         catalog.replace_all(objects);
         catalog
     }
 
-    /// Returns the kinds that systems add only where somebody wants them.
+    /// Returns the optional kinds of systems.
     pub fn optional_definitions(&self) -> &[&'static Definition] {
         &self.optional
     }
 
-    /// Returns the rule of an id.
+    /// Returns the rule with this id.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.info.id == id).copied()
     }
 
-    /// Returns the letters that ids begin with, such as `OW`.
+    /// Returns the families, such as `OW`.
     pub fn families(&self) -> Vec<&'static str> {
         let mut families: Vec<_> = self.infos().into_iter().map(RuleInfo::family).collect();
         families.dedup();
@@ -161,17 +162,17 @@ impl Registry {
         self.looked_up().into_iter().map(|(kind, _)| kind).collect()
     }
 
-    /// Returns every kind that is looked up, and the families whose rows do.
+    /// Returns every kind that is looked up, with the families that do.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
     }
 
-    /// Returns every kind of which single objects may be read, and the families whose rows want objects confirmed.
+    /// Returns every kind with live reads, with the families that request them.
     pub fn confirmed(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().filter(|(_, _, confirms)| *confirms).map(|(family, kind, _)| (family, kind)))
     }
 
-    /// What rows look up: the family, the kind, and whether the row has objects confirmed.
+    /// Returns all look-ups: family, kind, and whether objects are read live.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.confirm.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.confirm.is_some()));
@@ -180,7 +181,7 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, confirms)| kinds.iter().map(move |kind| (family, *kind, confirms)))
     }
 
-    /// Returns the kinds whose objects declare others, and the families that look at those.
+    /// Returns the declaring kinds, with the families that match declared kinds.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
@@ -189,7 +190,7 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the families of the rows that look at what is declared so.
+    /// Returns the families that match the kinds of a declaration.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.scope));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.scope));
@@ -197,7 +198,7 @@ impl Registry {
         of_rules.chain(of_mutators).filter(move |(_, scope)| looks(scope)).map(|(family, _)| family)
     }
 
-    /// Returns the rules that look at a request; `declared_as` is the declaration of its kind, where it has one.
+    /// Returns the rules that match a request; `declared_as` is the declaration of its kind, if any.
     pub fn rules_for<'a>(
         &'a self,
         request: &'a Request<'_>,
@@ -207,7 +208,7 @@ impl Registry {
         rules.filter(move |rule| rule.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
-    /// Returns the mutators that look at a request, as for rules.
+    /// Returns the mutators that match a request; see [`Registry::rules_for`].
     pub fn mutators_for<'a>(
         &'a self,
         request: &'a Request<'_>,
@@ -217,7 +218,7 @@ impl Registry {
         mutators.filter(move |mutator| mutator.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
-    /// Returns the deliveries that look at a request.
+    /// Returns the deliveries that match a request.
     pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
         let deliveries = self.looking(request, None).into_iter().flat_map(|looking| &looking.deliveries);
         deliveries.filter(|delivery| delivery.scope.iter().any(|scope| scope.covers(request, None)))
@@ -228,7 +229,7 @@ impl Registry {
     }
 }
 
-/// Returns each kind once, with all its families.
+/// Groups by kind, with the families of each.
 fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&'static Kind, Vec<&'static str>)> {
     let mut kinds: Vec<(&'static Kind, Vec<&'static str>)> = Vec::new();
     for (family, kind) in looks {
@@ -241,7 +242,7 @@ fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&
     kinds
 }
 
-/// Returns the names of the resources in a scope, each once.
+/// Returns the distinct names of the resources of matchers.
 fn plurals(scope: &'static [Match]) -> impl Iterator<Item = &'static str> {
     let first = |(at, one): &(usize, &Match)| scope[..*at].iter().all(|before| before.plural != one.plural);
     scope.iter().enumerate().filter(first).map(|(_, one)| one.plural)

@@ -57,11 +57,11 @@ pub struct TreeFinding {
     pub refused: bool,
     /// Whether it is what kustomize would meet first.
     pub first: bool,
-    /// How it can be mended without a person.
+    /// The automatic fix.
     pub fix: Option<Fix>,
 }
 
-/// How a finding can be mended without a person.
+/// An automatic fix of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
     /// The entry belongs in another list of the same file.

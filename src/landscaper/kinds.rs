@@ -199,8 +199,8 @@ pub(super) fn is(kind: &Kind, request: &crate::admission::Request<'_>) -> bool {
 }
 
 /// Returns a request matcher for updates of the subresource `status` of a kind.
-pub(super) const fn status(kind: &'static Kind, outage: Outage) -> Match {
-    let status = matches(kind, &[crate::admission::Operation::Update], outage);
+pub(super) const fn status(kind: &'static Kind, failure_policy: FailurePolicy) -> Match {
+    let status = matches(kind, &[crate::admission::Operation::Update], failure_policy);
     Match { subresource: "status", ..status }
 }
 
@@ -212,7 +212,11 @@ pub(super) const UPDATE: &[Operation] = &[Operation::Update];
 pub(super) const DELETION: &[Operation] = &[Operation::Delete];
 
 /// Returns a request matcher for the main resource of a kind.
-pub(super) const fn matches(kind: &'static Kind, operations: &'static [Operation], outage: Outage) -> Match {
+pub(super) const fn matches(
+    kind: &'static Kind,
+    operations: &'static [Operation],
+    failure_policy: FailurePolicy,
+) -> Match {
     let Kind { group, plural, kind, .. } = kind;
-    Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, outage, reads: None }
+    Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, failure_policy, reads: None }
 }

@@ -124,11 +124,11 @@ impl Trees {
     fn fix_one(&self, root: &TreePath) -> Option<String> {
         let report = kustomize::analyse(&self.tree, root, &self.options);
         report.findings.iter().find_map(|finding| {
-            let mend = finding.fix.as_ref()?;
+            let entry_fix = finding.fix.as_ref()?;
             let path = Path::new("/").join(finding.site.file.as_str());
             let text = std::fs::read_to_string(&path).ok()?;
-            std::fs::write(&path, fix(&text, std::slice::from_ref(mend))?).ok()?;
-            let Fix::MoveEntry { from, index, to } = mend;
+            std::fs::write(&path, fix(&text, std::slice::from_ref(entry_fix))?).ok()?;
+            let Fix::MoveEntry { from, index, to } = entry_fix;
             Some(format!("fixed {}: {from}[{index}] is now in {to}\n", shown(&finding.site.file)))
         })
     }

@@ -20,12 +20,12 @@ use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, GROUP, REVISIONS,
 };
-use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
+use crate::rule::{FailurePolicy, Match, Mode, Mutated, Mutator};
 
 /// Maximum size of the annotation, in bytes. All annotations of an object together may have 256 KiB.
 const MAX_ANNOTATION: usize = 128 * 1024;
 
-static SCOPE: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Update], Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Update], FailurePolicy::Ignore)];
 
 /// The mutator of composites.
 pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {

@@ -11,13 +11,13 @@ use crate::crossplane::environment::{ActionOutcome, Merged, Overwrite};
 use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
 };
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 4] = [
-    kinds::matches(&ENVIRONMENT_CONFIGS, &["v1alpha1", "v1beta1"], WRITES, Outage::Admit),
-    kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse),
-    kinds::composites(WRITES, Outage::Admit),
-    kinds::claims(WRITES, Outage::Admit),
+    kinds::matches(&ENVIRONMENT_CONFIGS, &["v1alpha1", "v1beta1"], WRITES, FailurePolicy::Ignore),
+    kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail),
+    kinds::composites(WRITES, FailurePolicy::Ignore),
+    kinds::claims(WRITES, FailurePolicy::Ignore),
 ];
 
 /// The rule definition of EN007.

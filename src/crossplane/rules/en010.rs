@@ -14,13 +14,13 @@ use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
 };
 use crate::crossplane::users::users;
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(
     &ENVIRONMENT_CONFIGS,
     &["v1alpha1", "v1beta1"],
     &[Operation::Create, Operation::Update, Operation::Delete],
-    Outage::Admit,
+    FailurePolicy::Ignore,
 )];
 
 /// The rule definition of EN010.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::crossplane::composition::{self, Problem, Topic};
 use crate::crossplane::kinds::{self, COMPOSITIONS};
-use crate::rule::{Match, Outage, Rule};
+use crate::rule::{FailurePolicy, Match, Rule};
 
 /// All rules about environments, in the order of their ids.
 pub(super) static RULES: &[&Rule] = &[
@@ -41,17 +41,17 @@ pub(super) static RULES: &[&Rule] = &[
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
 /// Compositions. People and pipelines write them, rarely, so requests fail while the webhook is unavailable.
-static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse)];
+static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail)];
 
 /// Composites. Crossplane writes them too and must not be blocked while the webhook is unavailable.
-static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, Outage::Admit)];
+static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, FailurePolicy::Ignore)];
 
 /// Compositions, composites and claims. Users only see warnings about their claims: warnings about the composite of a
 /// claim go to Crossplane's controller.
 static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 3] = [
-    kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse),
-    kinds::composites(WRITES, Outage::Admit),
-    kinds::claims(WRITES, Outage::Admit),
+    kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail),
+    kinds::composites(WRITES, FailurePolicy::Ignore),
+    kinds::claims(WRITES, FailurePolicy::Ignore),
 ];
 
 fn is_composite(request: &Request<'_>) -> bool {

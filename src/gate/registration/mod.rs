@@ -18,7 +18,7 @@ use super::Registry;
 use crate::admission::{COLLECTORS, Operation, Phase};
 use crate::catalog::{Declaration, Kind};
 use crate::kustomize::delivery::Narrowed;
-use crate::rule::{Definition, Spared};
+use crate::rule::{Definition, MatchCondition};
 
 /// The address at which the API server calls the webhooks.
 #[derive(Debug, Clone)]
@@ -217,7 +217,7 @@ impl Registration {
             let value = |key: &str| format!("{{{{ .Values.webhooks.{}.{key} }}}}", webhook.key());
             return (value("timeoutSeconds"), value("failurePolicy"));
         }
-        let failure_policy = if webhook.outage.refuses() { "Fail" } else { "Ignore" };
+        let failure_policy = if webhook.failure_policy.fails() { "Fail" } else { "Ignore" };
         (webhook.timeout_seconds.to_string(), failure_policy.to_owned())
     }
 
@@ -266,12 +266,12 @@ impl Registration {
 
     /// Divides the requests of a resource between the two webhooks of a phase: each goes to exactly one.
     fn share_conditions(&self, webhook: &Webhook, registry: &Registry) -> String {
-        let (prefix, not) = if webhook.outage.refuses() { ("all-but", "!") } else { ("only", "") };
+        let (prefix, not) = if webhook.failure_policy.fails() { ("all-but", "!") } else { ("only", "") };
         // A deletion has no object that a condition could read.
         let deletes = webhook.rules(registry).iter().any(|rules| rules.operations.contains(&Operation::Delete));
         let delete = if deletes { "request.operation == 'DELETE' || " } else { "" };
         let share = |share: Share| {
-            let (resource, Spared { name, expression }) = (&share.resource, share.spared);
+            let (resource, MatchCondition { name, expression }) = (&share.resource, share.match_condition);
             let text = format!(
                 "      - name: {prefix}-{name}-of-{resource}\n        expression: >-\n          \
                  {delete}request.resource.resource != '{resource}' ||\n          {not}({expression})\n"

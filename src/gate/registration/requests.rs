@@ -7,13 +7,13 @@ use crate::admission::{Operation, Phase};
 use crate::catalog::{Declaration, Kind};
 use crate::gate::Registry;
 use crate::kustomize::delivery::{self, Narrowed};
-use crate::rule::{Match, Outage, Spared};
+use crate::rule::{FailurePolicy, Match, MatchCondition};
 
 /// A webhook of a configuration.
 pub(super) struct Webhook {
     pub(super) name: &'static str,
     pub(super) phase: Phase,
-    pub(super) outage: Outage,
+    pub(super) failure_policy: FailurePolicy,
     pub(super) timeout_seconds: u8,
     pub(super) reason: &'static str,
     /// The match conditions that restrict it to some deliveries.
@@ -24,7 +24,7 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
     Webhook {
         name: "mutate.portcullis.dev",
         phase: Phase::Mutate,
-        outage: Outage::Admit,
+        failure_policy: FailurePolicy::Ignore,
         timeout_seconds: 2,
         reason: "The annotations are added with the next change of the object; without them nothing is deployed wrongly.",
         narrowed: None,
@@ -32,7 +32,7 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
     Webhook {
         name: "require.portcullis.dev",
         phase: Phase::Mutate,
-        outage: Outage::Refuse,
+        failure_policy: FailurePolicy::Fail,
         timeout_seconds: 3,
         reason: "Without the change the object would have a harmful effect.",
         narrowed: None,
@@ -40,7 +40,7 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
     Webhook {
         name: "validate.portcullis.dev",
         phase: Phase::Validate,
-        outage: Outage::Refuse,
+        failure_policy: FailurePolicy::Fail,
         timeout_seconds: 3,
         reason: "People and pipelines write these, rarely; a wrong one breaks its users in the namespace.",
         narrowed: None,
@@ -48,7 +48,7 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
     Webhook {
         name: "advise.portcullis.dev",
         phase: Phase::Validate,
-        outage: Outage::Admit,
+        failure_policy: FailurePolicy::Ignore,
         timeout_seconds: 3,
         reason: "Controllers write these often, and a deletion must not depend on this webhook; errors are small or can be fixed.",
         narrowed: None,
@@ -63,7 +63,7 @@ pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
             webhooks.push(Webhook {
                 name: narrowed.webhook,
                 phase,
-                outage: Outage::Admit,
+                failure_policy: FailurePolicy::Ignore,
                 timeout_seconds: 3,
                 reason: narrowed.reason,
                 narrowed: Some(narrowed),
@@ -85,7 +85,7 @@ pub(super) struct Rules {
 /// A resource of which only some requests must fail closed; the two webhooks of a phase share it.
 pub(super) struct Share {
     pub(super) resource: String,
-    pub(super) spared: &'static Spared,
+    pub(super) match_condition: &'static MatchCondition,
     /// The condition under which its other requests must fail closed.
     pub(super) when: When,
 }
@@ -116,10 +116,10 @@ impl Webhook {
     /// Returns the requests of this webhook: those of its phase and failure policy that the stricter webhook of the
     /// phase does not receive.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
-        let spared = self.spared(registry);
+        let match_condition = self.match_condition(registry);
         let mut rules: Vec<Rules> = Vec::new();
         for ((group, resource), (versions, wanted)) in self.requests(registry) {
-            let is_shared = spared.contains_key(&(group, resource.clone()));
+            let is_shared = match_condition.contains_key(&(group, resource.clone()));
             for (operations, when) in self.sent(&wanted, is_shared) {
                 let like = |rule: &&mut Rules| {
                     (rule.group, rule.versions, &rule.operations, &rule.when) == (group, versions, &operations, &when)
@@ -137,7 +137,7 @@ impl Webhook {
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {
-            let (any, none) = match self.outage.refuses() {
+            let (any, none) = match self.failure_policy.fails() {
                 true => (refusing, Families::new()),
                 false if is_shared => (admitting, Families::new()),
                 false => (admitting, refusing.clone()),
@@ -166,7 +166,7 @@ impl Webhook {
                 }
                 let of_operation = wanted.iter_mut().filter(|(known, _)| known == operation);
                 for (_, Wanted { refusing, admitting }) in of_operation {
-                    (if scope.outage.refuses() { &mut *refusing } else { &mut *admitting }).insert(family);
+                    (if scope.failure_policy.fails() { &mut *refusing } else { &mut *admitting }).insert(family);
                 }
             }
         }
@@ -202,33 +202,33 @@ impl Webhook {
     }
 
     fn declared(&self, registry: &Registry) -> Vec<Scoped> {
-        let is_its = |(_, scope): &Scoped| scope.is_declared() && scope.outage == self.outage;
+        let is_its = |(_, scope): &Scoped| scope.is_declared() && scope.failure_policy == self.failure_policy;
         self.scopes(registry).into_iter().filter(is_its).collect()
     }
 
     /// Returns the resources that the two webhooks of a phase share. A resource is shared only if every rule for it
     /// agrees.
     pub(super) fn shares(&self, registry: &Registry) -> Vec<Share> {
-        let share = |((_, resource), (spared, families)): (Key, (&'static Spared, Families))| Share {
+        let share = |((_, resource), (match_condition, families)): (Key, (&'static MatchCondition, Families))| Share {
             resource,
-            spared,
+            match_condition,
             when: When::any(families),
         };
-        self.spared(registry).into_iter().map(share).collect()
+        self.match_condition(registry).into_iter().map(share).collect()
     }
 
-    fn spared(&self, registry: &Registry) -> BTreeMap<Key, (&'static Spared, Families)> {
-        let mut spared: BTreeMap<Key, (Option<&'static Spared>, Families)> = BTreeMap::new();
-        for (family, scope) in self.fixed(registry).into_iter().filter(|(_, scope)| scope.outage.refuses()) {
-            let one = match scope.outage {
-                Outage::RefuseUnless(one) => Some(one),
-                Outage::Refuse | Outage::Admit => None,
+    fn match_condition(&self, registry: &Registry) -> BTreeMap<Key, (&'static MatchCondition, Families)> {
+        let mut match_condition: BTreeMap<Key, (Option<&'static MatchCondition>, Families)> = BTreeMap::new();
+        for (family, scope) in self.fixed(registry).into_iter().filter(|(_, scope)| scope.failure_policy.fails()) {
+            let one = match scope.failure_policy {
+                FailurePolicy::FailUnless(one) => Some(one),
+                FailurePolicy::Fail | FailurePolicy::Ignore => None,
             };
-            let (all, families) = spared.entry(key(scope)).or_insert((one, Families::new()));
+            let (all, families) = match_condition.entry(key(scope)).or_insert((one, Families::new()));
             *all = all.filter(|all| Some(*all) == one);
             families.insert(family);
         }
-        spared.into_iter().filter_map(|(key, (one, families))| Some((key, (one?, families)))).collect()
+        match_condition.into_iter().filter_map(|(key, (one, families))| Some((key, (one?, families)))).collect()
     }
 
     fn fixed(&self, registry: &Registry) -> Vec<Scoped> {

@@ -17,7 +17,7 @@ use crate::kustomize::tree::TreePath;
 use crate::rule::Match;
 
 const fn written(plural: &'static str, kind: &'static str) -> Match {
-    Match::written("argoproj.io", &["v1alpha1"], plural, kind)
+    Match::create_or_update("argoproj.io", &["v1alpha1"], plural, kind)
 }
 
 static SCOPE: [Match; 2] = [written("applications", "Application"), written("applicationsets", "ApplicationSet")];

@@ -22,7 +22,7 @@ pub(super) static NARROWED: Narrowed = Narrowed {
 
 /// Matches creations and updates.
 pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
-    Match::written("", &["v1"], plural, kind)
+    Match::create_or_update("", &["v1"], plural, kind)
 }
 
 /// Returns the value of [`LABEL`].

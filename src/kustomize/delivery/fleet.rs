@@ -13,7 +13,7 @@ use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
 use crate::rule::Match;
 
-static SCOPE: [Match; 1] = [Match::written("fleet.cattle.io", &["v1alpha1"], "bundles", "Bundle")];
+static SCOPE: [Match; 1] = [Match::create_or_update("fleet.cattle.io", &["v1alpha1"], "bundles", "Bundle")];
 
 /// What Fleet would build of a Bundle.
 pub(super) static DELIVERY: Delivery = Delivery {

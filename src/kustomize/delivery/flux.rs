@@ -42,7 +42,7 @@ pub(super) static BY_SOURCE: Index = Index {
     },
 };
 
-pub(super) static SCOPE: [Match; 1] = [Match::written(GROUP, VERSIONS, "kustomizations", "Kustomization")];
+pub(super) static SCOPE: [Match; 1] = [Match::create_or_update(GROUP, VERSIONS, "kustomizations", "Kustomization")];
 
 /// Errors in a Kustomization that do not depend on its source.
 pub(super) static OBJECTS: Delivery = Delivery {

@@ -13,7 +13,7 @@ use crate::rule::Match;
 
 const fn status(plural: &'static str, kind: &'static str) -> Match {
     let operations = &[Operation::Update];
-    Match { subresource: "status", operations, ..Match::written(GROUP, &[VERSION], plural, kind) }
+    Match { subresource: "status", operations, ..Match::create_or_update(GROUP, &[VERSION], plural, kind) }
 }
 
 static SCOPE: [Match; 4] = [

@@ -67,7 +67,7 @@ static BY_REFERENCE: Index = Index {
 
 const fn written(versions: &'static [&'static str], plural: &'static str, kind: &'static str) -> Match {
     let operations = &[Operation::Create, Operation::Update, Operation::Delete];
-    Match { operations, ..Match::written(GROUP, versions, plural, kind) }
+    Match { operations, ..Match::create_or_update(GROUP, versions, plural, kind) }
 }
 
 static SCOPE: [Match; 2] =

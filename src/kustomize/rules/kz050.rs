@@ -8,8 +8,8 @@ use crate::rule::{Match, Rule, RuleInfo};
 const GROUP: &str = "kustomize.config.k8s.io";
 
 static SCOPE: [Match; 2] = [
-    Match::written(GROUP, &["v1beta1"], "kustomizations", "Kustomization"),
-    Match::written(GROUP, &["v1alpha1"], "components", "Component"),
+    Match::create_or_update(GROUP, &["v1beta1"], "kustomizations", "Kustomization"),
+    Match::create_or_update(GROUP, &["v1alpha1"], "components", "Component"),
 ];
 
 /// The rule definition of KZ050.

@@ -18,22 +18,22 @@ use crate::landscaper::annotations::DRY_RUN_ANNOTATION;
 use crate::landscaper::deployer::responsibility::Route;
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, WRITES};
-use crate::rule::{Match, Mode, Mutated, Mutator, Outage, Spared};
+use crate::rule::{FailurePolicy, Match, MatchCondition, Mode, Mutated, Mutator};
 
 /// Match condition for roots: they inherit nothing, so users can write them while the webhook does not answer.
 ///
 /// Any owner reference to an object of Landscaper counts as an owner here, which is stricter than
 /// [`owner`](crate::landscaper::owner::owner).
-static ROOTS: Spared = Spared {
+static ROOTS: MatchCondition = MatchCondition {
     name: "roots",
     expression: "!has(object.metadata.ownerReferences) ||
            object.metadata.ownerReferences.all(owner, !owner.apiVersion.startsWith('landscaper.gardener.cloud/'))",
 };
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::RefuseUnless(&ROOTS)).reading(&[]),
-    kinds::matches(&EXECUTIONS, WRITES, Outage::Refuse).reading(&[]),
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse).reading(&[&["spec", "type"]]),
+    kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::FailUnless(&ROOTS)).reading(&[]),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Fail).reading(&[]),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Fail).reading(&[&["spec", "type"]]),
 ];
 
 /// The mutator that copies the dry-run annotations of the root.

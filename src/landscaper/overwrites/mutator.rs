@@ -16,12 +16,13 @@ use crate::catalog::View;
 use crate::landscaper::annotations::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES, WRITES};
-use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
+use crate::rule::{FailurePolicy, Match, Mode, Mutated, Mutator};
 
 /// Maximum number of changes reported as warnings: kubectl prints one line for each.
 const NAMED: usize = 12;
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];
+static SCOPE: [Match; 1] =
+    [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE)];
 
 /// The definition of the mutator `overwrites`.
 pub(super) static MUTATOR: Mutator = Mutator {

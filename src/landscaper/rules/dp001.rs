@@ -6,9 +6,9 @@ use crate::landscaper::deployer::finding::{Violation, phase_field, unless_kept};
 use crate::landscaper::deployer::promises::FINISHED_IS_FINAL;
 use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
+static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
 
 /// The rule definition of DP001.
 pub(super) static RULE: Rule = Rule {

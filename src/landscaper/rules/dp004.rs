@@ -6,9 +6,9 @@ use crate::landscaper::deployer::finding::{Violation, field, phase_field, unless
 use crate::landscaper::deployer::promises::PICKED_UP;
 use crate::landscaper::deployer::status::{self, Change, Job, Status};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
+static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
 
 /// The rule definition of DP004.
 pub(super) static RULE: Rule = Rule {

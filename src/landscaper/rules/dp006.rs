@@ -7,10 +7,10 @@ use crate::landscaper::deployer::phase::PHASES;
 use crate::landscaper::deployer::promises::PHASE_IS_KNOWN;
 use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 use crate::suggestion;
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
+static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
 
 /// The rule definition of DP006.
 pub(super) static RULE: Rule = Rule {

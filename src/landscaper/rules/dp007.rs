@@ -5,9 +5,9 @@ use crate::admission::{FieldPath, Finding, Level, Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::landscaper::validation;
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(&[&["spec", "type"]])];
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, FailurePolicy::Ignore).reading(&[&["spec", "type"]])];
 
 /// The rule definition of DP007.
 pub(super) static RULE: Rule = Rule {

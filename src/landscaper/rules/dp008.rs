@@ -8,9 +8,9 @@ use crate::landscaper::deployer::NO_TARGET;
 use crate::landscaper::deployer::responsibility::{self, Route};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(responsibility::READ)];
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(responsibility::READ)];
 
 /// The rule definition of DP008.
 pub(super) static RULE: Rule = Rule {

@@ -7,9 +7,9 @@ use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::View;
 use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(&[])];
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, FailurePolicy::Ignore).reading(&[])];
 
 /// The rule definition of DP009.
 pub(super) static RULE: Rule = Rule {

@@ -6,11 +6,11 @@ use crate::catalog::{Reference, View};
 use crate::landscaper::deployer::configuration::{Deployer, Deployers};
 use crate::landscaper::deployer::responsibility::{self, Responsible, Route};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS, TARGETS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] = [
-    kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(responsibility::READ),
-    kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(responsibility::READ),
+    kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(responsibility::READ),
+    kinds::matches(&DEPLOY_ITEMS, UPDATE, FailurePolicy::Ignore).reading(responsibility::READ),
 ];
 
 /// The rule definition of DP010.

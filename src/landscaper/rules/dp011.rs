@@ -7,11 +7,11 @@ use crate::catalog::View;
 use crate::landscaper::deployer::configuration::Deployers;
 use crate::landscaper::deployer::responsibility::{self, Route, registered};
 use crate::landscaper::kinds::{self, ALL, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 use crate::suggestion;
 
 static SCOPE: [Match; 1] =
-    [kinds::matches(&DEPLOY_ITEMS, &[Operation::Create], Outage::Admit).reading(responsibility::READ)];
+    [kinds::matches(&DEPLOY_ITEMS, &[Operation::Create], FailurePolicy::Ignore).reading(responsibility::READ)];
 
 /// The rule definition of DP011.
 pub(super) static RULE: Rule = Rule {

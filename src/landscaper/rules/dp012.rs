@@ -6,9 +6,9 @@ use crate::catalog::View;
 use crate::landscaper::deployer::provider::{self, Fault};
 use crate::landscaper::deployer::responsibility::Route;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(&[&["spec"]])];
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(&[&["spec"]])];
 
 /// The rule definition of DP012.
 pub(super) static RULE: Rule = Rule {

@@ -5,12 +5,12 @@ use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::annotations::{DELETE_WITHOUT_UNINSTALL, text};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(&[]),
-    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit).reading(&[]),
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(&[]),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
+    kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
 ];
 
 /// The rule definition of DP013.

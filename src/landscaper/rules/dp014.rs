@@ -6,9 +6,9 @@ use crate::landscaper::deployer::finding::{Violation, field, unless_kept};
 use crate::landscaper::deployer::promises::JOBS_COME_ONE_BY_ONE;
 use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
+static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
 
 /// The rule definition of DP014.
 pub(super) static RULE: Rule = Rule {

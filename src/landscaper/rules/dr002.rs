@@ -8,9 +8,9 @@ use crate::catalog::View;
 use crate::landscaper::dry_run::fragment::{Fragment, fragments};
 use crate::landscaper::dry_run::scopes;
 use crate::landscaper::kinds::{self, DRY_RUN_CONFIGURATIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse)];
+static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail)];
 
 /// The rule definition of DR002.
 pub(super) static RULE: Rule = Rule {

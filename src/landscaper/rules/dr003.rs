@@ -7,9 +7,9 @@ use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::dry_run::fragment::fragments;
 use crate::landscaper::kinds::{self, DRY_RUN_CONFIGURATIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse)];
+static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail)];
 
 /// The rule definition of DR003.
 pub(super) static RULE: Rule = Rule {

@@ -8,12 +8,12 @@ use crate::landscaper::dry_run::fragment::{self, Identity};
 use crate::landscaper::dry_run::reading::{self, Configuration, Reading};
 use crate::landscaper::export_path::Class;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
-    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
-    kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail),
 ];
 
 /// The rule definition of DR004.

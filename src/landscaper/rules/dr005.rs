@@ -7,12 +7,12 @@ use crate::landscaper::dry_run::export::Failure;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::dry_run::reading::{self, Configuration, Reading};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
-    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
-    kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail),
 ];
 
 /// The rule definition of DR005.

@@ -7,12 +7,12 @@ use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATIO
 use crate::landscaper::dry_run::{dry_run_annotations, unless_unchanged};
 use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
-    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
+    kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
 ];
 
 /// The rule definition of DR007.

@@ -8,10 +8,12 @@ use crate::landscaper::dry_run::item::{Item, items};
 use crate::landscaper::dry_run::unless_unchanged;
 use crate::landscaper::export_path::{self, Class, Path, PathError};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] =
-    [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit), kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 2] = [
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
+];
 
 /// The rule definition of DR008.
 pub(super) static RULE: Rule = Rule {

@@ -13,14 +13,14 @@ use crate::landscaper::dry_run::run;
 use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, owner_key};
 use crate::landscaper::owner::owner;
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 const UPDATE: &[Operation] = &[Operation::Update];
 
 /// The fields of an Installation that show whether a job is open.
 const JOB: &[Path] = &[&["status", "jobID"], &["status", "jobIDFinished"]];
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, Outage::Admit).reading(JOB)];
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, FailurePolicy::Ignore).reading(JOB)];
 
 /// The rule definition of DR009.
 pub(super) static RULE: Rule = Rule {

@@ -10,9 +10,9 @@ use crate::landscaper::dry_run::is_running;
 use crate::landscaper::dry_run::reading::MAX_ITEMS;
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, BY_DRY_RUN_CONFIGURATION, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, INSTALLATIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, DELETION, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, DELETION, FailurePolicy::Ignore)];
 
 /// The rule definition of DR010.
 pub(super) static RULE: Rule = Rule {

@@ -12,10 +12,12 @@ use crate::landscaper::dry_run::item::items;
 use crate::landscaper::dry_run::reading;
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] =
-    [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit), kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 2] = [
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
+];
 
 /// The rule definition of DR011.
 pub(super) static RULE: Rule = Rule {

@@ -14,14 +14,14 @@ use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS, EXECUTIONS, INSTALLATIONS, TARGETS};
 use crate::landscaper::owner::owner;
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 const SPEC: &[Path] = &[&["spec"]];
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(SPEC),
-    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit).reading(SPEC),
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(SPEC),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore).reading(SPEC),
+    kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
 ];
 
 /// The rule definition of DR012.

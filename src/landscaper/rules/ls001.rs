@@ -8,13 +8,13 @@ use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, TARGETS};
 use crate::landscaper::validation::schema::{self, Type};
 use crate::landscaper::validation::{Findings, member, text};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 4] = [
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
-    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit),
-    kinds::matches(&TARGETS, WRITES, Outage::Admit),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&TARGETS, WRITES, FailurePolicy::Ignore),
 ];
 
 /// The definition of rule LS001.

@@ -9,9 +9,9 @@ use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, EXECUTIONS};
 use crate::landscaper::validation::templates::{self, Template};
 use crate::landscaper::validation::{Findings, names};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS008.
 pub(super) static RULE: Rule = Rule {

@@ -11,10 +11,10 @@ use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, EXECUTIONS};
 use crate::landscaper::validation::Findings;
 use crate::landscaper::validation::templates::{self, Template};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 use crate::suggestion;
 
-static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS009.
 pub(super) static RULE: Rule = Rule {

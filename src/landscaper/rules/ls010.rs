@@ -5,9 +5,9 @@ use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, TARGETS};
 use crate::landscaper::validation::{Findings, member};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&TARGETS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&TARGETS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS010.
 pub(super) static RULE: Rule = Rule {

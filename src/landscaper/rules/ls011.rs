@@ -7,9 +7,9 @@ use crate::landscaper::decode::Problem;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::landscaper::validation::schema;
 use crate::landscaper::validation::{Findings, list, member};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS011.
 pub(super) static RULE: Rule = Rule {

@@ -8,11 +8,11 @@ use crate::landscaper::decode::Problem;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::substitution::Entries;
-use crate::rule::{Match, Outage, Rule, RuleInfo, Spared};
+use crate::rule::{FailurePolicy, Match, MatchCondition, Rule, RuleInfo};
 
 /// Excludes Contexts without overwrites from failure policy `Fail`. Landscaper's context controller creates a Context
 /// `default` in every namespace, and retries a denied write about every 40 ms; such a Context names no overwrites.
-static WITHOUT_OVERWRITES: Spared = Spared {
+static WITHOUT_OVERWRITES: MatchCondition = MatchCondition {
     name: "without-overwrites",
     expression:
         "!has(object.componentVersionOverwrites) && (oldObject == null || !has(oldObject.componentVersionOverwrites)) &&
@@ -20,9 +20,9 @@ static WITHOUT_OVERWRITES: Spared = Spared {
 };
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&OVERWRITES, WRITES, Outage::Refuse),
-    kinds::matches(&CONTEXTS, WRITES, Outage::RefuseUnless(&WITHOUT_OVERWRITES)),
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
+    kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Fail),
+    kinds::matches(&CONTEXTS, WRITES, FailurePolicy::FailUnless(&WITHOUT_OVERWRITES)),
+    kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE),
 ];
 
 /// The definition of rule OW001.

@@ -9,9 +9,9 @@ use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::landscaper::repository_context::RepositoryContext;
 use crate::landscaper::substitution::{Entries, Entry};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule OW002.
 pub(super) static RULE: Rule = Rule {

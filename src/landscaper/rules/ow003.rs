@@ -5,9 +5,9 @@ use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::landscaper::substitution::{Entries, Entry};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule OW003.
 pub(super) static RULE: Rule = Rule {

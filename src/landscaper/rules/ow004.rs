@@ -8,9 +8,9 @@ use crate::catalog::View;
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::landscaper::substitution::Entries;
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule OW004.
 pub(super) static RULE: Rule = Rule {

@@ -5,11 +5,11 @@ use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Kind, Reference, View};
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::{context, installation};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] = [
-    kinds::matches(&CONTEXTS, WRITES, Outage::Admit),
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
+    kinds::matches(&CONTEXTS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE),
 ];
 
 /// The definition of rule OW005.

@@ -7,10 +7,12 @@ use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::kinds::{
     self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
 };
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] =
-    [kinds::matches(&OVERWRITES, DELETION, Outage::Admit), kinds::matches(&CONTEXTS, DELETION, Outage::Admit)];
+static SCOPE: [Match; 2] = [
+    kinds::matches(&OVERWRITES, DELETION, FailurePolicy::Ignore),
+    kinds::matches(&CONTEXTS, DELETION, FailurePolicy::Ignore),
+];
 
 /// The definition of rule OW006.
 pub(super) static RULE: Rule = Rule {

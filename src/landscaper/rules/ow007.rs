@@ -15,10 +15,12 @@ use crate::landscaper::kinds::{
 };
 use crate::landscaper::overwrites::effect;
 use crate::landscaper::substitution::{Entries, Entry, Substitution};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] =
-    [kinds::matches(&OVERWRITES, WRITES, Outage::Admit), kinds::matches(&CONTEXTS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 2] = [
+    kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&CONTEXTS, WRITES, FailurePolicy::Ignore),
+];
 
 /// The definition of rule OW007.
 pub(super) static RULE: Rule = Rule {

@@ -12,11 +12,11 @@ use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::overwrites::effect::{self, Evaluation};
 use crate::landscaper::overwrites::note::{Missing, Note};
 use crate::landscaper::substitution::{Entries, Entry};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] = [
-    kinds::matches(&OVERWRITES, WRITES, Outage::Admit),
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
+    kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE),
 ];
 
 /// The definition of rule OW008.

@@ -12,9 +12,10 @@ use crate::catalog::{LiveRead, NAMESPACES, Reference, Stored, View};
 use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS};
-use crate::rule::{Match, Outage, Rule, RuleInfo};
+use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];
+static SCOPE: [Match; 1] =
+    [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE)];
 
 /// The definition of rule OW011.
 pub(super) static RULE: Rule = Rule {
