@@ -170,7 +170,7 @@ impl Postings {
         self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.shared * SHARED_BYTES
     }
 
-    /// Returns memory after many objects went.
+    /// Frees memory after many objects were removed.
     pub(super) fn shrink(&mut self) {
         if self.postings.capacity() > 4 * self.postings.len() {
             self.postings.shrink_to_fit();

@@ -62,8 +62,7 @@ fn without_location(message: &str) -> String {
     first.rsplit_once(" at line ").map_or(first, |(text, _)| text).to_owned()
 }
 
-/// Parses a file, and goes on without each unknown key and value. Returns the file unless it has an error of another kind,
-/// and all problems.
+/// Parses a file, and skips unknown keys and values. Returns the file unless it has another error, and all problems.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>) {
     let (mut text, mut problems) = (text.to_owned(), Vec::new());
     for _ in 0..MOST {

@@ -35,7 +35,7 @@ impl StepKind {
     }
 }
 
-/// A part of a tree that is evaluated, and the parts of it.
+/// A step of an evaluation, with its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The list that names it; empty for the root.
