@@ -80,7 +80,7 @@ impl Collector for Kinds {
         self.encode_gauge(&mut encoder, ("catalog_undecodable", help), rejected)?;
         let Some(freshness) = &self.freshness else { return Ok(()) };
         let age = |kind: &'static Kind| freshness.age(kind).map(|age| age.as_secs_f64());
-        let help = "Seconds since the API server was last heard of a kind, bookmarks included.";
+        let help = "Seconds since the last event of a kind, bookmarks included.";
         self.encode_gauge(&mut encoder, ("catalog_silence_seconds", help), age)
     }
 }

@@ -25,7 +25,6 @@ mod settings;
 mod store;
 mod stored;
 mod view;
-pub mod watch_freshness;
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -50,7 +49,6 @@ pub use store::{Coverage, Size};
 use stored::Held;
 pub use stored::Stored;
 pub use view::{LiveRead, LiveReads, Reference, View};
-pub use watch_freshness::WatchFreshness;
 
 /// Reads an object from the API server, where a stale answer would be unsafe.
 pub trait Confirm: Send + Sync {

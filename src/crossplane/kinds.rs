@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::admission::{Metadata, Operation};
 use crate::catalog::{Declaration, Declared, Index, Kind, Scope, Storage, Stored, View};
-use crate::rule::{DECLARED, Match, Outage};
+use crate::rule::{DECLARED, FailurePolicy, Match};
 
 pub use super::api::GROUP;
 use super::composite_references::{composition_name, references};

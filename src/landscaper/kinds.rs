@@ -9,7 +9,7 @@ use super::owner::{self, Owner, OwnerKind};
 use super::{context, installation};
 use crate::admission::Operation;
 use crate::catalog::{EVERY, Index, Kind, Reference, Scope, Storage};
-use crate::rule::{Match, Outage};
+use crate::rule::{FailurePolicy, Match};
 
 /// `Context`: settings shared by Installations.
 pub static CONTEXTS: Kind = Kind {

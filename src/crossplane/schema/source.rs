@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Schema, SchemaError};
 use crate::admission::Metadata;
-use crate::catalog::{LiveRead, Kind, Reference, Scope, Storage, View};
+use crate::catalog::{Kind, LiveRead, Reference, Scope, Storage, View};
 
 /// The annotation that holds the schema: JSON Schema, as JSON or YAML.
 pub const ANNOTATION: &str = "portcullis.dev/environment-schema";
