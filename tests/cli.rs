@@ -467,10 +467,10 @@ fn verify_checks_the_configuration_before_it_asks_the_cluster() {
 
 #[test]
 fn version_reports_what_the_program_was_built_from() {
-    let told = portcullis(&["version", "--output", "json"]).json();
-    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
-    assert!(told["target"].as_str().unwrap().starts_with(std::env::consts::ARCH), "{told}");
-    assert_eq!(told["features"] == json!(["otlp"]), cfg!(feature = "otlp"), "{told}");
-    assert!(told.as_object().unwrap().contains_key("commit"), "null in a development build: {told}");
-    assert_eq!(portcullis(&["version"]).stdout.trim(), told["kustomize"]);
+    let reported = portcullis(&["version", "--output", "json"]).json();
+    assert_eq!(reported["version"], env!("CARGO_PKG_VERSION"));
+    assert!(reported["target"].as_str().unwrap().starts_with(std::env::consts::ARCH), "{reported}");
+    assert_eq!(reported["features"] == json!(["otlp"]), cfg!(feature = "otlp"), "{reported}");
+    assert!(reported.as_object().unwrap().contains_key("commit"), "null in a development build: {reported}");
+    assert_eq!(portcullis(&["version"]).stdout.trim(), reported["kustomize"]);
 }

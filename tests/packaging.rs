@@ -313,13 +313,13 @@ fn packages_install_the_command() {
     assert!(plugins.join("LICENSE").is_file(), "krew wants the license in the archive");
     let manifest = fs::read_to_string(dist.path().join("portcullis-krew.yaml")).unwrap();
     let manifest = yaml::read(&manifest, &yaml::Limits::default()).unwrap().remove(0).value;
-    let told = manifest["spec"]["platforms"]
+    let reported = manifest["spec"]["platforms"]
         .as_array()
         .unwrap()
         .iter()
         .find(|one| one["uri"].as_str().unwrap().ends_with(&*archive.file_name().unwrap().to_string_lossy()));
     let sums = succeeds(Command::new("sha256sum").arg(&archive));
-    assert!(sums.starts_with(told.unwrap()["sha256"].as_str().unwrap()), "{sums}");
+    assert!(sums.starts_with(reported.unwrap()["sha256"].as_str().unwrap()), "{sums}");
 }
 
 #[test]
@@ -374,8 +374,8 @@ fn the_action_downloads_a_verified_binary() {
     );
     let (code, text) = install("right", version, "0");
     assert_eq!(code, Some(0), "{text}");
-    let told = succeeds(Command::new(releases.path().join("right/portcullis")).arg("--version"));
-    assert_eq!(told, format!("portcullis {version}\n"));
+    let reported = succeeds(Command::new(releases.path().join("right/portcullis")).arg("--version"));
+    assert_eq!(reported, format!("portcullis {version}\n"));
     assert!(install("right", version, "1").1.contains("in the cache"), "nothing is downloaded twice");
     assert_eq!(install("missing", "9.9.9", "0").0, Some(3), "the action builds from source");
 }

@@ -82,7 +82,7 @@ impl Args {
     /// Returns every file with its text.
     fn manifests(&self) -> Result<Vec<(String, String)>, Unusable> {
         let registration = self.registration()?;
-        let companion = match self.chart {
+        let manager = match self.chart {
             true => reconciler::registration::Registration::chart(),
             false => reconciler::registration::Registration {
                 namespace: registration.namespace.clone(),
@@ -92,7 +92,7 @@ impl Args {
         };
         let of_server = registration.manifests(&Registry::standard()).into_iter();
         let mut manifests: Vec<_> = of_server.map(|manifest| (manifest.file.to_owned(), manifest.text)).collect();
-        manifests.extend(companion.manifests(&reconciler::controllers(&reconciler::Settings::default())));
+        manifests.extend(manager.manifests(&reconciler::controllers(&reconciler::Settings::default())));
         Ok(manifests)
     }
 

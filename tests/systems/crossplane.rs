@@ -325,7 +325,7 @@ fn references(ctx: &Context<'_>) {
     }
     composed(ctx, "prod", &json!({"fixed": "yes", "region": "eu-1", "tier": "large"}));
     composed(ctx, "dev", &json!({"fixed": "yes", "region": "eu-1", "tier": "tiny"}));
-    ctx.wait("xthings", "prod", "told its region", |object| object["status"]["region"] == "eu-1");
+    ctx.wait("xthings", "prod", "annotated with its region", |object| object["status"]["region"] == "eu-1");
     ctx.snapshot("ready");
 }
 

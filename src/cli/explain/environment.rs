@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::admission::Metadata;
-use crate::catalog::{Catalog, Confirmed, Scope, Stored, View, cluster};
+use crate::catalog::{Catalog, LiveReads, Scope, Stored, View, cluster};
 use crate::crossplane::composite::composition::{Choice, Chosen, choose};
 use crate::crossplane::explain::Explanation;
 use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
