@@ -210,7 +210,7 @@ impl Gate {
             let view = View::new(&self.catalog, &live).under(settings);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
             let mut seen = HashSet::new();
-            wanted.retain(|reference| !confirmed.contains_key(reference) && seen.insert(reference.clone()));
+            wanted.retain(|reference| !live.contains_key(reference) && seen.insert(reference.clone()));
             if wanted.is_empty() {
                 break;
             }
