@@ -192,7 +192,7 @@ pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
 }
 
 /// Returns whether a text contains an unresolved variable, of `postBuild` or of a template.
-fn is_open(text: &str) -> bool {
+pub(in crate::kustomize::delivery) fn is_open(text: &str) -> bool {
     ["${", "{{", "<<"].iter().any(|opening| text.contains(opening))
 }
 

@@ -2,8 +2,9 @@
 
 pub(super) mod kz041;
 mod kz042;
+mod kz043;
 
 use crate::rule::Rule;
 
 /// The rules of this folder, in the order of their ids.
-pub(in crate::kustomize) static RULES: &[&Rule] = &[&kz041::RULE, &kz042::RULE];
+pub(in crate::kustomize) static RULES: &[&Rule] = &[&kz041::RULE, &kz042::RULE, &kz043::RULE];

@@ -1,0 +1,168 @@
+//! KZ043: reports dependencies of a Flux Kustomization that are circular, or that do not exist.
+//!
+//! Source: `checkDependencies` in kustomize-controller's `internal/controller/kustomization_controller.go`, which reads
+//! every dependency and waits until it is ready, and `sortAndEnqueue` in its `kustomization_indexers.go`, which triggers
+//! no Kustomization of a source if it cannot sort them.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::Value;
+
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{LiveRead, Reference, View};
+use crate::kustomize::delivery::flux::{KUSTOMIZATIONS, SCOPE, is_open};
+use crate::rule::{Rule, RuleInfo};
+
+/// The definition of KZ043.
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        id: "KZ043",
+        name: "flux-dependency-never-ready",
+        level: Level::Deny,
+        summary: "a dependsOn of a Flux Kustomization that names itself, closes a cycle, or names a missing Kustomization",
+        page: include_str!("../../../../docs/rules/KZ043.md"),
+    },
+    scope: &SCOPE,
+    looks_up: &[&KUSTOMIZATIONS],
+    confirm: Some(confirm),
+    check,
+};
+
+/// Maximum number of Kustomizations that are followed from one dependency: more than the largest clusters have for one
+/// application, and few enough to read them during a request.
+const MAX_FOLLOWED: usize = 256;
+
+/// Namespace and name of a Kustomization.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    namespace: String,
+    name: String,
+}
+
+impl Key {
+    fn of(request: &Request<'_>) -> Self {
+        Self { namespace: request.namespace.to_string(), name: request.display_name() }
+    }
+
+    fn reference(&self) -> Reference {
+        Reference::new(&KUSTOMIZATIONS, &self.namespace, &self.name)
+    }
+
+    fn words(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+/// An entry of `spec.dependsOn`.
+struct Dependency {
+    index: usize,
+    key: Key,
+    /// Whether a CEL expression replaces the check that the dependency is ready.
+    has_expression: bool,
+}
+
+/// Returns the live reads before a finding: a dependency may have been created, and a cycle may have been broken.
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let own = Key::of(request);
+    let dependencies = dependencies(request.object(), &request.namespace);
+    let reads = |Dependency { key, .. }: Dependency| {
+        let missing = view.unless_found(&KUSTOMIZATIONS, &key.namespace, &key.name);
+        let members = cycle(&key, &own, view).unwrap_or_default();
+        missing.into_iter().chain(members.iter().map(Key::reference).collect::<Vec<_>>())
+    };
+    dependencies.into_iter().filter(|dependency| dependency.key != own).flat_map(reads).collect()
+}
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    if request.is_deleting() {
+        return Vec::new();
+    }
+    let dependencies = dependencies(request.object(), &request.namespace);
+    let mut findings: Vec<_> = dependencies.iter().filter_map(|one| finding(one, request, view)).collect();
+    if is_unchanged(request) {
+        findings.iter_mut().for_each(|finding| finding.level = finding.level.min(Level::Warn));
+    }
+    findings
+}
+
+fn finding(dependency: &Dependency, request: &Request<'_>, view: &View<'_>) -> Option<Finding> {
+    let Dependency { index, key, has_expression } = dependency;
+    let (own, field) = (Key::of(request), FieldPath::of(["spec", "dependsOn"]).index(*index));
+    if *key == own {
+        let message = format!(
+            "{} depends on itself: it waits forever, and new revisions of its source trigger none of the source's \
+             Kustomizations",
+            own.words()
+        );
+        let may_be_ready = *has_expression || is_suspended(request.object());
+        let finding = RULE.finding(field, message).help("remove the entry, or name another Kustomization");
+        return Some(if may_be_ready { warning(finding) } else { finding });
+    }
+    if view.is_missing(&KUSTOMIZATIONS, &key.namespace, &key.name) {
+        let message = format!("Kustomization {} does not exist: this one waits until it exists", key.words());
+        return Some(warning(RULE.finding(field, message).help("apply it too, or correct name and namespace")));
+    }
+    let members = cycle(key, &own, view)?;
+    // Without an answer from the API server, the cycle may not exist any more.
+    let is_unknown = |key: &Key| matches!(view.confirmation(&key.reference()), Some(LiveRead::Unknown(_)));
+    if members.iter().any(is_unknown) {
+        return None;
+    }
+    let way: Vec<_> = [&own].into_iter().chain(&members).chain([&own]).map(Key::words).collect();
+    let message = format!("the dependencies are a cycle, in which each one waits for the next: {}", way.join(" → "));
+    Some(warning(RULE.finding(field, message).help("remove one of these dependencies")))
+}
+
+/// Makes a finding a warning: what is missing may come, and the other members of a cycle may change in the same apply.
+fn warning(mut finding: Finding) -> Finding {
+    finding.level = Level::Warn;
+    finding
+}
+
+fn is_suspended(object: &Value) -> bool {
+    object.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true)
+}
+
+/// Reports whether an update leaves the dependencies unchanged: the controller itself writes finalizers.
+fn is_unchanged(request: &Request<'_>) -> bool {
+    let depends_on = |object: &Value| object.pointer("/spec/dependsOn").cloned();
+    request.operation == Operation::Update && depends_on(request.old_object()) == depends_on(request.object())
+}
+
+/// Returns the dependencies of a Kustomization, without those whose names contain variables.
+fn dependencies(object: &Value, namespace: &str) -> Vec<Dependency> {
+    let entries = object.pointer("/spec/dependsOn").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let dependency = |(index, entry): (usize, &Value)| {
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let (name, namespace) = (text("name")?.to_owned(), text("namespace").unwrap_or(namespace).to_owned());
+        let is_known = !is_open(&name) && !is_open(&namespace);
+        let has_expression = text("readyExpr").is_some();
+        is_known.then_some(Dependency { index, key: Key { namespace, name }, has_expression })
+    };
+    entries.filter_map(dependency).collect()
+}
+
+/// Returns the Kustomizations from `start` to the last one before `own`, if the dependencies of `start` lead to `own`.
+fn cycle(start: &Key, own: &Key, view: &View<'_>) -> Option<Vec<Key>> {
+    let mut before: HashMap<Key, Option<Key>> = HashMap::from([(start.clone(), None)]);
+    let mut open = VecDeque::from([start.clone()]);
+    while let Some(key) = open.pop_front() {
+        let Some(stored) = view.find(&KUSTOMIZATIONS, &key.namespace, &key.name) else { continue };
+        for Dependency { key: next, .. } in dependencies(stored.value(), &key.namespace) {
+            if next == *own {
+                return Some(way(key, &before));
+            }
+            if before.len() < MAX_FOLLOWED && !before.contains_key(&next) {
+                before.insert(next.clone(), Some(key.clone()));
+                open.push_back(next);
+            }
+        }
+    }
+    None
+}
+
+fn way(last: Key, before: &HashMap<Key, Option<Key>>) -> Vec<Key> {
+    let mut way: Vec<_> = std::iter::successors(Some(last), |key| before.get(key).cloned().flatten()).collect();
+    way.reverse();
+    way
+}

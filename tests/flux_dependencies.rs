@@ -1,0 +1,137 @@
+//! Tests of KZ043 beyond the examples of its page: what is a warning, and every answer of a live read.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::sync::Arc;
+
+use cases::Case;
+use portcullis::admission::{Operation, Phase};
+use portcullis::catalog::{Confirm, Confirming, Reference};
+use portcullis::gate::{Gate, Policy, Registry};
+use serde_json::{Value, json};
+
+fn kustomization(name: &str, spec: Value) -> Value {
+    let mut object = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+                            "metadata": {"name": name, "namespace": "flux-system"}, "spec": spec});
+    object["spec"]["path"] = json!("./app");
+    object["spec"]["sourceRef"] = json!({"kind": "GitRepository", "name": "fleet"});
+    object
+}
+
+fn depending(name: &str, on: &str) -> Value {
+    kustomization(name, json!({"dependsOn": [{"name": on}]}))
+}
+
+/// Returns the headlines of KZ043 with their levels.
+fn found(verdict: &portcullis::admission::Verdict) -> Vec<String> {
+    let findings = verdict.findings.iter().filter(|finding| finding.rule == "KZ043");
+    findings.map(|finding| format!("{} {}", finding.level, finding.headline())).collect()
+}
+
+fn created(object: Value, stored: Vec<Value>) -> Vec<String> {
+    found(&Case::new(Operation::Create, object).stored(stored).decide(Phase::Validate))
+}
+
+const SELF: &str = "KZ043 spec.dependsOn[0]: flux-system/apps depends on itself: it waits forever, and new revisions of its \
+                    source trigger none of the source's Kustomizations";
+
+#[test]
+fn denies_a_dependency_on_itself() {
+    assert_eq!(created(depending("apps", "apps"), vec![]), [format!("deny {SELF}")]);
+    let named = json!({"dependsOn": [{"name": "apps", "namespace": "flux-system"}]});
+    assert_eq!(created(kustomization("apps", named), vec![]), [format!("deny {SELF}")]);
+}
+
+#[test]
+fn warns_if_the_dependency_may_become_ready() {
+    let expression = json!({"dependsOn": [{"name": "apps", "readyExpr": "true"}]});
+    assert_eq!(created(kustomization("apps", expression), vec![]), [format!("warn {SELF}")]);
+    let suspended = json!({"suspend": true, "dependsOn": [{"name": "apps"}]});
+    assert_eq!(created(kustomization("apps", suspended), vec![]), [format!("warn {SELF}")]);
+}
+
+#[test]
+fn admits_updates_that_leave_the_dependencies_unchanged() {
+    let stored = depending("apps", "apps");
+    let mut object = stored.clone();
+    object["metadata"]["finalizers"] = json!(["finalizers.fluxcd.io"]);
+    let case = Case::new(Operation::Update, object.clone()).stored(vec![stored.clone()]).update(stored.clone());
+    assert_eq!(found(&case.decide(Phase::Validate)), [format!("warn {SELF}")]);
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T12:00:00Z");
+    let case = Case::new(Operation::Update, object).stored(vec![stored.clone()]).update(stored);
+    assert!(found(&case.decide(Phase::Validate)).is_empty());
+}
+
+#[test]
+fn ignores_names_with_variables_and_other_namespaces() {
+    let variable = json!({"dependsOn": [{"name": "${name}"}]});
+    assert!(created(kustomization("apps", variable), vec![]).is_empty());
+    let mut other = depending("apps", "apps");
+    other["metadata"]["namespace"] = json!("team-a");
+    let object = kustomization("apps", json!({"dependsOn": [{"name": "apps", "namespace": "team-a"}]}));
+    assert!(created(object, vec![kustomization("apps", json!({})), other]).is_empty());
+}
+
+#[test]
+fn follows_long_cycles_and_ends_in_cycles_without_the_object() {
+    let chain = |last: &str| {
+        let mut stored: Vec<_> = (0..50).map(|at| depending(&format!("k{at}"), &format!("k{}", at + 1))).collect();
+        stored.push(depending("k50", last));
+        stored
+    };
+    let closed = created(depending("apps", "k0"), chain("apps"));
+    assert!(
+        closed.len() == 1
+            && closed[0].starts_with("warn ")
+            && closed[0].ends_with("flux-system/k50 → flux-system/apps")
+    );
+    assert!(created(depending("apps", "k0"), chain("k7")).is_empty());
+}
+
+/// The API server: it answers every live read of a Kustomization with this.
+struct Live(Result<Option<Value>, ()>);
+
+impl Confirm for Live {
+    fn confirm<'a>(&'a self, _: &'a Reference) -> Confirming<'a> {
+        let answer = self.0.clone();
+        Box::pin(async move {
+            let object = answer.map_err(|()| "no answer".to_owned())?;
+            Ok(object.map(|object| object.to_string()))
+        })
+    }
+}
+
+/// Decides `apps`, which depends on `infra`, if the catalog has `stored` and the API server answers `live`.
+fn decided(stored: Vec<Value>, live: Result<Option<Value>, ()>) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut catalog = Registry::standard().catalog_of(stored);
+    catalog.set_confirm(Arc::new(Live(live)));
+    let gate = Gate::new(Registry::standard(), Policy::default(), Arc::new(catalog));
+    let case = Case::new(Operation::Create, depending("apps", "infra"));
+    found(&runtime.block_on(gate.decide(Phase::Validate, &case.request())))
+}
+
+#[test]
+fn reads_a_missing_dependency_before_it_is_reported() {
+    let missing = "warn KZ043 spec.dependsOn[0]: Kustomization flux-system/infra does not exist: this one waits until it \
+                   exists";
+    assert_eq!(decided(vec![], Ok(None)), [missing]);
+    assert!(decided(vec![], Ok(Some(kustomization("infra", json!({}))))).is_empty());
+    assert_eq!(
+        decided(vec![], Ok(Some(depending("infra", "apps")))).len(),
+        1,
+        "a cycle with an object that was just created"
+    );
+}
+
+#[test]
+fn reads_the_members_of_a_cycle_before_it_is_reported() {
+    let cycle = depending("infra", "apps");
+    let reported = "warn KZ043 spec.dependsOn[0]: the dependencies are a cycle, in which each one waits for the next: \
+                    flux-system/apps → flux-system/infra → flux-system/apps";
+    assert_eq!(decided(vec![cycle.clone()], Ok(Some(cycle.clone()))), [reported], "still so");
+    assert!(decided(vec![cycle.clone()], Ok(Some(kustomization("infra", json!({}))))).is_empty(), "changed");
+    assert!(decided(vec![cycle.clone()], Ok(None))[0].contains("does not exist"), "gone");
+    assert!(decided(vec![cycle], Err(())).is_empty(), "no answer");
+}
