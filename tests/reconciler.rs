@@ -91,7 +91,7 @@ async fn warns_if_the_webhook_configurations_of_composites_do_not_exist() {
     drop(telemetry);
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
-        let warning = format!("there is no {kind} portcullis-composites");
+        let warning = format!("{kind} portcullis-composites does not exist");
         assert!(text.lines().any(|line| line.contains(" WARN ") && line.contains(&warning)), "{text}");
     }
 }

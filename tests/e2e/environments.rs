@@ -179,7 +179,7 @@ fn store(ctx: &Context) {
 fn each_rule_reports_and_accepts(ctx: &Context) {
     store(ctx);
     let all: Vec<Ways> = of_text().into_iter().chain(of_data()).collect();
-    let there_are: BTreeSet<_> = Registry::standard().rules().iter().map(|rule| rule.id).collect();
+    let there_are: BTreeSet<_> = Registry::standard().rules().iter().map(|rule| rule.info.id).collect();
     let there_are: BTreeSet<_> = there_are.into_iter().filter(|id| id.starts_with("EN")).collect();
     assert_eq!(all.iter().map(|ways| ways.rule).collect::<BTreeSet<_>>(), there_are, "each rule has a row");
     all.iter().for_each(|ways| ways.hold(ctx));
