@@ -172,6 +172,7 @@ impl Cluster {
     }
 
     /// Returns the port on which etcd serves clients.
+    #[allow(dead_code, reason = "asked by a benchmark")]
     pub fn etcd_port(&self) -> u16 {
         self.ports.etcd
     }

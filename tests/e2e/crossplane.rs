@@ -468,7 +468,7 @@ fn an_environment_is_explained_from_the_cluster(ctx: &Context) {
     composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "shown-a", "", "{region: eu-1, size: 1}"));
     accepts(ctx, "default", &environment_config("v1beta1", "shown-b", "", "{region: eu-2}"));
-    let environment = "environmentConfigs: [{ref: {name: reported-a}}, {ref: {name: reported-b}}]\npatches:\n  - {type: \
+    let environment = "environmentConfigs: [{ref: {name: shown-a}}, {ref: {name: shown-b}}]\npatches:\n  - {type: \
                        ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}\n";
     ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(composition("shown", environment)).run().expect_success();
     ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(composite("shown", "shown", "")).run().expect_success();

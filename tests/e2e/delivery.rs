@@ -19,6 +19,7 @@ pub const CASES: &[Case] = &[
     ("delivery::reports_a_misplaced_component_with_file_line_and_revision", reports_a_misplaced_component),
     ("delivery::answers_dry_runs_the_same", answers_dry_runs_the_same),
     ("delivery::denies_errors_that_need_no_tree", denies_errors_that_need_no_tree),
+    ("delivery::dependencies_that_never_become_ready_are_reported", dependencies_are_reported),
     ("delivery::an_absent_source_is_warned_about", an_absent_source_is_warned_about),
     ("delivery::a_source_status_prefetches_the_artifact", a_source_status_prefetches_the_artifact),
     ("delivery::denies_a_bad_revision_at_its_source", denies_a_bad_revision_at_its_source),
@@ -166,6 +167,22 @@ fn denies_errors_that_need_no_tree(ctx: &Context) {
     accepts(ctx, &ns, &suspended.to_string());
     let variable = kustomization("variable", "${source}", "./apps", &["../${which}"]);
     accepts(ctx, &ns, &variable.to_string());
+}
+
+fn dependencies_are_reported(ctx: &Context) {
+    let ns = ctx.cluster.namespace("depends");
+    let depending = |name: &str, on: &[&str]| {
+        let mut object = kustomization(name, "none", "./apps", &[]);
+        object["spec"]["suspend"] = true.into();
+        object["spec"]["dependsOn"] = on.iter().map(|name| json!({"name": name})).collect();
+        object
+    };
+    let mut alone = depending("alone", &["alone"]);
+    alone["spec"]["suspend"] = false.into();
+    rejects(ctx, &ns, &alone.to_string(), &["KZ043 spec.dependsOn[0]", "depends on itself"]);
+    warns(ctx, &ns, &depending("app", &["base"]).to_string(), &["KZ043 spec.dependsOn[0]", "does not exist"]);
+    accepts(ctx, &ns, &depending("base", &[]).to_string());
+    accepts(ctx, &ns, &depending("other", &["base"]).to_string());
 }
 
 fn an_absent_source_is_warned_about(ctx: &Context) {
