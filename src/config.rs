@@ -275,7 +275,10 @@ fn of_family(name: &str, rules: &[&str]) -> Option<String> {
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let mut own = rules.iter().filter(|id| id.trim_end_matches(|c: char| c.is_ascii_digit()) == family);
     let first = own.next()?;
-    Some(format!("{family} has rules from {first} to {}; `portcullis rules` lists them", own.last().unwrap_or(first)))
+    Some(format!(
+        "{family} has rules from {first} to {}; `portcullis rules` lists them",
+        own.next_back().unwrap_or(first)
+    ))
 }
 
 /// Parses a date such as `2026-12-31`. Rejects other forms of ISO 8601, such as weeks.

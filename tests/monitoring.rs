@@ -51,7 +51,7 @@ impl Confirm for Nobody {
 fn everything() -> String {
     let mut registry = process::registry();
     let rules = gate::Registry::standard();
-    server::Metrics::register(&mut registry, rules.ids().into_iter());
+    server::Metrics::register(&mut registry, rules.ids());
     artifacts::Metrics::register(&mut registry);
     let (telemetry, _) = Telemetry::new(Format::Text, "info", std::io::sink()).unwrap();
     process::register_log(&mut registry, &telemetry);

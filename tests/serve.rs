@@ -215,7 +215,10 @@ async fn readyz_reports_an_invalid_configuration_until_it_is_fixed() {
     mount.publish("rules: {OW001: audit}\nrulez: {}\n");
     let answer = server.until_readiness(|answer| answer.contains("the current file is invalid")).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(answer.contains("[+] configuration ok, but") && answer.contains("stays in use") && answer.contains("rulez"), "{answer}");
+    assert!(
+        answer.contains("[+] configuration ok, but") && answer.contains("stays in use") && answer.contains("rulez"),
+        "{answer}"
+    );
     let failed = server.metric(r#"portcullis_configuration_reloads_total{result="failed"}"#).await;
     let (loaded, last) = (
         r#"portcullis_configuration_reloads_total{result="loaded"}"#,

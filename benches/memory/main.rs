@@ -54,6 +54,9 @@ const IN_A_FILE: usize = 500;
 /// Object changes a second in the soak.
 const RATE: u32 = 200;
 
+/// Measures and returns a table.
+type Table = fn(&Arguments, &Path) -> String;
+
 fn main() {
     let arguments = Arguments(std::env::args().skip(1).collect());
     // Without this flag cargo only checks that the benchmark starts.
@@ -68,7 +71,7 @@ fn main() {
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let tables: [(&str, fn(&Arguments, &Path) -> String); 3] =
+    let tables: [(&str, Table); 3] =
         [("files", |_, certs| from_files(certs)), ("cluster", |_, certs| from_cluster(certs)), ("soak", soak)];
     let is_wanted = |name: &str| arguments.has(name) || name != "soak" && !arguments.names_a_table();
     for (name, measure) in tables.into_iter().filter(|(name, _)| is_wanted(name)) {

@@ -231,7 +231,7 @@ fn kustomization(number: usize) -> Value {
 fn installation(number: usize) -> Value {
     let mut random = Random(number as u64);
     let mut metadata = metadata(&mut random, number);
-    if number % 3 > 0 {
+    if !number.is_multiple_of(3) {
         owned(&mut metadata, &mut random, "Installation", number / 3 * 3);
     }
     let version = format!("v1.{}.{}", random.next() % 40, random.next() % 20);

@@ -134,7 +134,7 @@ async fn define(client: &Client, row: &Row) {
 
 async fn patch(client: &Client, row: &Row, number: usize, at: usize) {
     let patch = json!({
-        "metadata": {"labels": {"change": at.to_string()}, "annotations": {"landscaper.gardener.cloud/dry-run": (at % 2 == 0).to_string()}},
+        "metadata": {"labels": {"change": at.to_string()}, "annotations": {"landscaper.gardener.cloud/dry-run": at.is_multiple_of(2).to_string()}},
         "data": {"priority": at},
     });
     let (api, name) = (api(client, row, number), row.object_name(number));

@@ -127,7 +127,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_has_no_result_and_is_removed() {
         let flights = SingleFlight::new(1);
-        let result = flights.share("a", async || None::<u8>.unwrap()).unwrap().await;
+        let result = flights.share("a", async || -> u8 { panic!("on purpose") }).unwrap().await;
         assert_eq!(result, None);
         assert_eq!(flights.share("a", async || 1).unwrap().await, Some(1));
     }
