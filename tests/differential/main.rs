@@ -266,9 +266,12 @@ impl Comparison {
                 _ => None,
             },
             (Some(Verdict::Reject), Answer::Refuses(error)) => {
-                let class = class::of(error).0;
+                let (class, layer) = class::of(error);
                 let rules = class::rules(class);
-                let wrong = !self.opinion.rule.is_empty() && !rules.is_empty() && !rules.contains(&self.opinion.rule);
+                // KZ031 reports the step at which the build of the root fails, whichever it is
+                let is_step = self.opinion.rule == "KZ031" && matches!(layer, Layer::Identity | Layer::Content);
+                let is_expected = is_step || rules.is_empty() || rules.contains(&self.opinion.rule);
+                let wrong = !self.opinion.rule.is_empty() && !is_expected;
                 wrong.then_some(Disagreement::WrongFirst(self.opinion.rule, class))
             }
             _ => None,
