@@ -269,7 +269,8 @@ impl Comparison {
                 let (class, layer) = class::of(error);
                 let rules = class::rules(class);
                 // KZ031 reports the step at which the build of the root fails, whichever it is
-                let is_step = self.opinion.rule == "KZ031" && matches!(layer, Layer::Identity | Layer::Content);
+                let is_step =
+                    self.opinion.rule == "KZ031" && matches!(layer, Layer::Objects | Layer::Identity | Layer::Content);
                 let is_expected = is_step || rules.is_empty() || rules.contains(&self.opinion.rule);
                 let wrong = !self.opinion.rule.is_empty() && !is_expected;
                 wrong.then_some(Disagreement::WrongFirst(self.opinion.rule, class))
