@@ -22,7 +22,8 @@
 //!
 //! [`Verdict::Reject`] means that kustomize cannot build the tree. [`Verdict::Accept`] means that it can, as far as files,
 //! references, objects and their identities are concerned; a transformer that fails on the content of an object may be
-//! missed. Everything else is [`Verdict::Unknown`], with reasons: remote resources, plugins, some effects of patches.
+//! missed. What the analysis leaves open is decided by a build ([`build`]). The rest is [`Verdict::Unknown`], with reasons:
+//! remote resources and plugins, for example.
 //!
 //! The semantics are those of kustomize 5.8.1, from its source and its observed behaviour; `tests/vectors/kustomize` has
 //! the executed cases.

@@ -1,7 +1,7 @@
 //! Formats log records: time, level, target and fields.
 //!
 //! Every decision is logged, so formatting is part of the cost of a call. The formats of tracing-subscriber support colours and
-//! spans and use a serializer; they cost more than some decisions (docs/performance.md has the measurement).
+//! spans and use a serializer, which this format does not need.
 
 use std::fmt::{self, Debug, Write as _};
 

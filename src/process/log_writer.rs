@@ -2,7 +2,7 @@
 //! idle period.
 //!
 //! A record costs its caller one copy. If the reader of the log does not keep up, or the disk is full, records are dropped and
-//! counted instead of delaying calls. docs/architecture.md says why this is not tracing-appender.
+//! counted instead of delaying calls.
 
 use std::io::{self, Write};
 use std::mem;
