@@ -61,6 +61,17 @@ impl Certificate {
         &self.der
     }
 
+    /// Returns the SHA-256 digest in hexadecimal.
+    pub fn fingerprint(&self) -> String {
+        let digest = ring::digest::digest(&ring::digest::SHA256, &self.der);
+        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns when it was issued.
+    pub fn issued(&self) -> OffsetDateTime {
+        self.issued
+    }
+
     /// Returns when it expires.
     pub fn expires(&self) -> OffsetDateTime {
         self.expires

@@ -35,7 +35,7 @@ pub struct Settings {
     pub namespace: String,
     /// The name of the Secret.
     pub secret: String,
-    /// Where the certificate of this replica comes from.
+    /// The source of the certificate of this replica.
     pub source: Source,
     /// Lifetimes and overlap.
     pub timing: Timing,
@@ -47,7 +47,7 @@ pub struct Settings {
     pub condition: Condition,
 }
 
-/// Where the certificate of a replica comes from.
+/// The source of the certificate of a replica.
 pub enum Source {
     /// The replica signs its leaf with the CA in the Secret.
     SelfManaged {
@@ -254,11 +254,11 @@ impl Keeper {
         }
     }
 
-    /// Returns for how long the state is known to be unchanged.
+    /// Returns for how long the state is known to be unchanged, but for reports of replicas.
     fn unchanged(&mut self, observed: &Observation) -> time::Duration {
         let steady = observed.reading.steady;
         let since = match &self.known {
-            Some((state, since)) if *state == observed.stored.state => *since,
+            Some((state, since)) if state.trusts_the_same(&observed.stored.state) => *since,
             _ => steady,
         };
         self.known = Some((observed.stored.state.clone(), since));

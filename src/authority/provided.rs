@@ -10,13 +10,14 @@
 //! ```
 //!
 //! The replica is not ready before every API server has had the time to see B, so no server of A stops earlier. A and its
-//! private key, if it was self-managed, are forgotten when no replica can serve one of its leaves any more.
+//! private key, if it was self-managed, are forgotten when no replica can serve one of its leaves any more. Replicas of both kinds may
+//! run side by side for any time: each reports regularly that it uses its CA, and nobody removes a CA with a recent report.
 
 use time::{Duration, OffsetDateTime};
 
 use super::certificate::Certificate;
 use super::state::State;
-use super::steps::{MOST_OLD, POLL, Seen, Step, Timing, all_hold, unknown};
+use super::steps::{MAX_OLD, POLL, Seen, Step, Timing, all_hold, in_use, is_report_due, unknown};
 
 /// Returns the next step of a replica that serves a leaf of one of the `provided` CAs.
 pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step {
@@ -32,6 +33,7 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
         // The replica becomes ready then; see `unready`.
         Some(_) if seen.unchanged < timing.recovery => Step::Rest((timing.recovery - seen.unchanged).min(POLL)),
         Some(_) if wanted.iter().all(|certificate| provided.contains(certificate)) => Step::Rest(POLL),
+        Some(_) if is_report_due(seen, provided, timing) => Step::Use(provided.to_vec()),
         Some(confirmed) => forget(seen, confirmed, provided, timing),
     }
 }
@@ -43,9 +45,14 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
     let mut state = State { old, switched: Some(seen.now), confirmed: None, ..seen.state.clone() };
     state.old.extend(unknown(seen, &state.bundle()));
-    state.old.truncate(MOST_OLD.max(provided.len()));
+    state.old.truncate(MAX_OLD.max(provided.len()));
     let is_first = state.bundle().iter().all(|certificate| provided.contains(certificate));
     state.confirmed = is_first.then_some(seen.now - timing.overlap);
+    if !is_first {
+        // The signing CA too: its replicas report from now on.
+        let signing = state.current.as_ref().map(|current| current.certificate.clone());
+        state.record_use(provided.iter().chain(&signing), seen.now);
+    }
     state
 }
 
@@ -56,6 +63,8 @@ fn forget(seen: &Seen<'_>, confirmed: OffsetDateTime, provided: &[Certificate], 
     };
     // The second term covers a clock that jumped ahead.
     let left = (switched + timing.retirement() - seen.now).max(timing.overlap - seen.unchanged);
+    let bundle = seen.state.bundle();
+    let left = left.max(in_use(seen, bundle.iter().filter(|one| !provided.contains(one)), timing));
     if left > Duration::ZERO {
         return Step::Rest(left.min(POLL));
     }

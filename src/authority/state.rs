@@ -8,6 +8,7 @@
 //! | `old.crt` | former CAs, of which a replica may still serve a leaf |
 //! | `switched` | when the signing CA replaced the last former one, or a provided CA was added to `old.crt` |
 //! | `old.confirmed` | since when every bundle contains the provided CAs; absent before, and without one |
+//! | `used` | for each CA whose leaves replicas serve, when one of them reported it last; absent unless a CA is provided |
 //!
 //! An unreadable entry counts as absent: the next steps repair a damaged Secret, and [`State::read`] reports the problems.
 
@@ -19,6 +20,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::certificate::Certificate;
+
+/// When replicas reported last that they serve leaves of a CA, by the fingerprint of the CA.
+pub type Uses = BTreeMap<String, OffsetDateTime>;
 
 /// A CA: its certificate and its key in PEM.
 #[derive(Clone, PartialEq, Eq)]
@@ -58,6 +62,8 @@ pub struct State {
     pub switched: Option<OffsetDateTime>,
     /// Since when every bundle contains the provided CAs, which are among the former ones.
     pub confirmed: Option<OffsetDateTime>,
+    /// Reports of replicas, while provided CAs and others are trusted.
+    pub used: Uses,
 }
 
 /// The data of a Secret.
@@ -69,6 +75,7 @@ const PUBLISHED: &str = "next.published";
 const OLD: &str = "old.crt";
 const SWITCHED: &str = "switched";
 const CONFIRMED: &str = "old.confirmed";
+const USED: &str = "used";
 
 impl State {
     /// Parses a Secret's data. Returns the state, and a sentence for each unreadable entry.
@@ -81,6 +88,7 @@ impl State {
             old: reader.certificates(OLD),
             switched: reader.moment(SWITCHED),
             confirmed: reader.moment(CONFIRMED),
+            used: reader.uses(),
         };
         (state, reader.problems)
     }
@@ -102,6 +110,24 @@ impl State {
         set(OLD, (!self.old.is_empty()).then(|| self.old.iter().map(Certificate::pem).collect()));
         set(SWITCHED, self.switched.and_then(format_time));
         set(CONFIRMED, self.confirmed.and_then(format_time));
+        let use_of = |(name, at): (&String, &OffsetDateTime)| Some(format!("{name} {}\n", format_time(*at)?));
+        set(USED, (!self.used.is_empty()).then(|| self.used.iter().filter_map(use_of).collect()));
+    }
+
+    /// Returns whether two states differ at most in the reports of replicas.
+    pub fn trusts_the_same(&self, other: &Self) -> bool {
+        let without = |state: &Self| Self { used: Uses::new(), ..state.clone() };
+        without(self) == without(other)
+    }
+
+    /// Returns when a replica reported last that it serves a leaf of this CA.
+    pub fn last_use(&self, certificate: &Certificate) -> Option<OffsetDateTime> {
+        self.used.get(&certificate.fingerprint()).copied()
+    }
+
+    /// Records that replicas serve leaves of these CAs.
+    pub fn record_use<'c>(&mut self, certificates: impl IntoIterator<Item = &'c Certificate>, now: OffsetDateTime) {
+        self.used.extend(certificates.into_iter().map(|certificate| (certificate.fingerprint(), now)));
     }
 
     /// Returns the CA that signs leaves. Without a current CA, a replica without a valid leaf uses the next CA, because no client
@@ -148,6 +174,16 @@ impl Reader<'_> {
         let Some(text) = self.text(key) else { return Vec::new() };
         let read = Certificate::read_all(text.as_bytes());
         read.inspect_err(|error| self.problems.push(format!("{key}: {error}"))).unwrap_or_default()
+    }
+
+    /// Reads the reports of replicas. A line that is not readable is no report.
+    fn uses(&mut self) -> Uses {
+        let text = self.text(USED).unwrap_or_default();
+        let report = |line: &str| {
+            let (name, at) = line.split_once(' ')?;
+            Some((name.to_owned(), OffsetDateTime::parse(at, &Rfc3339).ok()?))
+        };
+        text.lines().filter_map(report).collect()
     }
 
     fn moment(&mut self, key: &str) -> Option<OffsetDateTime> {

@@ -14,6 +14,8 @@
 //!   B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
 //! - A leaf of A is signed only from a Secret that was just read. After Switch the Secret has no key of A, so the last leaf of A
 //!   expires a leaf's life after Switch, and Retire follows an overlap later.
+//! - While provided CAs are trusted too (see [`super::provided`]), every replica reports regularly that it uses its CA. Retire waits
+//!   until no replica can use a former CA any more.
 //! - If the Secret is lost, a replica that remembers a CA which every bundle still contains restores it; no leaf changes.
 //! - If there is no CA but bundles contain certificates, other replicas' leaves may be signed by them; Keep makes them former
 //!   CAs. Only if the bundles are empty does the first CA sign at once, and only after a second observation, because the
@@ -29,7 +31,7 @@ use super::certificate::Certificate;
 use super::state::{Authority, Next, State};
 
 /// Most former CAs. Bundles grow with each; further rotations wait until the first one is complete.
-pub const MOST_OLD: usize = 8;
+pub const MAX_OLD: usize = 8;
 /// Polling interval; watches report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
 
@@ -71,7 +73,10 @@ impl Timing {
     /// Checks that a rotation completes before the CA expires.
     ///
     /// # Errors
-    /// Returns a sentence that says what is too short or too long.
+    /// Checks the durations.
+    ///
+    /// # Errors
+    /// A sentence about the duration that is too short or too long.
     pub fn check(&self) -> Result<(), String> {
         if self.leaf < Duration::seconds(3) || self.overlap < Duration::SECOND {
             return Err("a leaf must last 3 seconds at least, and the overlap 1 second".to_owned());
@@ -89,6 +94,17 @@ impl Timing {
     /// Returns how long after Switch a leaf of the former CA may be served.
     pub(super) fn retirement(&self) -> Duration {
         self.leaf + self.overlap
+    }
+
+    /// Returns how often replicas report that they serve leaves of a CA.
+    fn report(&self) -> Duration {
+        self.leaf / 4
+    }
+
+    /// Returns how long after the last report a leaf of a CA may be served: a replica that cannot reach the API server renewed its
+    /// leaf before its next report was due.
+    fn lease(&self) -> Duration {
+        self.retirement() + self.report()
     }
 }
 
@@ -150,6 +166,8 @@ pub enum Step {
     Trust(Box<State>),
     /// Record that every bundle contains the CAs of this replica's certificate.
     Confirm,
+    /// Report that this replica serves a leaf of one of these CAs, so that replicas of another kind keep them.
+    Use(Vec<Certificate>),
     /// Wait, for at most this long.
     Rest(Duration),
 }
@@ -169,6 +187,7 @@ impl Step {
             Self::Retire => "remove former CAs from the bundles",
             Self::Trust(_) => "trust the CA of the mounted certificate",
             Self::Confirm => "every bundle contains the CA of the mounted certificate; begin the overlap",
+            Self::Use(_) => "report the CA that this replica uses",
             Self::Rest(_) => "wait",
         }
     }
@@ -178,6 +197,9 @@ impl Step {
 pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     if let Some(restored) = restored(seen) {
         return Step::Restore(Box::new(restored));
+    }
+    if let Some(step) = report(seen, timing) {
+        return step;
     }
     let State { current, next, .. } = seen.state;
     let overlap = if current.is_some() { timing.overlap } else { timing.recovery };
@@ -200,6 +222,31 @@ pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     }
 }
 
+/// Returns the step that reports the signing CA, if replicas with provided CAs report theirs.
+fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
+    let current = [seen.state.current.as_ref()?.certificate.clone()];
+    let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
+    let is_due = has_others && is_report_due(seen, &current, timing);
+    is_due.then(|| Step::Use(current.to_vec()))
+}
+
+/// Returns whether the last report about one of these CAs is missing, old or in the future.
+pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timing: &Timing) -> bool {
+    let is_recent = |at: OffsetDateTime| at <= seen.now + timing.overlap && seen.now < at + timing.report();
+    certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
+}
+
+/// Returns how long replicas may still serve leaves of these CAs, by the last reports.
+pub(super) fn in_use<'c>(
+    seen: &Seen<'_>,
+    certificates: impl IntoIterator<Item = &'c Certificate>,
+    timing: &Timing,
+) -> Duration {
+    let uses = certificates.into_iter().filter_map(|certificate| seen.state.last_use(certificate));
+    // A report cannot be in the future, but for the difference between clocks.
+    uses.map(|at| (at.min(seen.now + timing.overlap) + timing.lease()) - seen.now).max().unwrap_or(Duration::ZERO)
+}
+
 /// Returns the state to restore, if the signing CA is missing and the remembered one is valid and in every bundle. Certificates in
 /// bundles that the remembered state does not contain become former CAs, because other replicas may have rotated since.
 fn restored(seen: &Seen<'_>) -> Option<State> {
@@ -210,8 +257,9 @@ fn restored(seen: &Seen<'_>) -> Option<State> {
     }
     let State { next, old, .. } = seen.state;
     let old = old.iter().filter(|former| *former != certificate).cloned().collect();
-    let confirmed = seen.state.confirmed;
-    let mut state = State { current: Some(authority.clone()), next: next.clone(), old, switched: None, confirmed };
+    let (confirmed, used) = (seen.state.confirmed, seen.state.used.clone());
+    let mut state =
+        State { current: Some(authority.clone()), next: next.clone(), old, switched: None, confirmed, used };
     let unknown = unknown(seen, &state.bundle());
     state.old.extend(unknown);
     state.switched = (!state.old.is_empty()).then_some(seen.now);
@@ -252,7 +300,7 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
             unknown.push(one.clone());
         }
     }
-    unknown.truncate(MOST_OLD.saturating_sub(seen.state.old.len()));
+    unknown.truncate(MAX_OLD.saturating_sub(seen.state.old.len()));
     unknown
 }
 
@@ -264,7 +312,7 @@ fn first(unchanged: Duration) -> Step {
 /// Returns the step when no rotation is in progress and every bundle is correct.
 fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
     let State { old, switched, .. } = seen.state;
-    if current.is_due(seen.now) || seen.rotation_requested && old.len() < MOST_OLD {
+    if current.is_due(seen.now) || seen.rotation_requested && old.len() < MAX_OLD {
         return Step::Prepare;
     }
     if old.is_empty() {
@@ -275,6 +323,7 @@ fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
     };
     // The second term covers a clock that jumped ahead: the other replicas have renewed their leaves by then.
     let left = (switched + timing.retirement() - seen.now).max(timing.overlap - seen.unchanged);
+    let left = left.max(in_use(seen, old, timing));
     if left <= Duration::ZERO { Step::Retire } else { Step::Rest(left.min(POLL)) }
 }
 
@@ -291,16 +340,24 @@ impl State {
             Step::Announce => after.set_published(Some(now)),
             Step::Switch => after.switch(now),
             Step::Redate => after.switched = Some(now),
-            Step::Retire => (after.old, after.switched, after.confirmed) = (Vec::new(), None, None),
+            Step::Retire => after = Self { current: after.current, next: after.next, ..Self::default() },
+            Step::Use(certificates) => after.record_use(certificates, now),
             Step::Prepare | Step::Publish(_) | Step::Rest(_) => {}
         }
         after
     }
 
-    /// Returns the state with `authority` as the next CA.
+    /// Returns the state with `authority` as the next CA. If provided CAs are trusted, it is reported as used, so that their replicas
+    /// keep it until it signs, and do not change the state meanwhile.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
-        Self { next: Some(Next { authority, published: None }), ..self.clone() }
+        let mut after = self.clone();
+        if self.confirmed.is_some() {
+            after.record_use([&authority.certificate], authority.certificate.issued());
+            after.switched = Some(authority.certificate.issued());
+        }
+        after.next = Some(Next { authority, published: None });
+        after
     }
 
     fn set_published(&mut self, published: Option<OffsetDateTime>) {

@@ -82,6 +82,31 @@ pub fn counted_by_the_api_server(stage: &Stage) -> usize {
     COUNTERS.iter().map(of).sum()
 }
 
+/// Returns the log records of failed calls and of the caBundles, in the order of their time of day: what the API server says about
+/// calls, and what replicas say about the CA.
+pub fn logged_failures_and_steps(stage: &Stage) -> Vec<String> {
+    let logs = std::fs::read_dir(stage.cluster.folder()).unwrap().flatten().map(|entry| entry.path());
+    let logs = logs.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+    let mut lines: Vec<String> = logs.flat_map(|log| lines_about_calls_and_steps(&log)).collect();
+    lines.sort();
+    lines
+}
+
+fn lines_about_calls_and_steps(log: &std::path::Path) -> Vec<String> {
+    const ABOUT: [&str; 4] = ["failing open", "failing closed", "authority::keeper", "server::listener"];
+    let name = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.lines().filter(|line| ABOUT.iter().any(|about| line.contains(about)));
+    lines.map(|line| format!("{} {name} {line}", time_of_day(line))).collect()
+}
+
+/// Returns the time of day of a record: `W1123 07:58:41.827175 …`, or `2026-11-23T07:58:41.827175Z …`.
+fn time_of_day(line: &str) -> &str {
+    let from = line.find(':').map_or(0, |at| at.saturating_sub(2));
+    line.get(from..from + 15).unwrap_or(line)
+}
+
 fn api(stage: &Stage, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind);
     let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
