@@ -171,10 +171,13 @@ impl Stage {
         });
     }
 
-    /// Returns a value of the Secret, such as `ca.crt`.
+    /// Returns a value of the Secret, such as `ca.crt`, or nothing while there is no Secret.
     pub fn secret(&self, key: &str) -> Option<String> {
-        let get = ["get", "secret", "portcullis-ca", "-n", "portcullis-system", "-o", "json"];
+        let get = ["get", "secret", "portcullis-ca", "-n", "portcullis-system", "--ignore-not-found", "-o", "json"];
         let output = self.cluster.kubectl().args(get).run().expect_success();
+        if output.stdout.is_empty() {
+            return None;
+        }
         let secret: Value = serde_json::from_str(&output.stdout).unwrap();
         let text = STANDARD.decode(secret["data"][key].as_str()?).unwrap();
         Some(String::from_utf8(text).unwrap())
