@@ -36,7 +36,7 @@ pub enum CertificateError {
     Pem {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: pem::Error,
     },
     /// The chain file holds no certificate.

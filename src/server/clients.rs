@@ -30,7 +30,7 @@ use crate::cryptography::provider;
 /// Interval of log records about rejected clients, which retry continuously.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Which clients are accepted. A running server watches the CA file.
+/// Accepts clients by their certificate. A running server watches the CA file.
 #[derive(Debug)]
 pub struct Clients {
     file: PathBuf,

@@ -49,7 +49,7 @@ pub const LARGE_WAITING: usize = 8;
 /// every 429 closed its connection, the server would soon only do handshakes, each of which costs as much as fourteen
 /// requests. The closes are evenly spaced, because a hundred handshakes at once would delay all other requests.
 pub const CLOSES: u32 = 100;
-/// Open connections: twice the requests in flight, because idle ones count too. Each costs about 40 KiB of TLS and HTTP buffers.
+/// Maximum number of open connections: twice the requests in flight, because idle ones count too. Each costs about 40 KiB of TLS and HTTP buffers.
 pub const CONNECTIONS: usize = 1024;
 /// Timeout of a TLS handshake: the same as the API server's (C2).
 pub const HANDSHAKE: Duration = Duration::from_secs(10);

@@ -39,13 +39,13 @@ pub struct Options {
     pub admin: SocketAddr,
     /// The minimum TLS version.
     pub floor: Floor,
-    /// Which client certificates are accepted; `None` if none is required. The CA file is watched.
+    /// Checks client certificates; `None` if none is required. The CA file is watched.
     pub clients: Option<Arc<Clients>>,
     /// The limits.
     pub limits: Limits,
     /// Lame-duck period: how long connections are still accepted after the shutdown began (C5).
     pub lame_duck: Duration,
-    /// Longest wait for open connections after that.
+    /// Maximum wait for open connections after the lame-duck period.
     pub drain: Duration,
     /// Shadow mode: decisions are recorded, and every request is admitted unchanged.
     pub shadow: bool,
@@ -88,7 +88,7 @@ impl Options {
 #[derive(Debug, thiserror::Error)]
 #[error("the {port} port cannot listen on {address}: {source}")]
 pub struct BindError {
-    /// Which port: `webhook` or `admin`.
+    /// The name of the port: `webhook` or `admin`.
     pub port: &'static str,
     /// The address to bind.
     pub address: SocketAddr,

@@ -23,7 +23,7 @@ pub(super) struct ServerReport {
 }
 
 impl Report for ServerReport {
-    /// Returns the conditions, the server's own first. During shutdown, returns only that, without calling the port.
+    /// Returns the conditions, the server's own first. During shutdown, returns only the server's own.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>> {
         Box::pin(async move {
             if self.shutdown.stage() > Stage::Serving {

@@ -1,0 +1,36 @@
+//! The idle credit, which tells a burst from overload.
+
+use std::time::{Duration, Instant};
+
+use super::QueuePolicy;
+
+/// The token bucket that tells a burst from overload: idle time fills it, busy time drains it.
+#[derive(Debug)]
+pub(super) struct IdleCredit {
+    pub(super) left: Duration,
+    pub(super) updated: Instant,
+    /// Whether the credit ran out since it was last full.
+    pub(super) is_overload: bool,
+}
+
+impl IdleCredit {
+    pub(super) fn full(policy: QueuePolicy, now: Instant) -> Self {
+        Self { left: policy.burst, updated: now, is_overload: false }
+    }
+
+    /// Adds the time since the last update, in which a permit was free.
+    pub(super) fn earn(&mut self, now: Instant, policy: QueuePolicy) {
+        let earned = now.saturating_duration_since(self.updated).saturating_mul(policy.idle_credit);
+        let left = self.left.saturating_add(earned).min(policy.burst);
+        *self = Self { left, updated: now, is_overload: self.is_overload && left < policy.burst };
+    }
+
+    /// Subtracts the time since the last update, in which no permit was free and `waiting` requests waited.
+    pub(super) fn spend(&mut self, now: Instant, waiting: usize, policy: QueuePolicy) {
+        // A longer step means that this process itself was not scheduled.
+        let spent = now.saturating_duration_since(self.updated).min(policy.overload_deadline);
+        let left = self.left.saturating_sub(spent);
+        let is_overload = left.is_zero() && waiting > policy.burst_length;
+        *self = Self { left, updated: now, is_overload: self.is_overload || is_overload };
+    }
+}

@@ -1,0 +1,170 @@
+//! Limits how many decisions compute at the same time, and sheds load when more arrive than can be served.
+//!
+//! A decision is mostly CPU work. If every request computed as soon as it arrived, the thread would not read the sockets
+//! of the requests behind it: they would wait in kernel buffers, where they can neither be counted nor rejected. Therefore a
+//! decision first takes a permit from a [`ConcurrencyLimiter`], and a thread that has computed for a while yields to the
+//! runtime, which then reads what has arrived. A request without a permit waits in a bounded queue, and is rejected with
+//! HTTP 429 when its deadline expires.
+//!
+//! The queue combines three known techniques:
+//!
+//! * **Token bucket for bursts.** Idle time earns credit, busy time spends it. While there is credit, or while no more
+//!   requests wait than API servers keep connections for, the queue is a burst: requests wait for up to
+//!   [`QueuePolicy::deadline`]. Without credit and with a longer queue the limiter is in overload, until the credit is full again.
+//! * **Adaptive LIFO.** The queue is FIFO. In overload, once the oldest request has waited longer than
+//!   [`QueuePolicy::fifo_for`], the newest request is served first: some requests must be rejected in any case, and the
+//!   requests that are served have then hardly waited.
+//! * **CoDel-like deadline and capacity.** In overload a request waits for at most [`QueuePolicy::overload_deadline`], and the
+//!   queue holds no more requests than can be served within that time; a newer request evicts the oldest.
+//!
+//! A decision that has started and waits for I/O holds no permit. When it continues, it precedes all requests that have not started.
+
+mod credit;
+mod policy;
+mod queue;
+mod step;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use credit::IdleCredit;
+pub(super) use policy::QueuePolicy;
+use queue::Queue;
+pub(super) use step::stepwise;
+use step::{step, woken, yield_if_due};
+
+/// A concurrency limiter with a bounded queue, which is LIFO under overload.
+#[derive(Debug)]
+pub(super) struct ConcurrencyLimiter {
+    queue: Mutex<Queue>,
+    permits: usize,
+    /// Maximum number of requests that wait for their first permit.
+    capacity: usize,
+    policy: QueuePolicy,
+    /// How long a thread computes before it yields to the runtime.
+    yield_after: Duration,
+}
+
+/// The right to compute. When dropped, it passes to the next request in the queue.
+#[derive(Debug)]
+struct Permit {
+    limiter: Arc<ConcurrencyLimiter>,
+    since: Instant,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        if let Some(next) = self.limiter.release(now, now.saturating_duration_since(self.since)) {
+            // If the receiver is gone, the permit comes back in the error, is dropped, and passes to the request after it.
+            let _ = next.send(Self { limiter: Arc::clone(&self.limiter), since: now });
+        }
+    }
+}
+
+impl ConcurrencyLimiter {
+    /// Returns a limiter of `permits` permits and a queue of `capacity` requests. A thread yields to the runtime after it has
+    /// computed for `yield_after`, at the next point at which a decision waits.
+    pub(super) fn new(permits: usize, capacity: usize, policy: QueuePolicy, yield_after: Duration) -> Arc<Self> {
+        let credit = IdleCredit::full(policy, Instant::now());
+        let permits = permits.max(1);
+        let (started, waiting) = (VecDeque::new(), VecDeque::new());
+        let queue = Queue { free: permits, mean_hold: Duration::ZERO, credit, started, waiting };
+        Arc::new(Self { queue: Mutex::new(queue), permits, capacity, policy, yield_after })
+    }
+
+    /// Runs `work`, which holds a permit whenever it computes and none while it waits. Returns `None` if the request was
+    /// rejected before the work started.
+    pub(super) async fn run<T>(self: &Arc<Self>, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        let mut permit = self.first_permit().await?;
+        loop {
+            yield_if_due(self.yield_after).await;
+            let step = step(work.as_mut()).await;
+            drop(permit);
+            if let Poll::Ready(output) = step {
+                return Some(output);
+            }
+            woken().await;
+            permit = self.next_permit().await;
+        }
+    }
+
+    /// Returns the number of requests that wait for their first permit.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue().waiting.iter().filter(|waiting| !waiting.permit.is_closed()).count()
+    }
+
+    async fn first_permit(self: &Arc<Self>) -> Option<Permit> {
+        let (receiver, deadline) = {
+            let mut queue = self.queue();
+            if let Some(permit) = self.take_free(&mut queue) {
+                return Some(permit);
+            }
+            let now = Instant::now();
+            let (deadline, capacity) = if queue.is_overload(now, self.policy) {
+                let deadline = self.policy.overload_deadline;
+                (deadline, self.capacity.min(queue.served_within(deadline, self.permits)))
+            } else {
+                (self.policy.deadline, self.capacity)
+            };
+            (queue.enqueue(now, capacity), deadline)
+        };
+        timeout(deadline, receiver).await.ok()?.ok()
+    }
+
+    async fn next_permit(self: &Arc<Self>) -> Permit {
+        loop {
+            let receiver = {
+                let mut queue = self.queue();
+                if let Some(permit) = self.take_free(&mut queue) {
+                    return permit;
+                }
+                let (sender, receiver) = oneshot::channel();
+                queue.started.push_back(sender);
+                receiver
+            };
+            // Senders are never dropped unused; if one were, queueing again is correct.
+            if let Ok(permit) = receiver.await {
+                return permit;
+            }
+        }
+    }
+
+    fn take_free(self: &Arc<Self>, queue: &mut Queue) -> Option<Permit> {
+        let left = queue.free.checked_sub(1)?;
+        let now = Instant::now();
+        if left == 0 {
+            queue.credit.earn(now, self.policy);
+        }
+        queue.free = left;
+        Some(Permit { limiter: Arc::clone(self), since: now })
+    }
+
+    /// Takes back a permit that was held for `held`, and returns the request that gets it next, if any waits.
+    fn release(&self, now: Instant, held: Duration) -> Option<oneshot::Sender<Permit>> {
+        let mut queue = self.queue();
+        queue.record_hold(held.min(self.policy.overload_deadline));
+        let next = queue.started.pop_front().or_else(|| queue.dequeue(now, self.policy));
+        if next.is_none() {
+            if queue.free == 0 {
+                queue.credit.spend(now, 0, self.policy);
+            }
+            queue.free += 1;
+        }
+        next
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // A poisoned lock still guards a consistent queue: no change can panic half-way.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

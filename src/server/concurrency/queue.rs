@@ -1,0 +1,85 @@
+//! The bounded queue, which is LIFO under overload.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::credit::IdleCredit;
+use super::{Permit, QueuePolicy};
+
+/// Window of the moving average of permit hold times: large enough that a single slow decision hardly changes it.
+const AVERAGED: u32 = 64;
+
+/// The queue of a limiter, and its free permits.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) free: usize,
+    /// Moving average of permit hold times.
+    pub(super) mean_hold: Duration,
+    pub(super) credit: IdleCredit,
+    /// Decisions that have started and want to continue.
+    pub(super) started: VecDeque<oneshot::Sender<Permit>>,
+    /// Requests that wait for their first permit.
+    pub(super) waiting: VecDeque<Waiting>,
+}
+
+/// A request in the queue.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    since: Instant,
+    pub(super) permit: oneshot::Sender<Permit>,
+}
+
+impl Queue {
+    pub(super) fn record_hold(&mut self, held: Duration) {
+        self.mean_hold = self.mean_hold.saturating_sub(self.mean_hold / AVERAGED).saturating_add(held / AVERAGED);
+    }
+
+    /// Returns how many requests get one of `permits` permits within `time`; at least one.
+    pub(super) fn served_within(&self, time: Duration, permits: usize) -> usize {
+        let each = time.as_nanos() / self.mean_hold.as_nanos().max(1);
+        usize::try_from(each).unwrap_or(usize::MAX).saturating_mul(permits).max(1)
+    }
+
+    /// Appends a request, and evicts the oldest ones beyond `capacity`.
+    pub(super) fn enqueue(&mut self, since: Instant, capacity: usize) -> oneshot::Receiver<Permit> {
+        let (permit, receiver) = oneshot::channel();
+        self.waiting.push_back(Waiting { since, permit });
+        self.drop_cancelled();
+        while self.waiting.len() > capacity {
+            self.waiting.pop_front();
+        }
+        receiver
+    }
+
+    /// Removes the oldest requests whose deadline has expired or whose connection has closed.
+    fn drop_cancelled(&mut self) {
+        while self.waiting.front().is_some_and(|waiting| waiting.permit.is_closed()) {
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Returns whether the limiter is in overload. To be called only while no permit is free.
+    pub(super) fn is_overload(&mut self, now: Instant, policy: QueuePolicy) -> bool {
+        self.drop_cancelled();
+        self.credit.spend(now, self.waiting.len(), policy);
+        self.credit.is_overload
+    }
+
+    pub(super) fn dequeue(&mut self, now: Instant, policy: QueuePolicy) -> Option<oneshot::Sender<Permit>> {
+        self.drop_cancelled();
+        let oldest = self.waiting.front()?.since;
+        let has_waited = |since, time| now.saturating_duration_since(since) > time;
+        let is_lifo = self.is_overload(now, policy) && has_waited(oldest, policy.fifo_for);
+        if !is_lifo {
+            return self.waiting.pop_front().map(|waiting| waiting.permit);
+        }
+        let newest = self.waiting.pop_back();
+        // Their own timers may be a tick late, or were set with the longer deadline before the overload began.
+        while self.waiting.front().is_some_and(|waiting| has_waited(waiting.since, policy.overload_deadline)) {
+            self.waiting.pop_front();
+        }
+        newest.map(|waiting| waiting.permit)
+    }
+}

@@ -1,0 +1,58 @@
+//! Runs a decision in steps between which it yields to the runtime.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
+
+thread_local! {
+    /// How long this thread has computed since it last yielded to the runtime.
+    static SINCE_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Runs `work` step by step. Each step holds one of `permits`, in FIFO order, and no request is rejected. Yields to the runtime
+/// as [`ConcurrencyLimiter::run`](super::ConcurrencyLimiter::run) does.
+pub(in crate::server) async fn stepwise<T>(
+    permits: &Semaphore,
+    yield_after: Duration,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    loop {
+        // An error would mean a closed semaphore; this one is never closed.
+        let permit = permits.acquire().await;
+        yield_if_due(yield_after).await;
+        let step = step(work.as_mut()).await;
+        drop(permit);
+        if let Poll::Ready(output) = step {
+            return output;
+        }
+        woken().await;
+    }
+}
+
+/// Yields to the runtime if this thread has computed for `yield_after`, so that new requests are read and queued or rejected.
+pub(super) async fn yield_if_due(yield_after: Duration) {
+    if SINCE_YIELD.get() >= yield_after {
+        SINCE_YIELD.set(Duration::ZERO);
+        yield_now().await;
+    }
+}
+
+/// Polls `work` once, and records how long that took.
+pub(super) async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+    let began = Instant::now();
+    let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+    SINCE_YIELD.set(SINCE_YIELD.get().saturating_add(began.elapsed()));
+    step
+}
+
+/// Waits until the waker that the last step registered is called. A spurious wake-up costs one step.
+pub(super) async fn woken() {
+    let mut polled = false;
+    poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
