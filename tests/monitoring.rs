@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use portcullis::admission::Level;
 use portcullis::catalog::metrics::{Counted, show};
-use portcullis::catalog::{Confirm, Confirming, Freshness, Reference};
+use portcullis::catalog::{Freshness, LiveReader, LiveReading, Reference};
 use portcullis::gate;
 use portcullis::process::{self, Format, Telemetry};
 use portcullis::{artifacts, audit, authority, reconciler, recording, server};
@@ -41,8 +41,8 @@ fn root() -> PathBuf {
 /// Reads nothing.
 struct Nobody;
 
-impl Confirm for Nobody {
-    fn confirm<'a>(&'a self, _: &'a Reference) -> Confirming<'a> {
+impl LiveReader for Nobody {
+    fn read<'a>(&'a self, _: &'a Reference) -> LiveReading<'a> {
         Box::pin(async { Ok(None) })
     }
 }

@@ -181,9 +181,9 @@ static CURIOUS: Rule = Rule {
         summary: "an Installation whose stored phase is Failed",
         page: "",
     },
-    scope: &[Match::create_or_update("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
+    matchers: &[Match::create_or_update("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
     looks_up: &[&INSTALLATIONS],
-    confirm: None,
+    live_reads: None,
     check: curious,
 };
 

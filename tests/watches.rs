@@ -183,10 +183,10 @@ async fn live_reads_time_out_and_are_counted() {
     let (address, server) = api_server(anywhere(), 1, &["a"]).await;
     let (mut catalog, mut registry) = (Catalog::new([&THINGS]), Registry::default());
     let reader = cluster::Reader::new(client(address, &Freshness::default()));
-    catalog.set_confirm(Arc::new(Counted::new(reader, &mut registry)));
+    catalog.set_live_reader(Arc::new(Counted::new(reader, &mut registry)));
     let read = async |name: &str, timeout| {
         let reference = Reference { kind: &THINGS, namespace: "ns".to_owned(), name: name.to_owned() };
-        catalog.within(Instant::now() + timeout, catalog.confirm(&reference)).await
+        catalog.within(Instant::now() + timeout, catalog.read_live(&reference)).await
     };
     let long = deadline();
     assert!(read("a", long).await.unwrap().unwrap().is_some());

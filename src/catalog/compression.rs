@@ -11,6 +11,8 @@ use std::fmt;
 
 use zstd::zstd_safe::{self, CCtx, CDict, DCtx, DDict};
 
+use super::uuids;
+
 /// The size of a dictionary. Twice as much saves 1 to 5 %, and takes longer to search.
 const DICTIONARY_BYTES: usize = 8192;
 /// The most that one object adds to a dictionary: several objects show what they have in common.
@@ -70,7 +72,7 @@ impl Samples {
     /// Adds an object; returns the dictionary once there are enough.
     pub(super) fn add(&mut self, text: &str) -> Option<Dictionary> {
         let room = SAMPLE_BYTES.min(DICTIONARY_BYTES - self.0.len());
-        self.0.extend(text.as_bytes().iter().take(room));
+        self.0.extend(uuids::pack(text).iter().take(room));
         if self.0.len() < DICTIONARY_BYTES {
             return None;
         }
@@ -84,10 +86,11 @@ pub(super) fn compress<'t>(text: &'t str, dictionary: Option<&Dictionary>) -> (F
     if text.len() < MIN_BYTES {
         return plain;
     }
-    let mut frame = Vec::with_capacity(zstd_safe::compress_bound(text.len()));
+    let packed = uuids::pack(text);
+    let mut frame = Vec::with_capacity(zstd_safe::compress_bound(packed.len()));
     let compressed = COMPRESSOR.with_borrow_mut(|compressor| match dictionary {
-        Some(known) => compressor.compress_using_cdict(&mut frame, text.as_bytes(), &known.compressing),
-        None => compressor.compress(&mut frame, text.as_bytes(), LEVEL),
+        Some(known) => compressor.compress_using_cdict(&mut frame, &packed, &known.compressing),
+        None => compressor.compress(&mut frame, &packed, LEVEL),
     });
     let form = if dictionary.is_some() { Form::WithDictionary } else { Form::Alone };
     match frame.strip_prefix(MAGIC) {
@@ -102,14 +105,14 @@ pub(super) fn decompress(form: Form, stored: &[u8], length: usize, dictionary: O
         (Form::Plain, _) => stored.to_vec(),
         (Form::WithDictionary, None) => Vec::new(),
         _ => {
-            let (frame, mut text) = ([MAGIC, stored].concat(), Vec::with_capacity(length));
+            let (frame, mut packed) = ([MAGIC, stored].concat(), Vec::with_capacity(length));
             let decompressed = DECOMPRESSOR.with_borrow_mut(|decompressor| match dictionary {
                 Some(known) if form == Form::WithDictionary => {
-                    decompressor.decompress_using_ddict(&mut text, &frame, &known.decompressing)
+                    decompressor.decompress_using_ddict(&mut packed, &frame, &known.decompressing)
                 }
-                _ => decompressor.decompress(&mut text, &frame),
+                _ => decompressor.decompress(&mut packed, &frame),
             });
-            decompressed.map_or_else(|_| Vec::new(), |_| text)
+            decompressed.map_or_else(|_| Vec::new(), |_| uuids::unpack(&packed, length))
         }
     };
     String::from_utf8(bytes).unwrap_or_default()

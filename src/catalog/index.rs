@@ -4,78 +4,85 @@
 //! has 64 bits and is seeded at random, so nobody can choose two keys that collide, and among a million keys two do by
 //! chance in one of ten million processes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-use super::record::Record;
+use super::ordered::Ordered;
+use super::records::{Id, Records};
 
-/// The objects under one key.
+/// The objects under one key. Up to three take no memory of their own.
+#[derive(Debug)]
 enum Posting {
-    One(Record),
-    /// Boxed, because most keys have one object, and an entry of the index is then half as large.
-    Many(Box<Many>),
+    One(Id),
+    Two([Id; 2]),
+    Three([Id; 3]),
+    Many(Box<Ordered>),
 }
 
-/// Objects in the order of their names.
-enum Many {
-    /// At most [`FEW`].
-    Few(Vec<Record>),
-    Set(BTreeSet<Record>),
-}
-
-/// Up to so many objects a sorted list takes less memory than a tree, and is as fast.
-const FEW: usize = 16;
-
-impl Many {
-    /// Adds an object, or replaces the one of its name; returns whether the name is new.
-    fn insert(&mut self, record: &Record) -> bool {
+impl Posting {
+    /// Returns the objects of a small posting in the order of their names; an empty list for a large one.
+    fn few(&self) -> &[Id] {
         match self {
-            Self::Set(set) => set.replace(record.clone()).is_none(),
-            Self::Few(few) => match few.binary_search(record) {
-                Ok(at) => {
-                    few.splice(at..=at, [record.clone()]);
-                    false
-                }
-                Err(_) if few.len() == FEW => {
-                    *self = Self::Set(few.drain(..).chain([record.clone()]).collect());
-                    true
-                }
-                Err(at) => {
-                    few.reserve_exact(1);
-                    few.insert(at, record.clone());
-                    true
-                }
-            },
+            Self::One(id) => std::slice::from_ref(id),
+            Self::Two(ids) => ids,
+            Self::Three(ids) => ids,
+            Self::Many(_) => &[],
         }
     }
 
-    /// Removes the object of that name; returns whether there was one.
-    fn remove(&mut self, name: &str) -> bool {
-        match self {
-            Self::Set(set) => set.remove(name),
-            Self::Few(few) => match few.binary_search_by(|record| record.name().cmp(name)) {
-                Ok(at) => {
-                    few.remove(at);
-                    true
-                }
-                Err(_) => false,
-            },
-        }
+    fn many(&self) -> Option<&Ordered> {
+        if let Self::Many(many) = self { Some(many) } else { None }
     }
 
     fn len(&self) -> usize {
-        match self {
-            Self::Few(few) => few.len(),
-            Self::Set(set) => set.len(),
+        self.many().map_or_else(|| self.few().len(), Ordered::len)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Id> {
+        self.few().iter().copied().chain(self.many().into_iter().flat_map(Ordered::iter))
+    }
+
+    /// Returns the posting of ids in the order of their names; `None` without any.
+    fn of(ids: &[Id], records: &Records) -> Option<Self> {
+        match ids {
+            [] => None,
+            [one] => Some(Self::One(*one)),
+            [one, two] => Some(Self::Two([*one, *two])),
+            [one, two, three] => Some(Self::Three([*one, *two, *three])),
+            many => {
+                let mut ordered = Ordered::default();
+                for id in many {
+                    ordered.insert(*id, records);
+                }
+                Some(Self::Many(Box::new(ordered)))
+            }
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Record> {
-        let (few, set) = match self {
-            Self::Few(few) => (Some(few), None),
-            Self::Set(set) => (None, Some(set)),
-        };
-        few.into_iter().flatten().chain(set.into_iter().flatten())
+    fn insert(&mut self, id: Id, records: &Records) {
+        if let Self::Many(many) = self {
+            many.insert(id, records);
+            return;
+        }
+        let mut ids = self.few().to_vec();
+        if let Err(place) = ids.binary_search_by(|known| records.name(*known).cmp(records.name(id))) {
+            ids.insert(place, id);
+            *self = Self::of(&ids, records).unwrap_or(Self::One(id));
+        }
+    }
+
+    /// Removes an object; returns whether it was the only one.
+    fn remove(&mut self, id: Id, records: &Records) -> bool {
+        if let Self::Many(many) = self {
+            many.remove(id, records);
+            return many.len() == 0;
+        }
+        let rest: Vec<_> = self.few().iter().copied().filter(|known| *known != id).collect();
+        match Self::of(&rest, records) {
+            Some(rest) => *self = rest,
+            None => return true,
+        }
+        false
     }
 }
 
@@ -96,16 +103,16 @@ impl Hasher for Hashed {
 }
 
 /// Objects by namespace and key.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Postings {
     seed: RandomState,
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
-    /// How many records share their key with others.
+    /// How many objects share their key with at least three others.
     shared: usize,
 }
 
-/// What a record that shares its key takes, on average.
-const SHARED_BYTES: usize = 24;
+/// What an object takes that shares its key with many, on average.
+const SHARED_BYTES: usize = 6;
 
 impl Postings {
     fn hash(&self, namespace: &str, key: &str) -> u64 {
@@ -113,59 +120,41 @@ impl Postings {
     }
 
     /// Files an object under a key.
-    pub(super) fn insert(&mut self, namespace: &str, key: &str, record: &Record) {
+    pub(super) fn insert(&mut self, namespace: &str, key: &str, id: Id, records: &Records) {
         let hash = self.hash(namespace, key);
-        match self.postings.get_mut(&hash) {
-            None => drop(self.postings.insert(hash, Posting::One(record.clone()))),
-            Some(Posting::One(known)) if known == record => *known = record.clone(),
-            Some(posting @ Posting::One(_)) => {
-                let mut many = Many::Few(vec![record.clone()]);
-                if let Posting::One(known) = posting {
-                    many.insert(known);
-                }
-                *posting = Posting::Many(Box::new(many));
-                self.shared += 2;
-            }
-            Some(Posting::Many(many)) => self.shared += usize::from(many.insert(record)),
-        }
+        let Some(posting) = self.postings.get_mut(&hash) else {
+            self.postings.insert(hash, Posting::One(id));
+            return;
+        };
+        let before = shared(posting);
+        posting.insert(id, records);
+        self.shared = self.shared + shared(posting) - before;
     }
 
-    /// Takes the object of that name out from under a key.
-    pub(super) fn remove(&mut self, namespace: &str, key: &str, name: &str) {
+    /// Takes an object out from under a key. The object still has its record.
+    pub(super) fn remove(&mut self, namespace: &str, key: &str, id: Id, records: &Records) {
         let hash = self.hash(namespace, key);
-        let is_empty = match self.postings.get_mut(&hash) {
-            None => false,
-            Some(Posting::One(known)) => known.name() == name,
-            Some(Posting::Many(many)) => {
-                self.shared -= usize::from(many.remove(name));
-                many.len() == 0
-            }
-        };
-        if is_empty {
+        let Some(posting) = self.postings.get_mut(&hash) else { return };
+        let before = shared(posting);
+        if posting.remove(id, records) {
             self.postings.remove(&hash);
+            self.shared -= before;
+        } else {
+            self.shared = self.shared + shared(posting) - before;
         }
     }
 
     /// Returns the objects under a key, in the order of their names.
-    pub(super) fn get(&self, namespace: &str, key: &str) -> impl Iterator<Item = &Record> {
-        let (one, many) = match self.postings.get(&self.hash(namespace, key)) {
-            None => (None, None),
-            Some(Posting::One(record)) => (Some(record), None),
-            Some(Posting::Many(many)) => (None, Some(many.iter())),
-        };
-        one.into_iter().chain(many.into_iter().flatten())
+    pub(super) fn get(&self, namespace: &str, key: &str) -> impl Iterator<Item = Id> {
+        self.postings.get(&self.hash(namespace, key)).into_iter().flat_map(Posting::iter)
     }
 
     /// Returns how many objects are under a key.
     pub(super) fn count(&self, namespace: &str, key: &str) -> usize {
-        match self.postings.get(&self.hash(namespace, key)) {
-            None => 0,
-            Some(Posting::One(_)) => 1,
-            Some(Posting::Many(many)) => many.len(),
-        }
+        self.postings.get(&self.hash(namespace, key)).map_or(0, Posting::len)
     }
 
-    /// Returns the bytes that it takes, without the records.
+    /// Returns the bytes that it takes.
     pub(super) fn size(&self) -> usize {
         self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.shared * SHARED_BYTES
     }
@@ -175,5 +164,42 @@ impl Postings {
         if self.postings.capacity() > 4 * self.postings.len() {
             self.postings.shrink_to_fit();
         }
+    }
+}
+
+/// Returns the number of objects in a large posting.
+fn shared(posting: &Posting) -> usize {
+    posting.many().map_or(0, Ordered::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Compressed;
+    use super::*;
+
+    #[test]
+    fn a_key_has_any_number_of_objects() {
+        let (mut records, mut postings) = (Records::default(), Postings::default());
+        for number in (0..1_000).rev() {
+            let bytes = Compressed::text("{}", None).unwrap().record(0, &format!("{number:04}"));
+            let id = records.insert(&bytes).unwrap();
+            (0..2).for_each(|_| postings.insert("ns", "key", id, &records));
+            assert_eq!(postings.count("ns", "key"), records.len());
+        }
+        let sorted: Vec<_> = (0..1_000).rev().collect();
+        assert_eq!(postings.get("ns", "key").collect::<Vec<_>>(), sorted);
+        assert_eq!((postings.count("ns", "other"), postings.count("other", "key")), (0, 0));
+        for id in records.ids().collect::<Vec<_>>() {
+            postings.remove("ns", "key", id, &records);
+            records.remove(id);
+            assert_eq!(postings.count("ns", "key"), records.len());
+        }
+        postings.shrink();
+        assert_eq!(postings.size(), 0);
+    }
+
+    #[test]
+    fn an_entry_has_24_bytes() {
+        assert_eq!(size_of::<(u64, Posting)>(), 24);
     }
 }

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::parts::EVERYTHING;
-use crate::admission::Path;
+use super::storage::Storage;
 
 /// A kind of objects in the catalog. Declared as a `static`; two kinds are the same when they are the same static.
 #[derive(Debug)]
@@ -22,35 +21,6 @@ pub struct Kind {
     pub indexes: &'static [&'static Index],
     /// What the catalog stores of its objects.
     pub storage: Storage,
-}
-
-/// What the catalog stores of the objects of a kind, besides kind, name and namespace. Readers see nothing of the rest, in
-/// live reads too.
-#[derive(Debug, Clone, Copy)]
-pub enum Storage {
-    /// Objects are watched, and stored without `managedFields` and the last applied configuration.
-    Whole,
-    /// Objects are watched. These paths are stored: those that rules, mutators, controllers, explanations and the indexes
-    /// read. [`EVERY`](super::EVERY) in a path stands for every member or item.
-    Parts(&'static [Path]),
-    /// Objects are not watched. Live reads fetch these paths of an object that a rule names, so that the right to get it
-    /// is enough.
-    ByName(&'static [Path]),
-}
-
-impl Storage {
-    /// Reports whether objects are watched.
-    pub fn is_watched(self) -> bool {
-        !matches!(self, Self::ByName(_))
-    }
-
-    /// Returns the paths that readers see.
-    pub(super) fn parts(self) -> &'static [Path] {
-        match self {
-            Self::Whole => EVERYTHING,
-            Self::Parts(parts) | Self::ByName(parts) => parts,
-        }
-    }
 }
 
 /// Whether objects live in namespaces.
@@ -86,6 +56,11 @@ impl Kind {
     /// Returns the `apiVersion` of its objects.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Returns whether this is the `apiVersion` of its objects.
+    pub(super) fn is_api_version(&self, api_version: &str) -> bool {
+        api_version.rsplit_once('/').unwrap_or(("", api_version)) == (self.group, self.version)
     }
 
     /// Returns whether an object is of this kind, in any version of its group.

@@ -1,8 +1,9 @@
 //! Listing a kind again, in place: objects are replaced one by one, and objects that no longer exist are removed at the end.
 //! So there are never two copies of a kind, and readers find all objects during a listing.
 
+use super::prepared::Prepared;
 use super::store::Store;
-use super::{Catalog, Coverage, Kind, Projection};
+use super::{Catalog, Coverage, Kind};
 
 /// A listing of a kind in progress. Dropping it before the end removes nothing.
 pub struct Listing<'c> {
@@ -30,15 +31,18 @@ impl<'c> Listing<'c> {
     /// Adds an object by its JSON text. Reports and counts an object that cannot be stored.
     pub fn add(&mut self, text: &str) {
         match self.catalog.decode(self.kind, text) {
-            Ok(object) => self.put(&object),
+            Ok(object) => {
+                self.count += 1;
+                self.catalog.put(self.kind, object);
+            }
             Err(undecodable) => self.catalog.reject(self.kind, &undecodable),
         }
     }
 
-    /// Adds an object.
-    pub fn put(&mut self, object: &Projection) {
+    /// Adds a prepared object.
+    pub(super) fn add_prepared(&mut self, object: &Prepared) {
         self.count += 1;
-        self.catalog.put(self.kind, object);
+        self.catalog.store_prepared(self.kind, object);
     }
 
     /// Ends the listing: removes objects that were not listed.

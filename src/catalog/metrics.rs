@@ -14,7 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::freshness::Freshness;
-use super::{Catalog, Confirm, Confirming, Kind, Reference};
+use super::{Catalog, Kind, LiveReader, LiveReading, Reference};
 
 /// From the latency of the API server's cache to the longest deadline, in seconds.
 const BUCKETS: [f64; 11] = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1.0, 5.0, 30.0];
@@ -92,7 +92,7 @@ pub struct Counted<C> {
     duration: Histogram,
 }
 
-impl<C: Confirm> Counted<C> {
+impl<C: LiveReader> Counted<C> {
     /// Registers metrics of `reads`.
     pub fn new(reads: C, registry: &mut Registry) -> Self {
         let family: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
@@ -105,12 +105,12 @@ impl<C: Confirm> Counted<C> {
     }
 }
 
-impl<C: Confirm> Confirm for Counted<C> {
-    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+impl<C: LiveReader> LiveReader for Counted<C> {
+    fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         Box::pin(async move {
             let mut pending = Pending { results: &self.results, outcome: Outcome::Late };
             let began = Instant::now();
-            let answer = self.reads.confirm(reference).await;
+            let answer = self.reads.read(reference).await;
             self.duration.observe(began.elapsed().as_secs_f64());
             pending.outcome = match &answer {
                 Ok(Some(_)) => Outcome::Found,

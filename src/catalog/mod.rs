@@ -11,6 +11,7 @@ mod change;
 pub mod cluster;
 mod compression;
 mod declared;
+mod decode;
 pub mod frames;
 pub mod freshness;
 mod index;
@@ -18,13 +19,21 @@ mod kind;
 mod listing;
 pub mod manifests;
 pub mod metrics;
+mod namespaces;
+mod ordered;
 mod parsed;
 mod parts;
+mod prepared;
+mod projection;
 mod record;
+mod records;
 mod settings;
+mod storage;
 mod store;
 mod stored;
+mod uuids;
 mod view;
+mod write;
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -39,33 +48,35 @@ pub use change::{Change, Observe};
 use declared::DeclaredKinds;
 pub use declared::{CHOOSING_LABEL, Declaration, Declared};
 pub use freshness::Freshness;
-pub use kind::{Index, Kind, NAMESPACES, Scope, Storage};
+pub use kind::{Index, Kind, NAMESPACES, Scope};
 pub use listing::Listing;
 use parsed::Parsed;
-pub use parts::{EVERY, Projection, Undecodable};
+pub use parts::EVERY;
+pub use projection::{Projection, Undecodable};
 pub use settings::Settings;
-use store::{Changed, Store};
+pub use storage::Storage;
+use store::Store;
 pub use store::{Coverage, Size};
 use stored::Held;
 pub use stored::Stored;
 pub use view::{LiveRead, LiveReads, Reference, View};
 
 /// Reads an object from the API server, where a stale answer would be unsafe.
-pub trait Confirm: Send + Sync {
+pub trait LiveReader: Send + Sync {
     /// Returns the JSON text of the object as the API server has it now; `None` if there is none; an error if the API server
     /// cannot be asked.
-    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a>;
+    fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a>;
 }
 
-/// The pending answer of a [`Confirm`].
-pub type Confirming<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + 'a>>;
+/// The pending answer of a [`LiveReader`].
+pub type LiveReading<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + 'a>>;
 
 /// The stored objects of a cluster, or of a folder of manifests in place of one.
 pub struct Catalog {
     stores: Vec<(&'static Kind, RwLock<Store>)>,
     declared: DeclaredKinds,
     parsed: Mutex<Parsed>,
-    confirm: Option<Arc<dyn Confirm>>,
+    live_reader: Option<Arc<dyn LiveReader>>,
     observer: Option<Arc<dyn Observe>>,
 }
 
@@ -77,7 +88,7 @@ impl Catalog {
             stores,
             declared: DeclaredKinds::new(Vec::new()),
             parsed: Mutex::default(),
-            confirm: None,
+            live_reader: None,
             observer: None,
         }
     }
@@ -108,8 +119,8 @@ impl Catalog {
     }
 
     /// Sets the reader for live reads; without one, the catalog answers them.
-    pub fn set_confirm(&mut self, confirm: Arc<dyn Confirm>) {
-        self.confirm = Some(confirm);
+    pub fn set_live_reader(&mut self, reader: Arc<dyn LiveReader>) {
+        self.live_reader = Some(reader);
     }
 
     /// Handles the kinds that objects of these names declare, besides those of objects with [`CHOOSING_LABEL`]. `*` stands
@@ -222,156 +233,26 @@ impl Catalog {
         held.into_iter().map(|held| Arc::new(Stored::held(held))).collect()
     }
 
-    /// Decodes the parts of an object that the catalog stores.
-    ///
-    /// # Errors
-    /// When it cannot be stored.
-    pub fn decode(&self, kind: &'static Kind, text: &str) -> Result<Projection, Undecodable> {
-        match self.read(kind, Store::part) {
-            Some(part) => Projection::of(kind, &part, text),
-            None => Ok(Projection::default()),
-        }
-    }
-
-    /// Stores an object, and replaces the one of its name.
-    pub fn put(&self, kind: &'static Kind, object: &Projection) {
-        if let Some(changed) = self.write(kind, |store| store.insert(object)).flatten() {
-            self.notify(kind, changed);
-        }
-    }
-
-    /// Stores an object, and replaces the one of its name. Reports and counts an object that cannot be stored.
-    pub fn insert(&self, kind: &'static Kind, object: Value) {
-        self.insert_value(kind, &object);
-    }
-
-    fn insert_value(&self, kind: &'static Kind, object: &Value) {
-        match self.decode(kind, &object.to_string()) {
-            Ok(object) => self.put(kind, &object),
-            Err(undecodable) => self.reject(kind, &undecodable),
-        }
-    }
-
-    /// Stores objects of any kinds, and replaces those of their names. Skips kinds that are not looked up.
-    pub fn insert_all<'v>(&self, objects: impl Iterator<Item = &'v Value> + Clone) {
-        self.insert_kinds(&self.kinds().collect::<Vec<_>>(), objects.clone());
-        // Declared kinds are known only after the objects that declare them.
-        self.insert_kinds(&self.declared(), objects);
-    }
-
-    fn insert_kinds<'v>(&self, kinds: &[&'static Kind], objects: impl Iterator<Item = &'v Value>) {
-        for object in objects {
-            if let Some(kind) = kinds.iter().find(|kind| kind.is_kind_of(object)) {
-                self.insert_value(kind, object);
-            }
-        }
-    }
-
-    /// Reports an object that cannot be stored, and counts it.
-    pub fn reject(&self, kind: &'static Kind, undecodable: &Undecodable) {
-        tracing::error!(kind = kind.full_name(), object = %undecodable, "not stored");
-        self.write(kind, Store::reject);
-    }
-
-    /// Returns the number of objects of a kind that could not be stored since the start.
-    pub fn rejected(&self, kind: &'static Kind) -> u64 {
-        self.read(kind, Store::rejected).unwrap_or_default()
-    }
-
-    /// Removes an object.
-    pub fn remove(&self, kind: &'static Kind, namespace: &str, name: &str) {
-        if let Some(gone) = self.write(kind, |store| store.remove(kind.scope.namespace(namespace), name)).flatten() {
-            self.notify(kind, gone);
-        }
-    }
-
-    /// Begins a listing of a kind.
-    pub fn list(&self, kind: &'static Kind) -> Listing<'_> {
-        Listing::begin(self, kind)
-    }
-
-    /// Replaces all objects of a kind.
-    pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
-        let mut listing = self.list(kind);
-        objects.iter().for_each(|object| listing.add(&object.to_string()));
-        listing.finish(coverage);
-    }
-
-    /// Replaces all objects by `objects` of any kinds. Skips kinds that are not looked up.
-    pub fn replace_all(&self, objects: Vec<Value>) {
-        // Declared kinds are known only after the objects that declare them.
-        let rest = self.replace_kinds(self.kinds().collect(), objects);
-        self.replace_kinds(self.declared(), rest);
-    }
-
-    /// Stores the objects of `kinds`, and returns the others.
-    fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
-        let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
-        let mut rest = Vec::new();
-        for object in objects {
-            match listings.iter_mut().find(|listing| listing.kind().is_kind_of(&object)) {
-                Some(listing) => listing.add(&object.to_string()),
-                None => rest.push(object),
-            }
-        }
-        listings.into_iter().for_each(|listing| listing.finish(Coverage::Complete));
-        rest
-    }
-
-    /// Removes all objects; all kinds are pending then.
-    pub fn clear(&self) {
-        for kind in self.kinds().chain(self.declared()).collect::<Vec<_>>() {
-            self.list(kind).finish(Coverage::Pending);
-        }
-    }
-
-    /// Sets whether a kind is listed.
-    pub fn set_coverage(&self, kind: &'static Kind, coverage: Coverage) {
-        self.write(kind, |store| store.set_coverage(coverage));
-        self.cover(kind, coverage);
-    }
-
     /// Reads an object from the API server.
     ///
     /// # Errors
     /// The reason why the API server did not answer.
-    pub async fn confirm(&self, reference: &Reference) -> Result<Option<Arc<Stored>>, String> {
-        let Some(confirm) = &self.confirm else {
-            return Ok(self.find(reference.kind, &reference.namespace, &reference.name));
+    pub async fn read_live(&self, reference: &Reference) -> Result<Option<Arc<Stored>>, String> {
+        let Some(reader) = &self.live_reader else {
+            let found = self.find(reference.kind, &reference.namespace, &reference.name);
+            let is_unknown = found.is_none() && self.coverage(reference.kind) == Coverage::Pending;
+            return if is_unknown { Err("no list of this kind was read".to_owned()) } else { Ok(found) };
         };
-        let Some(text) = confirm.confirm(reference).await? else { return Ok(None) };
+        let Some(text) = reader.read(reference).await? else { return Ok(None) };
         let stored = Stored::projected(reference.kind, &text);
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
     /// Waits for `asked` until `last`. Without an API server `asked` is ready at once, and there may be no clock.
     pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
-        match self.confirm {
+        match self.live_reader {
             Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),
             None => Some(asked.await),
-        }
-    }
-
-    /// Notifies the observer that a kind was listed.
-    fn cover(&self, kind: &'static Kind, coverage: Coverage) {
-        if let Some(observer) = &self.observer {
-            observer.covered(kind, coverage);
-        }
-    }
-
-    /// Updates what depends on an object, and notifies the observer.
-    fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
-        if let Some(before) = &before {
-            self.parsed().forget(before);
-        }
-        if self.declared.is_declaring(kind)
-            && let Some(held) = now.as_ref().or(before.as_ref())
-        {
-            self.declared.note(kind, held.record.name(), now.as_ref().map(Held::value).as_ref());
-        }
-        if let Some(observer) = &self.observer {
-            let [before, now] = [before, now].map(|held| held.map(|held| Arc::new(Stored::held(held))));
-            observer.changed(&Change { kind, before, now }, self);
         }
     }
 

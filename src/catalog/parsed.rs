@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Stored;
+use super::records::Id;
 use super::stored::Held;
 
 /// The most memory for parsed objects, estimated by [`weight`]. Decisions read few objects, and mostly the same ones.
@@ -19,41 +20,52 @@ const OVERHEAD: usize = 1024;
 /// old one is dropped; reading an old object moves it to the new generation.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    new: HashMap<usize, Arc<Stored>>,
-    old: HashMap<usize, Arc<Stored>>,
+    new: HashMap<Key, Arc<Stored>>,
+    old: HashMap<Key, Arc<Stored>>,
     weight: usize,
+}
+
+/// The address of a kind, and the number of an object.
+type Key = (usize, Id);
+
+fn key(held: &Held) -> Key {
+    (std::ptr::from_ref(held.kind).addr(), held.id)
 }
 
 /// Estimates what an object takes once it is parsed.
 fn weight(held: &Held) -> usize {
-    held.record.text_length().saturating_mul(EXPANSION).saturating_add(OVERHEAD)
+    let length = held.record().map_or(0, |record| record.text_length);
+    length.saturating_mul(EXPANSION).saturating_add(OVERHEAD)
 }
 
 impl Parsed {
     /// Returns the cached object, or adds it.
     pub(super) fn get(&mut self, held: Held) -> Arc<Stored> {
-        let (key, weight) = (held.record.address(), weight(&held));
-        if let Some(known) = self.new.get(&key) {
+        let (key, added) = (key(&held), weight(&held));
+        // A reader may be late with an object that was replaced meanwhile.
+        if let Some(known) = self.new.get(&key).filter(|known| known.is_of(&held)) {
             return Arc::clone(known);
         }
-        let stored = self.old.remove(&key).unwrap_or_else(|| Arc::new(Stored::held(held)));
-        if weight <= MAX_OBJECT_BYTES {
-            if self.weight + weight > MAX_BYTES / 2 {
+        let known = self.old.remove(&key).filter(|known| known.is_of(&held));
+        let stored = known.unwrap_or_else(|| Arc::new(Stored::held(held)));
+        if added <= MAX_OBJECT_BYTES {
+            if self.weight + added > MAX_BYTES / 2 {
                 self.old = std::mem::take(&mut self.new);
                 self.weight = 0;
             }
-            self.weight += weight;
-            // It holds its record, so nothing else gets that address.
-            self.new.insert(key, Arc::clone(&stored));
+            self.weight += added;
+            if let Some(replaced) = self.new.insert(key, Arc::clone(&stored)) {
+                self.weight = self.weight.saturating_sub(replaced.as_held().map_or(0, weight));
+            }
         }
         stored
     }
 
     /// Removes an object that is no longer stored.
     pub(super) fn forget(&mut self, held: &Held) {
-        let key = held.record.address();
-        if self.new.remove(&key).is_some() {
-            self.weight = self.weight.saturating_sub(weight(held));
+        let key = key(held);
+        if let Some(known) = self.new.remove(&key) {
+            self.weight = self.weight.saturating_sub(known.as_held().map_or(0, weight));
         }
         self.old.remove(&key);
     }
@@ -67,8 +79,7 @@ impl Parsed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parts::{Part, Projection};
-    use super::super::record::Record;
+    use super::super::record::Compressed;
     use super::super::{Kind, Scope, Storage};
     use super::*;
 
@@ -83,10 +94,10 @@ mod tests {
     };
 
     fn held(name: &str, bytes: usize) -> Held {
-        let text = format!(r#"{{"metadata":{{"name":"{name}"}},"spec":"{}"}}"#, "x".repeat(bytes));
-        let projection = Projection::of(&THINGS, &Part::of(THINGS.storage.parts()), &text).unwrap();
-        let record = Record::of(&projection, None).unwrap();
-        Held { kind: &THINGS, namespace: "ns".into(), record, dictionary: None }
+        let text = format!(r#"{{"spec":"{}"}}"#, "x".repeat(bytes));
+        let record = Compressed::text(&text, None).unwrap().record(0, name).into();
+        let id = name.parse().unwrap_or(Id::MAX - name.len() as Id);
+        Held { kind: &THINGS, namespace: "ns".into(), id, bytes: record, dictionary: None }
     }
 
     #[test]
@@ -98,6 +109,18 @@ mod tests {
         parsed.forget(&thing);
         assert_eq!((parsed.len(), parsed.weight), (0, 0));
         assert!(!Arc::ptr_eq(&first, &parsed.get(thing)));
+    }
+
+    #[test]
+    fn a_late_reader_gets_what_it_found() {
+        let (mut parsed, before, now) = (Parsed::default(), held("a", 10), held("a", 20));
+        let length = |stored: &Stored| stored.value()["spec"].as_str().map(str::len);
+        let first = parsed.get(now.clone());
+        assert_eq!(length(&parsed.get(before)), Some(10));
+        assert_eq!((length(&parsed.get(now.clone())), parsed.len()), (Some(20), 1));
+        assert_eq!(first.value(), parsed.get(now.clone()).value());
+        parsed.forget(&now);
+        assert_eq!((parsed.len(), parsed.weight), (0, 0));
     }
 
     #[test]

@@ -1,112 +1,141 @@
-//! A stored object in one allocation: its name and its compressed parts.
-
-use std::borrow::Borrow;
-use std::cmp::Ordering;
-use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+//! The bytes of a stored object: its namespace, its name and its compressed parts.
 
 use super::compression::{self, Dictionary, Form};
-use super::parts::Projection;
 
-/// The form, the length of the name, and the length of the text.
-const HEADER: usize = 1 + size_of::<u16>() + size_of::<u32>();
-/// Additional memory for the allocation and the reference counts.
-const OVERHEAD: usize = 2 * size_of::<usize>();
+/// The number of a namespace in a store.
+pub(super) type NamespaceId = u32;
 
-/// An object in a namespace. Two are equal, and are ordered, by their names.
-#[derive(Clone)]
-pub(super) struct Record(Arc<[u8]>);
+/// The parts of an object, compressed. Making it needs no store, so it is done before a store is locked.
+#[derive(Debug)]
+pub(super) struct Compressed {
+    form: Form,
+    text_length: u32,
+    stored: Vec<u8>,
+}
 
-impl Record {
-    /// Compresses a projection. `None` for more than 4 GiB, which decoders reject.
-    pub(super) fn of(projection: &Projection, dictionary: Option<&Dictionary>) -> Option<Self> {
-        let Projection { name, text, .. } = projection;
-        let (name_length, text_length) = (u16::try_from(name.len()).ok()?, u32::try_from(text.len()).ok()?);
+impl Compressed {
+    /// Compresses the JSON text of declared parts. `None` for more than 4 GiB.
+    pub(super) fn text(text: &str, dictionary: Option<&Dictionary>) -> Option<Self> {
+        let text_length = u32::try_from(text.len()).ok()?;
         let (form, stored) = compression::compress(text, dictionary);
-        let mut bytes = Vec::with_capacity(HEADER + name.len() + stored.len());
-        bytes.push(form as u8);
-        bytes.extend(name_length.to_le_bytes());
-        bytes.extend(text_length.to_le_bytes());
+        u32::try_from(stored.len()).ok()?;
+        Some(Self { form, text_length, stored: stored.into_owned() })
+    }
+
+    /// Returns the bytes of a record.
+    pub(super) fn record(&self, namespace: NamespaceId, name: &str) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + name.len() + self.stored.len());
+        bytes.push(self.form as u8);
+        push_number(namespace, &mut bytes);
+        push_number(self.text_length, &mut bytes);
+        // Decoders reject names of more than 4 KiB, and parts of more than 4 GiB.
+        push_number(u32::try_from(name.len()).unwrap_or(u32::MAX), &mut bytes);
+        push_number(u32::try_from(self.stored.len()).unwrap_or(u32::MAX), &mut bytes);
         bytes.extend(name.as_bytes());
-        bytes.extend(stored.iter());
-        Some(Self(bytes.into()))
+        bytes.extend(&self.stored);
+        bytes
     }
+}
 
-    fn name_length(&self) -> usize {
-        let length = self.0.get(1..).and_then(|rest| rest.first_chunk()).copied();
-        usize::from(u16::from_le_bytes(length.unwrap_or_default()))
-    }
+/// The longest header: the form and four numbers.
+const HEADER_BYTES: usize = 1 + 4 * 5;
 
-    /// Returns the length of the text before it was compressed.
-    pub(super) fn text_length(&self) -> usize {
-        let length = self.0.get(1 + size_of::<u16>()..).and_then(|rest| rest.first_chunk()).copied();
-        usize::try_from(u32::from_le_bytes(length.unwrap_or_default())).unwrap_or(usize::MAX)
-    }
+/// An object in a store.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<'b> {
+    form: Form,
+    /// The number of its namespace.
+    pub(super) namespace: NamespaceId,
+    /// The length of the JSON text of its parts.
+    pub(super) text_length: usize,
+    /// Its name.
+    pub(super) name: &'b str,
+    stored: &'b [u8],
+    /// Its length in bytes.
+    pub(super) length: usize,
+}
 
-    /// Returns `metadata.name`.
-    pub(super) fn name(&self) -> &str {
-        let name = self.0.get(HEADER..HEADER + self.name_length()).unwrap_or_default();
-        std::str::from_utf8(name).unwrap_or_default()
+impl<'b> Record<'b> {
+    /// Reads the record at the beginning of `bytes`; `None` if there is none, which only damaged memory causes.
+    pub(super) fn read(bytes: &'b [u8]) -> Option<Self> {
+        let (form, mut rest) = bytes.split_first()?;
+        let [namespace, text_length, name_length, stored_length] = [(); 4].map(|()| take_number(&mut rest));
+        let (name, rest) = rest.split_at_checked(size(name_length?))?;
+        let (stored, rest) = rest.split_at_checked(size(stored_length?))?;
+        Some(Self {
+            form: Form::from_byte(*form),
+            namespace: namespace?,
+            text_length: size(text_length?),
+            name: std::str::from_utf8(name).ok()?,
+            stored,
+            length: bytes.len() - rest.len(),
+        })
     }
 
     /// Returns the JSON text of the declared parts.
     pub(super) fn text(&self, dictionary: Option<&Dictionary>) -> String {
-        let form = Form::from_byte(self.0.first().copied().unwrap_or_default());
-        let stored = self.0.get(HEADER + self.name_length()..).unwrap_or_default();
-        compression::decompress(form, stored, self.text_length(), dictionary)
+        compression::decompress(self.form, self.stored, self.text_length, dictionary)
     }
 
-    /// Returns whether both hold the same bytes. Two that do not may still have the same text, compressed in two ways.
-    pub(super) fn is_same_as(&self, other: &Self) -> bool {
-        self.0 == other.0
+    /// Reports whether its parts were compressed before there was a dictionary.
+    pub(super) fn lacks_dictionary(&self) -> bool {
+        self.form == Form::Alone
     }
 
-    /// Returns an address that identifies this allocation while it is held.
-    pub(super) fn address(&self) -> usize {
-        self.0.as_ptr().addr()
-    }
-
-    /// Returns the bytes that it takes.
-    pub(super) fn size(&self) -> usize {
-        (self.0.len() + OVERHEAD).next_multiple_of(OVERHEAD)
+    /// Reports whether it has the same parts, compressed in the same way.
+    pub(super) fn holds(&self, parts: &Compressed) -> bool {
+        self.form == parts.form && self.stored == parts.stored
     }
 }
 
-impl fmt::Debug for Record {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Record").field(&self.name()).finish()
-    }
+fn size(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-impl Borrow<str> for Record {
-    fn borrow(&self) -> &str {
-        self.name()
+/// Writes a number in base 128, lowest digits first; the high bit says that more follow.
+fn push_number(mut number: u32, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
     }
+    bytes.push(number as u8);
 }
 
-impl Hash for Record {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name().hash(state);
+fn take_number(bytes: &mut &[u8]) -> Option<u32> {
+    let mut number = 0_u32;
+    for shift in (0..u32::BITS).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u32::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
     }
+    None
 }
 
-impl PartialEq for Record {
-    fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
-    }
-}
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
 
-impl Eq for Record {}
+    use super::*;
 
-impl PartialOrd for Record {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+    proptest! {
+        #[test]
+        fn records_are_read_again(namespace: u32, name in "[a-zä.-]{0,300}", text in "[a-f{}: ]{0,500}", behind: Vec<u8>) {
+            let parts = Compressed::text(&text, None).unwrap();
+            let bytes = parts.record(namespace, &name);
+            let all = [&*bytes, &behind].concat();
+            let record = Record::read(&all).unwrap();
+            prop_assert_eq!((record.namespace, record.name, record.length), (namespace, &*name, bytes.len()));
+            prop_assert_eq!(record.text(None), text);
+            prop_assert!(record.holds(&parts));
+        }
 
-impl Ord for Record {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.name().cmp(other.name())
+        #[test]
+        fn damaged_records_are_rejected_or_read(bytes: Vec<u8>) {
+            let read = Record::read(&bytes).map(|record| record.length);
+            prop_assert!(read.is_none_or(|length| length <= bytes.len()));
+        }
     }
 }

@@ -1,15 +1,20 @@
 //! The objects of one kind, by name and by index.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 
 use super::compression::{Dictionary, Samples};
 use super::index::Postings;
-use super::parts::{EVERYTHING, Part, Projection};
-use super::record::Record;
-use super::stored::{self, Held};
+use super::namespaces::Namespaces;
+use super::parts::{EVERYTHING, Part};
+use super::prepared::{Prepared, keys};
+use super::projection::Projection;
+use super::record::{Compressed, NamespaceId};
+use super::records::{Id, Records};
+use super::stored::Held;
 use super::{Index, Kind};
 
 /// The coverage of a kind: how completely the catalog knows its objects.
@@ -40,21 +45,19 @@ pub(super) struct Changed {
     pub(super) now: Option<Held>,
 }
 
-/// Which listing an object was seen in last.
-type Generation = u32;
-type Objects = HashMap<Record, Generation>;
-
+/// The objects of one kind.
 pub(super) struct Store {
     kind: &'static Kind,
     part: Arc<Part>,
     coverage: Coverage,
-    objects: HashMap<Arc<str>, Objects>,
+    records: Records,
+    namespaces: Namespaces,
+    /// The numbers of objects, by the hash of namespace and name.
+    names: HashTable<Id>,
+    seed: RandomState,
     indexes: Vec<Postings>,
     samples: Samples,
     dictionary: Option<Arc<Dictionary>>,
-    generation: Generation,
-    count: usize,
-    record_bytes: usize,
     /// Objects that could not be stored.
     rejected: u64,
 }
@@ -65,13 +68,13 @@ impl Store {
             kind,
             part: Arc::new(Part::of(if is_whole { EVERYTHING } else { kind.storage.parts() })),
             coverage: Coverage::Pending,
-            objects: HashMap::new(),
+            records: Records::default(),
+            namespaces: Namespaces::default(),
+            names: HashTable::new(),
+            seed: RandomState::new(),
             indexes: kind.indexes.iter().map(|_| Postings::default()).collect(),
             samples: Samples::default(),
             dictionary: None,
-            generation: 0,
-            count: 0,
-            record_bytes: 0,
             rejected: 0,
         }
     }
@@ -88,6 +91,10 @@ impl Store {
         Arc::clone(&self.part)
     }
 
+    pub(super) fn dictionary(&self) -> Option<Arc<Dictionary>> {
+        self.dictionary.clone()
+    }
+
     pub(super) fn coverage(&self) -> Coverage {
         self.coverage
     }
@@ -97,39 +104,25 @@ impl Store {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.count
+        self.records.len()
     }
 
     pub(super) fn size(&self) -> Size {
-        let entry = size_of::<(Record, Generation)>() + 1;
-        let tables: usize = self.objects.values().map(|objects| objects.capacity() * entry).sum();
+        let names = self.names.capacity() * (size_of::<Id>() + 1);
         let indexes: usize = self.indexes.iter().map(Postings::size).sum();
-        Size { objects: self.count, bytes: self.record_bytes + tables + indexes }
-    }
-
-    fn held(&self, namespace: &Arc<str>, record: &Record) -> Held {
-        let (namespace, record) = (Arc::clone(namespace), record.clone());
-        Held { kind: self.kind, namespace, record, dictionary: self.dictionary.clone() }
+        Size { objects: self.len(), bytes: self.records.size() + names + indexes }
     }
 
     pub(super) fn contains(&self, namespace: &str, name: &str) -> bool {
-        self.objects.get(namespace).is_some_and(|objects| objects.contains_key(name))
+        self.id(namespace, name).is_some()
     }
 
     pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Held> {
-        let (namespace, objects) = self.objects.get_key_value(namespace)?;
-        let (record, _) = objects.get_key_value(name)?;
-        Some(self.held(namespace, record))
+        self.held(self.id(namespace, name)?)
     }
 
     pub(super) fn all(&self) -> Vec<Held> {
-        let records =
-            self.objects.iter().flat_map(|(namespace, objects)| objects.keys().map(move |one| (namespace, one)));
-        records.map(|(namespace, record)| self.held(namespace, record)).collect()
-    }
-
-    fn postings(&self, index: &'static Index) -> Option<&Postings> {
-        self.indexes.get(self.kind.indexes.iter().position(|declared| std::ptr::eq(*declared, index))?)
+        self.records.ids().filter_map(|id| self.held(id)).collect()
     }
 
     pub(super) fn count(&self, index: &'static Index, namespace: &str, key: &str) -> usize {
@@ -138,10 +131,8 @@ impl Store {
 
     /// Like [`Store::indexed`], in all namespaces.
     pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Held> {
-        let mut namespaces: Vec<_> = self.objects.keys().collect();
-        namespaces.sort_unstable();
         let mut found = Vec::new();
-        for namespace in namespaces {
+        for namespace in self.namespaces.sorted() {
             if found.len() >= limit {
                 break;
             }
@@ -151,110 +142,151 @@ impl Store {
     }
 
     pub(super) fn indexed(&self, index: &'static Index, namespace: &str, key: &str, limit: usize) -> Vec<Held> {
-        let Some((namespace, _)) = self.objects.get_key_value(namespace) else { return Vec::new() };
-        let records = self.postings(index).into_iter().flat_map(|postings| postings.get(namespace, key));
-        records.take(limit).map(|record| self.held(namespace, record)).collect()
+        let ids = self.postings(index).into_iter().flat_map(|postings| postings.get(namespace, key));
+        ids.take(limit).filter_map(|id| self.held(id)).collect()
     }
 
     /// Stores an object, and replaces the one with the same name. Returns the change; `None` if they are equal.
-    pub(super) fn insert(&mut self, projection: &Projection) -> Option<Changed> {
-        let record = Record::of(projection, self.dictionary.as_deref())?;
-        let namespace = self.namespace(&projection.namespace);
-        let generation = self.generation;
-        let objects = self.objects.entry(Arc::clone(&namespace)).or_default();
-        let before = objects.get_key_value(record.name()).map(|(known, _)| known.clone());
-        if let Some(known) = &before
-            && (known.is_same_as(&record) || known.text(self.dictionary.as_deref()) == projection.text)
-        {
-            objects.insert(record, generation);
-            return None;
+    pub(super) fn insert(&mut self, new: &Prepared) -> Option<Changed> {
+        match self.id(&new.object.namespace, &new.object.name) {
+            Some(id) => self.replace(id, new),
+            None => self.add(new),
         }
-        // The key of a map stays as it was when another value is inserted.
-        objects.remove(record.name());
-        objects.insert(record.clone(), generation);
-        let before = before.map(|record| self.held(&namespace, &record));
-        if let Some(before) = &before {
-            self.unfile(before);
-        }
-        let now = self.held(&namespace, &record);
-        self.file(&now, &projection.text);
-        self.count += usize::from(before.is_none());
-        self.record_bytes = self.record_bytes + record.size() - before.as_ref().map_or(0, |held| held.record.size());
-        self.learn(&projection.text);
-        Some(Changed { before, now: Some(now) })
     }
 
     pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Changed> {
-        let (namespace, objects) = self.objects.get_key_value(namespace)?;
-        let before = self.held(namespace, objects.get_key_value(name)?.0);
-        let objects = self.objects.get_mut(&before.namespace)?;
-        objects.remove(name);
-        if objects.is_empty() {
-            self.objects.remove(&before.namespace);
-        }
-        self.unfile(&before);
-        self.count -= 1;
-        self.record_bytes -= before.record.size();
-        Some(Changed { before: Some(before), now: None })
+        self.remove_id(self.id(namespace, name)?)
     }
 
     /// Begins a list: objects that are not inserted until [`Store::finish_listing`] are removed.
     pub(super) fn begin_listing(&mut self) {
-        self.generation = self.generation.wrapping_add(1);
+        self.records.unsee_all();
     }
 
     /// Removes the objects that were not listed, and returns the changes.
     pub(super) fn finish_listing(&mut self, coverage: Coverage) -> Vec<Changed> {
-        let now = self.generation;
-        let of = |(namespace, objects): (&Arc<str>, &Objects)| {
-            let gone = objects.iter().filter(|(_, seen)| **seen != now);
-            gone.map(|(record, _)| (Arc::clone(namespace), record.clone())).collect::<Vec<_>>()
-        };
-        let gone: Vec<_> = self.objects.iter().flat_map(of).collect();
-        let gone = gone.into_iter().filter_map(|(namespace, record)| self.remove(&namespace, record.name())).collect();
+        let gone: Vec<_> = self.records.ids().filter(|id| !self.records.is_seen(*id)).collect();
+        let gone = gone.into_iter().filter_map(|id| self.remove_id(id)).collect();
         self.coverage = coverage;
         self.indexes.iter_mut().for_each(Postings::shrink);
-        self.objects
-            .values_mut()
-            .filter(|objects| objects.capacity() > 4 * objects.len())
-            .for_each(Objects::shrink_to_fit);
+        if self.records.is_sparse() {
+            self.renumber();
+        }
+        self.compress_first_objects();
         gone
     }
 
-    /// Returns the shared text of a namespace.
-    fn namespace(&self, namespace: &str) -> Arc<str> {
-        let namespace = self.kind.scope.namespace(namespace);
-        self.objects.get_key_value(namespace).map_or_else(|| namespace.into(), |(known, _)| Arc::clone(known))
+    fn postings(&self, index: &'static Index) -> Option<&Postings> {
+        self.indexes.get(self.kind.indexes.iter().position(|declared| std::ptr::eq(*declared, index))?)
     }
 
-    fn file(&mut self, held: &Held, text: &str) {
-        if self.indexes.is_empty() {
-            return;
+    fn hash(&self, namespace: NamespaceId, name: &str) -> u64 {
+        self.seed.hash_one((namespace, name))
+    }
+
+    fn id(&self, namespace: &str, name: &str) -> Option<Id> {
+        let namespace = self.namespaces.number(namespace)?;
+        let is_it = |id: &Id| {
+            let found = self.records.get(*id);
+            found.is_some_and(|(record, _)| record.name == name && record.namespace == namespace)
+        };
+        self.names.find(self.hash(namespace, name), is_it).copied()
+    }
+
+    fn held(&self, id: Id) -> Option<Held> {
+        let (record, bytes) = self.records.get(id)?;
+        let namespace = Arc::clone(self.namespaces.name(record.namespace)?);
+        Some(Held { kind: self.kind, namespace, id, bytes: bytes.into(), dictionary: self.dictionary.clone() })
+    }
+
+    fn add(&mut self, new: &Prepared) -> Option<Changed> {
+        let object = &new.object;
+        let namespace = self.namespaces.enter(&object.namespace)?;
+        let id = self.records.insert(&new.parts.record(namespace, &object.name))?;
+        self.records.see(id);
+        let hash = self.hash(namespace, &object.name);
+        let (records, seed) = (&self.records, &self.seed);
+        self.names.insert_unique(hash, id, |id| {
+            records.get(*id).map_or(0, |(record, _)| seed.hash_one((record.namespace, record.name)))
+        });
+        self.file(id, &object.namespace, &[], &new.keys);
+        self.learn(&object.text);
+        Some(Changed { before: None, now: self.held(id) })
+    }
+
+    fn replace(&mut self, id: Id, new: &Prepared) -> Option<Changed> {
+        self.records.see(id);
+        let before = self.held(id)?;
+        let record = before.record()?;
+        let object = &new.object;
+        if record.holds(&new.parts) || record.text_length == object.text.len() && before.text() == object.text {
+            return None;
         }
-        let object = stored::value(self.kind, &held.namespace, held.record.name(), text);
-        for (index, postings) in self.kind.indexes.iter().zip(&mut self.indexes) {
-            for key in (index.keys)(&object) {
-                postings.insert(&held.namespace, &key, &held.record);
+        self.file(id, &object.namespace, &keys(self.kind, &before.value()), &new.keys);
+        self.records.replace(id, &new.parts.record(record.namespace, &object.name));
+        self.learn(&object.text);
+        Some(Changed { before: Some(before), now: self.held(id) })
+    }
+
+    fn remove_id(&mut self, id: Id) -> Option<Changed> {
+        let before = self.held(id)?;
+        let record = before.record()?;
+        self.file(id, &before.namespace, &keys(self.kind, &before.value()), &[]);
+        if let Ok(found) = self.names.find_entry(self.hash(record.namespace, record.name), |known| *known == id) {
+            found.remove();
+        }
+        self.records.remove(id);
+        self.namespaces.leave(record.namespace);
+        Some(Changed { before: Some(before), now: None })
+    }
+
+    /// Files an object under its new keys, each a list for every index.
+    fn file(&mut self, id: Id, namespace: &str, before: &[Vec<String>], now: &[Vec<String>]) {
+        for (at, postings) in self.indexes.iter_mut().enumerate() {
+            let [before, now] = [before, now].map(|keys| keys.get(at).map(Vec::as_slice).unwrap_or_default());
+            for key in before.iter().filter(|key| !now.contains(key)) {
+                postings.remove(namespace, key, id, &self.records);
+            }
+            for key in now {
+                postings.insert(namespace, key, id, &self.records);
             }
         }
     }
 
-    fn unfile(&mut self, held: &Held) {
-        if self.indexes.is_empty() {
-            return;
-        }
-        let object = held.value();
-        for (index, postings) in self.kind.indexes.iter().zip(&mut self.indexes) {
-            for key in (index.keys)(&object) {
-                postings.remove(&held.namespace, &key, held.record.name());
-            }
-        }
-    }
-
-    /// Makes the dictionary of the first objects. Those are not compressed again.
+    /// Makes the dictionary of the first objects.
     fn learn(&mut self, text: &str) {
         if self.dictionary.is_none() {
             self.dictionary = self.samples.add(text).map(Arc::new);
+        }
+    }
+
+    /// Compresses the objects again that were stored before there was a dictionary.
+    fn compress_first_objects(&mut self) {
+        let Some(dictionary) = self.dictionary.clone() else { return };
+        for id in self.records.ids().collect::<Vec<_>>() {
+            let Some((record, _)) = self.records.get(id).filter(|(record, _)| record.lacks_dictionary()) else {
+                continue;
+            };
+            let parts = Compressed::text(&record.text(None), Some(&dictionary));
+            if let Some(bytes) = parts.map(|parts| parts.record(record.namespace, record.name)) {
+                self.records.replace(id, &bytes);
+            }
+        }
+    }
+
+    /// Gives new numbers to the objects, after most were removed.
+    fn renumber(&mut self) {
+        let objects = self.all();
+        self.records = Records::default();
+        self.namespaces = Namespaces::default();
+        self.names = HashTable::new();
+        self.indexes.iter_mut().for_each(|postings| *postings = Postings::default());
+        for held in objects {
+            let (namespace, name, text) = (held.namespace.to_string(), held.name().to_owned(), held.text());
+            let object = Projection { namespace, name, text, resource_version: String::new() };
+            if let Some(object) = Prepared::of(self.kind, object, self.dictionary.as_deref()) {
+                self.add(&object);
+            }
         }
     }
 }

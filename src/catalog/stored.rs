@@ -7,8 +7,10 @@ use serde_json::{Map, Value};
 
 use super::Kind;
 use super::compression::Dictionary;
-use super::parts::{Part, Projection, Undecodable};
+use super::parts::Part;
+use super::projection::{Projection, Undecodable};
 use super::record::Record;
+use super::records::Id;
 use crate::admission::{Metadata, TypedView, json};
 
 /// An object in the catalog: the parts that its kind declares, parsed when they are first read, with the typed view that a
@@ -27,24 +29,40 @@ enum Source {
     Held(Held),
 }
 
-/// A record with its dictionary and its kind.
+/// A copy of a record, with what is needed to read it.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) kind: &'static Kind,
     pub(super) namespace: Arc<str>,
-    pub(super) record: Record,
+    /// The number of the record. Another object may have it later.
+    pub(super) id: Id,
+    pub(super) bytes: Box<[u8]>,
     pub(super) dictionary: Option<Arc<Dictionary>>,
 }
 
 impl Held {
+    pub(super) fn record(&self) -> Option<Record<'_>> {
+        Record::read(&self.bytes)
+    }
+
+    /// Returns `metadata.name`.
+    pub(super) fn name(&self) -> &str {
+        self.record().map_or("", |record| record.name)
+    }
+
     /// Returns the JSON text of the declared parts.
     pub(super) fn text(&self) -> String {
-        self.record.text(self.dictionary.as_deref())
+        self.record().map_or_else(String::new, |record| record.text(self.dictionary.as_deref()))
     }
 
     /// Parses the object.
     pub(super) fn value(&self) -> Value {
-        value(self.kind, &self.namespace, self.record.name(), &self.text())
+        value(self.kind, &self.namespace, self.name(), &self.text())
+    }
+
+    /// Reports whether both are the same object with the same parts.
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
+        std::ptr::eq(self.kind, other.kind) && self.bytes == other.bytes && self.namespace == other.namespace
     }
 }
 
@@ -85,6 +103,16 @@ impl Stored {
         Self { source: Source::Held(held), value: OnceLock::new(), view: TypedView::default() }
     }
 
+    /// Returns the record of an object of the catalog.
+    pub(super) fn as_held(&self) -> Option<&Held> {
+        if let Source::Held(held) = &self.source { Some(held) } else { None }
+    }
+
+    /// Reports whether it is the object of a record.
+    pub(super) fn is_of(&self, held: &Held) -> bool {
+        self.as_held().is_some_and(|known| known.is_same_as(held))
+    }
+
     /// Returns the object, with the parts that its kind declares.
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| match &self.source {
@@ -96,7 +124,7 @@ impl Stored {
     /// Returns `metadata.name`.
     pub fn name(&self) -> &str {
         match &self.source {
-            Source::Held(held) => held.record.name(),
+            Source::Held(held) => held.name(),
             Source::Value => Metadata::of(self.value()).name(),
         }
     }

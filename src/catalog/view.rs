@@ -66,14 +66,14 @@ pub type LiveReads = HashMap<Reference, LiveRead>;
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     catalog: &'a Catalog,
-    confirmed: &'a LiveReads,
+    live_reads: &'a LiveReads,
     settings: &'a Settings,
 }
 
 impl<'a> View<'a> {
-    /// Creates a view of `catalog` with the live reads in `confirmed`.
-    pub fn new(catalog: &'a Catalog, confirmed: &'a LiveReads) -> Self {
-        Self { catalog, confirmed, settings: Settings::NONE }
+    /// Creates a view of `catalog` with the live reads in `live_reads`.
+    pub fn new(catalog: &'a Catalog, live_reads: &'a LiveReads) -> Self {
+        Self { catalog, live_reads, settings: Settings::NONE }
     }
 
     /// Adds the sections of a configuration.
@@ -89,7 +89,7 @@ impl<'a> View<'a> {
 
     /// Returns the object of that name.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
-        match self.confirmation(&Reference::new(kind, namespace, name)) {
+        match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),
             Some(LiveRead::Gone) => None,
             Some(LiveRead::Unknown(_)) | None => self.catalog.find(kind, namespace, name),
@@ -106,9 +106,15 @@ impl<'a> View<'a> {
         self.catalog.coverage(kind) == Coverage::Complete
     }
 
+    /// Returns whether a kind is not listed yet, and nothing is known of what is not found. `check` lists no kind, because
+    /// files may be a part of what is in the cluster.
+    pub fn is_pending(&self, kind: &'static Kind) -> bool {
+        self.catalog.coverage(kind) == Coverage::Pending
+    }
+
     /// Returns whether an object is known not to exist.
     pub fn is_missing(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
-        match self.confirmation(&Reference::new(kind, namespace, name)) {
+        match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Gone) => true,
             Some(LiveRead::Exists(_)) => false,
             _ => self.is_complete(kind) && !self.catalog.contains(kind, namespace, name),
@@ -132,9 +138,9 @@ impl<'a> View<'a> {
     ) -> Vec<Arc<Stored>> {
         let gone = |stored: &Arc<Stored>| {
             let reference = Reference::new(kind, stored.namespace(), stored.name());
-            matches!(self.confirmation(&reference), Some(LiveRead::Gone))
+            matches!(self.live_read(&reference), Some(LiveRead::Gone))
         };
-        let mut found = self.catalog.indexed(kind, index, namespace, key, limit.saturating_add(self.confirmed.len()));
+        let mut found = self.catalog.indexed(kind, index, namespace, key, limit.saturating_add(self.live_reads.len()));
         found.retain(|stored| !gone(stored));
         found.truncate(limit);
         found
@@ -159,10 +165,10 @@ impl<'a> View<'a> {
     }
 
     /// Returns the result of the live read of an object; `None` without one.
-    pub fn confirmation(&self, reference: &Reference) -> Option<&'a LiveRead> {
-        if self.confirmed.is_empty() {
+    pub fn live_read(&self, reference: &Reference) -> Option<&'a LiveRead> {
+        if self.live_reads.is_empty() {
             return None;
         }
-        self.confirmed.get(reference)
+        self.live_reads.get(reference)
     }
 }

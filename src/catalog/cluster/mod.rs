@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use self::follow::Follow;
-use super::{Catalog, Confirm, Confirming, Coverage, Kind, Reference};
+use super::{Catalog, Coverage, Kind, LiveReader, LiveReading, Reference};
 
 /// Synchronises a catalog with its cluster; never returns.
 pub async fn follow(client: Client, catalog: Arc<Catalog>) {
@@ -155,8 +155,8 @@ async fn read_text(client: &Client, reference: &Reference) -> Result<Option<Stri
     }
 }
 
-impl Confirm for Reader {
-    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+impl LiveReader for Reader {
+    fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         Box::pin(async move { read_text(&self.client, reference).await.map_err(|error| error.to_string()) })
     }
 }

@@ -1,9 +1,12 @@
 //! Filling a catalog from files, object by object.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::ManifestError;
+use super::parallel::each_in_order;
 use super::read::{Object, each};
+use crate::catalog::prepared::Prepared;
 use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 
 /// Fills a catalog from files and folders. Objects without a namespace get `namespace`, as kubectl gives them. Returns how
@@ -11,7 +14,11 @@ use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 ///
 /// # Errors
 /// Everything that cannot be read. The catalog stays as it was.
-pub fn fill<P: AsRef<Path>>(catalog: &Catalog, paths: &[P], namespace: &str) -> Result<usize, Vec<ManifestError>> {
+pub fn fill<P: AsRef<Path> + Sync>(
+    catalog: &Catalog,
+    paths: &[P],
+    namespace: &str,
+) -> Result<usize, Vec<ManifestError>> {
     let is_empty = catalog.kinds().all(|kind| catalog.coverage(kind) == Coverage::Pending);
     if !is_empty {
         check(catalog, paths)?;
@@ -44,26 +51,40 @@ struct Filling<'f, P> {
     namespace: &'f str,
 }
 
-impl<P: AsRef<Path>> Filling<'_, P> {
+impl<P: AsRef<Path> + Sync> Filling<'_, P> {
     fn kinds(&self, kinds: Vec<&'static Kind>) -> Result<usize, Vec<ManifestError>> {
-        let mut listings: Vec<Listing<'_>> = kinds.into_iter().map(|kind| self.catalog.list(kind)).collect();
-        let mut count = 0;
-        let errors = each(self.paths, |object| {
-            count += 1;
-            if let Some(listing) = listings.iter_mut().find(|listing| is_of(listing.kind(), &object)) {
-                let mut projection = decode(self.catalog, listing.kind(), &object)?;
-                if projection.namespace.is_empty() {
-                    self.namespace.clone_into(&mut projection.namespace);
-                }
-                listing.put(&projection);
+        let mut listings: Vec<Listing<'_>> = kinds.iter().map(|kind| self.catalog.list(kind)).collect();
+        let count = AtomicUsize::new(0);
+        let make = |object: Object<'_>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let Some(at) = kinds.iter().position(|kind| is_of(kind, &object)) else { return Ok(None) };
+            self.prepare(&kinds, at, &object)
+        };
+        let errors = each_in_order(self.paths, make, |(at, object): (usize, Prepared)| {
+            if let Some(listing) = listings.get_mut(at) {
+                listing.add_prepared(&object);
             }
-            Ok(())
         });
         if !errors.is_empty() {
             return Err(errors);
         }
         listings.into_iter().for_each(|listing| finish(self.catalog, listing));
-        Ok(count)
+        Ok(count.into_inner())
+    }
+
+    /// Decodes and compresses an object of the kind at this place.
+    fn prepare(
+        &self,
+        kinds: &[&'static Kind],
+        at: usize,
+        object: &Object<'_>,
+    ) -> Result<Option<(usize, Prepared)>, String> {
+        let Some(kind) = kinds.get(at) else { return Ok(None) };
+        let mut projection = decode(self.catalog, kind, object)?;
+        if projection.namespace.is_empty() {
+            self.namespace.clone_into(&mut projection.namespace);
+        }
+        Ok(self.catalog.prepare(kind, projection).map(|prepared| (at, prepared)))
     }
 }
 

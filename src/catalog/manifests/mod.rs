@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 mod fill;
+mod parallel;
 mod read;
 
 pub use fill::fill;
@@ -27,7 +28,7 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 const MAX_FOLDER_DEPTH: usize = 64;
 /// Values that all objects of a run have because of anchors and aliases: some 150 MB. Two hundred files of a few lines could else
 /// take gigabytes.
-const MOST_ALIASED: usize = 1_000_000;
+const MAX_ALIASED: usize = 1_000_000;
 /// The namespace of objects that name none, as kubectl gives it.
 pub const DEFAULT_NAMESPACE: &str = "default";
 /// How often the folder is looked at, besides when the system tells of a change.
@@ -103,13 +104,13 @@ pub struct Aliased(Arc<AtomicUsize>);
 impl Aliased {
     /// Takes this many values from the budget, if available.
     fn take(&self, values: usize) -> bool {
-        let with = |held: usize| held.checked_add(values).filter(|held| *held <= MOST_ALIASED);
+        let with = |held: usize| held.checked_add(values).filter(|held| *held <= MAX_ALIASED);
         values == 0 || self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
     }
 
     fn problem(values: usize) -> String {
         format!(
-            "its anchors and aliases make {values} values, and with those of other documents more than {MOST_ALIASED}: write \
+            "its anchors and aliases make {values} values, and with those of other documents more than {MAX_ALIASED}: write \
              them out, or read fewer files at once"
         )
     }

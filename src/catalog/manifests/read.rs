@@ -40,26 +40,35 @@ impl Object<'_> {
 }
 
 /// Handles an object; an error describes what is wrong with it.
-type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
+pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 
 /// Reads every object in files and folders; in folders, in every `.yaml`, `.yml` and `.json` file. Returns the errors.
 /// `take` may get an object twice, if its file turns out not to be JSON.
 pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
+    files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
+}
+
+/// A file, or a folder that cannot be read.
+pub(super) type Found = (PathBuf, io::Result<()>);
+
+/// Returns the files at some paths; sorted, where they are in a folder.
+pub(super) fn files_in<P: AsRef<Path>>(paths: &[P]) -> Vec<Found> {
+    paths.iter().flat_map(|path| files(path.as_ref(), 0)).collect()
+}
+
+/// Reads every object in a file; returns the errors.
+pub(super) fn objects((file, found): Found, take: &mut Take<'_>) -> Vec<ManifestError> {
     let mut errors = Vec::new();
-    for path in paths {
-        for (file, found) in files(path.as_ref(), 0) {
-            let read = found.and_then(|()| Reading { file: &file, take: &mut take, errors: &mut errors }.file());
-            if let Err(error) = read {
-                let (name, problem) = (file.display().to_string(), error.to_string());
-                errors.push(ManifestError { name, place: None, problem });
-            }
-        }
+    let read = found.and_then(|()| Reading { file: &file, take, errors: &mut errors }.file());
+    if let Err(error) = read {
+        let (name, problem) = (file.display().to_string(), error.to_string());
+        errors.push(ManifestError { name, place: None, problem });
     }
     errors
 }
 
 /// Returns the files at a path, sorted, with errors for folders that cannot be read.
-fn files(path: &Path, depth: usize) -> Vec<(PathBuf, io::Result<()>)> {
+fn files(path: &Path, depth: usize) -> Vec<Found> {
     let all = match path.is_dir() {
         false => return vec![(path.to_owned(), Ok(()))],
         true if depth > MAX_FOLDER_DEPTH => Err(io::Error::other("folders are nested too deep here")),

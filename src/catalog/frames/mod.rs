@@ -1,8 +1,10 @@
 //! Cuts a JSON list into its items while it is received. At most one item and a piece of the next are in memory.
 
+mod envelope;
+
 use std::ops::Range;
 
-use serde::Deserialize;
+pub use envelope::{Envelope, ListMetadata, type_of};
 
 use crate::admission::scan;
 
@@ -56,34 +58,6 @@ pub struct Frames {
     look_at: usize,
     is_complete: bool,
     has_items: bool,
-}
-
-/// The members of a list besides the items.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Envelope {
-    /// `kind`.
-    pub kind: String,
-    /// `apiVersion`.
-    #[serde(rename = "apiVersion")]
-    pub api_version: String,
-    /// `metadata`.
-    pub metadata: ListMetadata,
-    /// Whether the list has the member `items`, even if empty.
-    #[serde(skip)]
-    pub has_items: bool,
-}
-
-/// `metadata` of a list.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ListMetadata {
-    /// The resourceVersion of the whole list.
-    pub resource_version: String,
-    /// The token for the next page; empty on the last one.
-    pub r#continue: String,
-    /// The number of objects on further pages, if known.
-    pub remaining_item_count: Option<i64>,
 }
 
 impl Default for Frames {
@@ -283,25 +257,6 @@ impl Frames {
     }
 }
 
-/// Returns `apiVersion` and `kind` of an object, without reading more of it than needed.
-pub fn type_of(text: &str) -> Option<(String, String)> {
-    let (mut api_version, mut kind) = (None, None);
-    let mut rest = text.trim_start().strip_prefix('{')?;
-    while api_version.is_none() || kind.is_none() {
-        rest = rest.trim_start_matches([',', ' ', '\t', '\r', '\n']);
-        let (key, behind) = rest.split_at_checked(scan::length(rest.as_bytes()).filter(|_| rest.starts_with('"'))?)?;
-        let value = behind.trim_start().strip_prefix(':')?.trim_start();
-        let (value, behind) = value.split_at_checked(scan::length(value.as_bytes())?)?;
-        match key {
-            "\"apiVersion\"" => api_version = Some(serde_json::from_str(value).ok()?),
-            "\"kind\"" => kind = Some(serde_json::from_str(value).ok()?),
-            _ => {}
-        }
-        rest = behind;
-    }
-    Some((api_version?, kind?))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -360,14 +315,6 @@ mod tests {
         });
         let most = MAX_OBJECT_BYTES >> 20;
         assert!((most..=most * 3 / 2).contains(&pushed.count()));
-    }
-
-    #[test]
-    fn the_type_is_found_wherever_it_is() {
-        let of = |text: &str| type_of(text).map(|(version, kind)| format!("{version} {kind}"));
-        assert_eq!(of(r#"{"kind":"A","spec":{"kind":"B"},"apiVersion":"v1"}"#).as_deref(), Some("v1 A"));
-        assert_eq!(of(r#"{"kind":"A"}"#), None);
-        assert_eq!(of(r#"{"kind":1,"apiVersion":"v1"}"#), None);
     }
 
     proptest! {

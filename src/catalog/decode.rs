@@ -1,0 +1,269 @@
+//! Decoding of JSON text straight into declared parts.
+//!
+//! An object is decoded in one pass: values that no path reaches are skipped, values that a path names are copied as text. No
+//! tree of values is built on the way.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::parts::Part;
+
+/// Written for every object by the API server and read by no rule; often half of the object.
+const MANAGED_FIELDS: &str = "managedFields";
+const RESOURCE_VERSION: &str = "resourceVersion";
+/// A copy of the whole object that `kubectl apply` keeps for itself.
+pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// An object as far as it was decoded.
+#[derive(Debug, Default)]
+pub(super) struct Decoded {
+    /// `metadata.namespace`; empty without.
+    pub(super) namespace: String,
+    /// `metadata.name`; empty without.
+    pub(super) name: String,
+    /// `metadata.resourceVersion`; empty without.
+    pub(super) resource_version: String,
+    /// `apiVersion`; empty without.
+    pub(super) api_version: String,
+    /// A JSON object with the declared parts, without kind, name and namespace.
+    pub(super) text: String,
+}
+
+/// Decodes the declared parts of an object.
+///
+/// # Errors
+/// If the text is no JSON object.
+pub(super) fn decode(part: &Part, text: &str, out: &mut Decoded) -> Result<(), String> {
+    if !text.trim_start().starts_with('{') {
+        return Err("it is no object".to_owned());
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let write = Write { part, place: Place::Root, out };
+    write.deserialize(&mut deserializer).map_err(|error| error.to_string())?;
+    deserializer.end().map_err(|error| error.to_string())
+}
+
+/// The position in an object that determines what is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    Metadata,
+    Annotations,
+    Below,
+}
+
+/// What is done with a member.
+enum Member<'p> {
+    Skip,
+    ApiVersion,
+    Namespace,
+    Name,
+    /// Read in any case, and kept if it is declared.
+    ResourceVersion {
+        is_kept: bool,
+    },
+    Keep(&'p Part, Place),
+}
+
+impl Place {
+    fn member<'p>(self, part: &'p Part, key: &str) -> Member<'p> {
+        let keep = |place| part.member(key).map_or(Member::Skip, |part| Member::Keep(part, place));
+        match (self, key) {
+            (Self::Root, "apiVersion") => Member::ApiVersion,
+            (Self::Root, "kind") => Member::Skip,
+            (Self::Root, "metadata") => {
+                static NOTHING: Part = Part::Members(Vec::new());
+                Member::Keep(part.member(key).unwrap_or(&NOTHING), Self::Metadata)
+            }
+            (Self::Metadata, "name") => Member::Name,
+            (Self::Metadata, "namespace") => Member::Namespace,
+            (Self::Metadata, RESOURCE_VERSION) => Member::ResourceVersion { is_kept: part.member(key).is_some() },
+            (Self::Metadata, MANAGED_FIELDS) | (Self::Annotations, LAST_APPLIED) => Member::Skip,
+            (Self::Metadata, "annotations") => keep(Self::Annotations),
+            _ => keep(Self::Below),
+        }
+    }
+}
+
+/// Writes the wanted parts of a value while it is deserialised.
+struct Write<'p, 'o> {
+    part: &'p Part,
+    place: Place,
+    out: &'o mut Decoded,
+}
+
+impl<'de> DeserializeSeed<'de> for Write<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match (self.part, self.place) {
+            (Part::Whole, Place::Below) => {
+                let raw: &RawValue = serde::Deserialize::deserialize(deserializer)?;
+                copy_compact(raw.get(), &mut self.out.text);
+                Ok(())
+            }
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl Write<'_, '_> {
+    fn scalar<E>(self, value: impl Into<Value>) -> Result<(), E> {
+        self.out.text.push_str(&value.into().to_string());
+        Ok(())
+    }
+}
+
+impl<'de> Visitor<'de> for Write<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<(), E> {
+        self.scalar(value)
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.scalar(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let part = self.part.item();
+        self.out.text.push('[');
+        let start = self.out.text.len();
+        loop {
+            let end = self.out.text.len();
+            if end > start {
+                self.out.text.push(',');
+            }
+            if items.next_element_seed(Write { part, place: Place::Below, out: self.out })?.is_none() {
+                self.out.text.truncate(end);
+                break;
+            }
+        }
+        self.out.text.push(']');
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let Self { part, place, out } = self;
+        out.text.push('{');
+        let start = out.text.len();
+        while let Some(Key(key)) = members.next_key()? {
+            match place.member(part, &key) {
+                Member::Skip => drop(members.next_value::<IgnoredAny>()?),
+                Member::ApiVersion => out.api_version = text(members.next_value()?),
+                Member::Namespace => out.namespace = text(members.next_value()?),
+                Member::Name => out.name = text(members.next_value()?),
+                Member::ResourceVersion { is_kept } => {
+                    let version: Value = members.next_value()?;
+                    if is_kept {
+                        let comma = if out.text.len() > start { "," } else { "" };
+                        out.text.push_str(&format!("{comma}\"{RESOURCE_VERSION}\":{version}"));
+                    }
+                    out.resource_version = text(version);
+                }
+                Member::Keep(part, place) => {
+                    if out.text.len() > start {
+                        out.text.push(',');
+                    }
+                    push_key(&key, &mut out.text);
+                    members.next_value_seed(Write { part, place, out })?;
+                }
+            }
+        }
+        out.text.push('}');
+        Ok(())
+    }
+}
+
+fn text(value: Value) -> String {
+    if let Value::String(text) = value { text } else { String::new() }
+}
+
+fn push_key(key: &str, out: &mut String) {
+    if key.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.extend(["\"", key, "\":"]);
+    } else {
+        out.push_str(&Value::from(key).to_string());
+        out.push(':');
+    }
+}
+
+/// Copies a JSON text without the blanks between its tokens.
+fn copy_compact(json: &str, out: &mut String) {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    let (bytes, mut from, mut at) = (json.as_bytes(), 0, 0);
+    while let Some(byte) = bytes.get(at) {
+        if *byte == b'"' {
+            at = end_of_string(bytes, at);
+        } else if is_blank(byte) {
+            out.push_str(json.get(from..at).unwrap_or_default());
+            at += bytes.iter().skip(at).take_while(|byte| is_blank(byte)).count();
+            from = at;
+        } else {
+            at += 1;
+        }
+    }
+    out.push_str(json.get(from..).unwrap_or_default());
+}
+
+/// Returns the place behind the string whose first quote is at `at`.
+fn end_of_string(bytes: &[u8], at: usize) -> usize {
+    let mut at = at + 1;
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        match memchr::memchr2(b'"', b'\\', rest) {
+            Some(found) if rest.get(found) == Some(&b'"') => return at + found + 1,
+            Some(found) => at += found + 2,
+            None => return bytes.len(),
+        }
+    }
+}
+
+/// The name of a member, borrowed where it has no escapes.
+struct Key<'de>(Cow<'de, str>);
+
+impl<'de> serde::Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(key)))
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(key.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}

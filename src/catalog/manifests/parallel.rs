@@ -1,0 +1,111 @@
+//! Reading files on all cores, with results in the order of the files.
+
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use super::ManifestError;
+use super::read::{Found, Object, files_in, objects};
+
+/// A batch is sent when its objects have so many bytes of JSON, so that threads seldom wait for each other.
+const BATCH_BYTES: usize = 64 * 1024;
+/// How many batches a thread may be ahead.
+const BATCHES: usize = 2;
+
+/// What was made of some objects of a file.
+struct Batch<T> {
+    made: Vec<T>,
+    /// The errors of the file, with its last batch.
+    end: Option<Vec<ManifestError>>,
+}
+
+/// Reads every object in files and folders. Threads call `make` for each object, and this one calls `take` with what was made,
+/// in the order of the files. Returns the errors.
+pub(super) fn each_in_order<P: AsRef<Path>, T: Send>(
+    paths: &[P],
+    make: impl Fn(Object<'_>) -> Result<Option<T>, String> + Sync,
+    mut take: impl FnMut(T),
+) -> Vec<ManifestError> {
+    let files = files_in(paths);
+    let (count, threads) = (files.len(), thread::available_parallelism().map_or(1, NonZero::get).min(files.len()));
+    // Each thread reads every n-th file, so the next batch in order comes from a known thread.
+    let mut shares: Vec<Vec<Found>> = (0..threads).map(|_| Vec::new()).collect();
+    for (at, file) in files.into_iter().enumerate() {
+        if let Some(share) = shares.get_mut(at % threads) {
+            share.push(file);
+        }
+    }
+    thread::scope(|scope| {
+        let batches: Vec<_> = shares
+            .into_iter()
+            .map(|share| {
+                let (sender, batches) = sync_channel(BATCHES);
+                let make = &make;
+                scope.spawn(move || share.into_iter().try_for_each(|file| send(file, make, &sender)));
+                batches
+            })
+            .collect();
+        (0..count).filter_map(|at| batches.get(at % threads)).flat_map(|batches| receive(batches, &mut take)).collect()
+    })
+}
+
+/// Sends what is made of the objects of a file; `None` if nobody receives it.
+fn send<T>(
+    file: Found,
+    make: &impl Fn(Object<'_>) -> Result<Option<T>, String>,
+    sender: &SyncSender<Batch<T>>,
+) -> Option<()> {
+    let (mut made, mut bytes) = (Vec::new(), 0);
+    let errors = objects(file, &mut |object| {
+        bytes += object.text.len();
+        made.extend(make(object)?);
+        if bytes >= BATCH_BYTES {
+            bytes = 0;
+            let batch = Batch { made: std::mem::take(&mut made), end: None };
+            sender.send(batch).map_err(|_| "nobody receives its objects".to_owned())?;
+        }
+        Ok(())
+    });
+    sender.send(Batch { made, end: Some(errors) }).ok()
+}
+
+/// Takes everything of a file; returns its errors.
+fn receive<T>(batches: &Receiver<Batch<T>>, take: &mut impl FnMut(T)) -> Vec<ManifestError> {
+    while let Ok(Batch { made, end }) = batches.recv() {
+        made.into_iter().for_each(&mut *take);
+        if let Some(errors) = end {
+            return errors;
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn objects_arrive_in_the_order_of_files() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in 0..50 {
+            let objects = (0..file * 7).map(|at| {
+                let padding = "x".repeat(1_000);
+                format!(r#"{{"apiVersion":"v1","kind":"Thing","number":"{file:02}-{at:03}","padding":"{padding}"}}"#)
+            });
+            fs::write(folder.path().join(format!("{file:02}.json")), objects.collect::<String>()).unwrap();
+        }
+        fs::write(folder.path().join("20.yaml"), "a: [\n").unwrap();
+        fs::write(folder.path().join("10.yaml"), "b: ]\n").unwrap();
+        let number = |object: Object<'_>| object.text.split('"').nth(11).map(str::to_owned);
+        let mut found = Vec::new();
+        let errors = each_in_order(&[folder.path()], |object| Ok(number(object)), |number| found.push(number));
+        let all = (0..50).flat_map(|file| (0..file * 7).map(move |at| format!("{file:02}-{at:03}")));
+        assert_eq!(found, all.collect::<Vec<_>>());
+        let names: Vec<_> = errors.iter().map(|error| error.name.rsplit('/').next().unwrap()).collect();
+        assert_eq!(names, ["10.yaml", "20.yaml"]);
+        assert!(each_in_order::<&Path, ()>(&[], |_| Ok(None), |()| ()).is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+//! The namespaces of the objects of one kind, by number.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::record::NamespaceId;
+
+/// A namespace with objects.
+#[derive(Debug)]
+struct Namespace {
+    name: Arc<str>,
+    objects: usize,
+}
+
+/// The namespaces that have objects. The number of an emptied one is given to the next new one.
+#[derive(Debug, Default)]
+pub(super) struct Namespaces {
+    numbers: HashMap<Arc<str>, NamespaceId>,
+    all: Vec<Option<Namespace>>,
+}
+
+impl Namespaces {
+    /// Returns the number of a namespace; `None` without objects.
+    pub(super) fn number(&self, name: &str) -> Option<NamespaceId> {
+        self.numbers.get(name).copied()
+    }
+
+    /// Returns the shared name of a namespace.
+    pub(super) fn name(&self, number: NamespaceId) -> Option<&Arc<str>> {
+        let namespace = self.all.get(usize::try_from(number).ok()?)?.as_ref()?;
+        Some(&namespace.name)
+    }
+
+    /// Counts a new object in a namespace; returns its number. `None` if there are 4 billion namespaces.
+    pub(super) fn enter(&mut self, name: &str) -> Option<NamespaceId> {
+        let number = match self.number(name) {
+            Some(number) => number,
+            None => self.add(name)?,
+        };
+        self.at(number)?.as_mut()?.objects += 1;
+        Some(number)
+    }
+
+    /// Counts the removal of an object.
+    pub(super) fn leave(&mut self, number: NamespaceId) {
+        let Some(place) = self.at(number) else { return };
+        let Some(namespace) = place else { return };
+        namespace.objects -= 1;
+        if namespace.objects == 0 {
+            let gone = place.take();
+            gone.map(|gone| self.numbers.remove(&gone.name));
+        }
+    }
+
+    /// Returns the names, sorted.
+    pub(super) fn sorted(&self) -> Vec<&Arc<str>> {
+        let mut names: Vec<_> = self.numbers.keys().collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn at(&mut self, number: NamespaceId) -> Option<&mut Option<Namespace>> {
+        self.all.get_mut(usize::try_from(number).ok()?)
+    }
+
+    fn add(&mut self, name: &str) -> Option<NamespaceId> {
+        let name: Arc<str> = name.into();
+        let namespace = Some(Namespace { name: Arc::clone(&name), objects: 0 });
+        // New namespaces are rare.
+        let place = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
+        let number = NamespaceId::try_from(place).ok()?;
+        match self.all.get_mut(place) {
+            Some(unused) => *unused = namespace,
+            None => self.all.push(namespace),
+        }
+        self.numbers.insert(name, number);
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_emptied_namespaces_are_used_again() {
+        let mut namespaces = Namespaces::default();
+        let numbers = ["a", "b", "a"].map(|name| namespaces.enter(name).unwrap());
+        assert_eq!(numbers, [0, 1, 0]);
+        namespaces.leave(0);
+        assert_eq!(namespaces.number("a"), Some(0));
+        namespaces.leave(0);
+        assert_eq!((namespaces.number("a"), namespaces.name(0)), (None, None));
+        assert_eq!(namespaces.enter("c"), Some(0));
+        assert_eq!(namespaces.sorted().iter().map(|name| &***name).collect::<Vec<_>>(), ["b", "c"]);
+    }
+}

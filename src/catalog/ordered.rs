@@ -1,0 +1,124 @@
+//! The numbers of many records in the order of their names.
+
+use super::records::{Id, Records};
+
+/// The most numbers in a chunk. Inserting moves half of them.
+const CHUNK: usize = 256;
+/// A chunk grows by so many numbers.
+const GROWTH: usize = 16;
+
+/// Numbers of records in sorted chunks, which take 4 bytes for each and are never moved as a whole.
+#[derive(Debug, Default)]
+pub(super) struct Ordered {
+    chunks: Vec<Vec<Id>>,
+    length: usize,
+}
+
+impl Ordered {
+    /// Returns how many there are.
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Returns them in the order of their names.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Id> {
+        self.chunks.iter().flatten().copied()
+    }
+
+    /// Adds a number; returns whether it is new.
+    pub(super) fn insert(&mut self, id: Id, records: &Records) -> bool {
+        let (at, place) = self.find(records.name(id), records);
+        let Some(chunk) = self.chunks.get_mut(at) else {
+            self.chunks.push(vec![id]);
+            self.length = 1;
+            return true;
+        };
+        let Err(place) = place else { return false };
+        if chunk.len() == chunk.capacity() {
+            chunk.reserve_exact(GROWTH);
+        }
+        chunk.insert(place, id);
+        self.length += 1;
+        if chunk.len() > CHUNK {
+            // Lists arrive in the order of names: then full chunks stay full.
+            let middle = if at + 1 == self.chunks.len() { CHUNK } else { CHUNK / 2 };
+            self.split(at, middle);
+        }
+        true
+    }
+
+    /// Removes the number of a record; returns whether it was there.
+    pub(super) fn remove(&mut self, id: Id, records: &Records) -> bool {
+        let (at, place) = self.find(records.name(id), records);
+        let (Ok(place), Some(chunk)) = (place, self.chunks.get_mut(at)) else { return false };
+        chunk.remove(place);
+        self.length -= 1;
+        if chunk.is_empty() {
+            self.chunks.remove(at);
+        }
+        true
+    }
+
+    /// Returns the chunk of a name, and its place there, or where it would be.
+    fn find(&self, name: &str, records: &Records) -> (usize, Result<usize, usize>) {
+        let begins_later = |chunk: &Vec<Id>| chunk.first().is_some_and(|first| records.name(*first) > name);
+        let at = self.chunks.partition_point(|chunk| !begins_later(chunk)).saturating_sub(1);
+        let chunk = self.chunks.get(at).map(Vec::as_slice).unwrap_or_default();
+        (at, chunk.binary_search_by(|id| records.name(*id).cmp(name)))
+    }
+
+    fn split(&mut self, at: usize, middle: usize) {
+        let Some(chunk) = self.chunks.get_mut(at) else { return };
+        let rest = chunk.split_off(middle);
+        self.chunks.insert(at + 1, rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::record::Compressed;
+    use super::*;
+
+    fn records(count: usize) -> Records {
+        let mut records = Records::default();
+        for number in 0..count {
+            records.insert(&Compressed::text("{}", None).unwrap().record(0, &number.to_string())).unwrap();
+        }
+        records
+    }
+
+    fn check(ordered: &Ordered, records: &Records) {
+        let names: Vec<_> = ordered.iter().map(|id| records.name(id)).collect();
+        assert!(names.is_sorted(), "{names:?}");
+        assert_eq!(names.len(), ordered.len());
+        assert!(ordered.chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())));
+    }
+
+    #[test]
+    fn numbers_in_the_order_of_names_fill_their_chunks() {
+        let (records, mut ordered) = (records(2_000), Ordered::default());
+        let mut ids: Vec<_> = records.ids().collect();
+        ids.sort_by_key(|id| records.name(*id).to_owned());
+        assert!(ids.iter().all(|id| ordered.insert(*id, &records)));
+        check(&ordered, &records);
+        assert_eq!(ordered.chunks.len(), 2_000_usize.div_ceil(CHUNK));
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_stay_in_order(changes in proptest::collection::vec((0_u32..1_500, any::<bool>()), 0..3_000)) {
+            let (records, mut ordered) = (records(1_500), Ordered::default());
+            let mut known = std::collections::HashSet::new();
+            for (id, is_added) in changes {
+                match is_added {
+                    true => prop_assert_eq!(ordered.insert(id, &records), known.insert(id)),
+                    false => prop_assert_eq!(ordered.remove(id, &records), known.remove(&id)),
+                }
+            }
+            check(&ordered, &records);
+            prop_assert_eq!(ordered.len(), known.len());
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The declared parts of an object, as the catalog stores them.
+
+use serde_json::Value;
+
+use super::Kind;
+use super::decode::{Decoded, decode};
+use super::parts::Part;
+use crate::admission::json;
+
+/// The longest name or namespace, in bytes. Kubernetes allows 253.
+const MAX_NAME_BYTES: usize = 4096;
+
+/// An object that cannot be stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{namespace}{}{name}: {problem}", if namespace.is_empty() { "" } else { "/" })]
+pub struct Undecodable {
+    /// Its namespace, as far as it was read.
+    pub namespace: String,
+    /// Its name, as far as it was read.
+    pub name: String,
+    /// The problem.
+    pub problem: String,
+}
+
+/// The declared parts of an object, as JSON text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Projection {
+    /// `metadata.namespace`; empty without.
+    pub namespace: String,
+    /// `metadata.name`; empty without.
+    pub name: String,
+    /// `metadata.resourceVersion`; empty without.
+    pub(super) resource_version: String,
+    /// A JSON object with the declared parts, without its kind, name and namespace.
+    pub(super) text: String,
+}
+
+impl Projection {
+    /// Decodes the declared parts of an object.
+    ///
+    /// # Errors
+    /// When the text is no JSON object, or nested too deep to be read, or its name is too long.
+    pub(super) fn of(kind: &Kind, part: &Part, text: &str) -> Result<Self, Undecodable> {
+        let mut decoded = Decoded::default();
+        let checked = decode(part, text, &mut decoded).and_then(|()| check(&decoded));
+        let Decoded { mut namespace, mut name, resource_version, api_version, mut text } = decoded;
+        if let Err(problem) = checked {
+            [&mut namespace, &mut name].into_iter().for_each(|text| text.truncate(text.floor_char_boundary(100)));
+            return Err(Undecodable { namespace, name, problem });
+        }
+        if !api_version.is_empty() && !kind.is_api_version(&api_version) {
+            add_api_version(&mut text, &api_version);
+        }
+        text.shrink_to_fit();
+        Ok(Self { namespace, name, resource_version, text })
+    }
+}
+
+fn check(decoded: &Decoded) -> Result<(), String> {
+    if decoded.name.len().max(decoded.namespace.len()) > MAX_NAME_BYTES {
+        return Err(format!("its name has more than {MAX_NAME_BYTES} bytes"));
+    }
+    if json::is_too_deep(&decoded.text) {
+        return Err(format!("it is nested deeper than {} levels", json::MAX_DEPTH));
+    }
+    Ok(())
+}
+
+/// Adds another `apiVersion` than that of the kind: manifests in files may be written for another version.
+fn add_api_version(text: &mut String, api_version: &str) {
+    let comma = if text == "{}" { "" } else { "," };
+    let member = format!("{{\"apiVersion\":{}{comma}", Value::from(api_version));
+    text.replace_range(..1, &member);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decode::LAST_APPLIED;
+    use super::super::parts::EVERYTHING;
+    use super::super::{Scope, Storage};
+    use super::*;
+    use crate::admission::Path;
+
+    const THING: &str = r#"{"apiVersion": "example.org/v1", "kind": "Thing",
+        "metadata": {"name": "a", "namespace": "ns", "managedFields": [{"f": 1}], "uid": "u", "labels": {"x": "y"},
+                     "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "n\"\\ m"}},
+        "spec": {"wanted": [1, {"b": "c d"}], "other": {"deep": [[]]}, "list": [{"name": "one", "more": 1}, 5]}}"#;
+
+    fn projected(parts: &'static [Path], text: &str) -> Result<Projection, Undecodable> {
+        let kind = Kind {
+            group: "example.org",
+            version: "v1",
+            kind: "Thing",
+            plural: "things",
+            scope: Scope::Namespaced,
+            indexes: &[],
+            storage: Storage::Parts(parts),
+        };
+        Projection::of(&kind, &Part::of(parts), text)
+    }
+
+    #[test]
+    fn keeps_declared_parts_and_nothing_else() {
+        let kept = projected(&[&["spec", "wanted"], &["metadata", "uid"]], THING).unwrap();
+        assert_eq!((kept.namespace.as_str(), kept.name.as_str()), ("ns", "a"));
+        assert_eq!(kept.text, r#"{"metadata":{"uid":"u"},"spec":{"wanted":[1,{"b":"c d"}]}}"#);
+        let kept = projected(&[&["metadata", "annotations"], &["spec", "list", "*", "name"]], THING).unwrap();
+        let list = r#""spec":{"list":[{"name":"one"},5]}"#;
+        assert_eq!(kept.text, format!(r#"{{"metadata":{{"annotations":{{"note":"n\"\\ m"}}}},{list}}}"#));
+    }
+
+    #[test]
+    fn whole_objects_lack_only_what_no_rule_reads() {
+        let kept = projected(EVERYTHING, THING).unwrap();
+        let kept: Value = serde_json::from_str(&kept.text).unwrap();
+        let mut whole: Value = serde_json::from_str(THING).unwrap();
+        whole.as_object_mut().unwrap().retain(|key, _| key == "metadata" || key == "spec");
+        let metadata = whole["metadata"].as_object_mut().unwrap();
+        metadata.retain(|key, _| ["uid", "labels", "annotations"].contains(&key.as_str()));
+        metadata["annotations"].as_object_mut().unwrap().remove(LAST_APPLIED);
+        assert_eq!(kept, whole);
+    }
+
+    #[test]
+    fn keeps_values_of_unexpected_types() {
+        let parts: &[Path] = &[&["spec", "a"], &["status", "b"], &["metadata", "labels", "x"]];
+        let text = r#"{"metadata":{"name":7,"labels":null},"spec":"text","status":[1,{"c":2}]}"#;
+        let kept = projected(parts, text).unwrap();
+        assert_eq!(kept.text, r#"{"metadata":{"labels":null},"spec":"text","status":[1,{"c":2}]}"#);
+        assert_eq!(projected(parts, "{\"metadata\":null}").unwrap().text, "{\"metadata\":null}");
+    }
+
+    #[test]
+    fn keeps_another_version_than_that_of_the_kind() {
+        let kept = projected(&[], r#"{"apiVersion":"example.org/v2","metadata":{"name":"a"}}"#).unwrap();
+        assert_eq!(kept.text, r#"{"apiVersion":"example.org/v2","metadata":{}}"#);
+        assert_eq!(
+            projected(&[], r#"{"apiVersion":"example.org/v2"}"#).unwrap().text,
+            r#"{"apiVersion":"example.org/v2"}"#
+        );
+    }
+
+    #[test]
+    fn reports_objects_that_cannot_be_stored() {
+        for text in ["[]", "7", "{", r#"{"spec":{"a":01}}"#, "{} {}"] {
+            assert!(projected(&[], text).is_err(), "{text}");
+        }
+        let deep = format!(r#"{{"metadata":{{"name":"a"}},"spec":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+        assert_eq!(projected(&[&["spec"]], &deep).unwrap_err().name, "a");
+        assert!(projected(&[], &deep).is_ok(), "a part that is not kept may be deep");
+        let long = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "ä".repeat(5_000));
+        assert!(projected(&[], &long).unwrap_err().to_string().ends_with("bytes"));
+    }
+}

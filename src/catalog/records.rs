@@ -1,0 +1,326 @@
+//! The records of one kind in large blocks of memory.
+//!
+//! A record is found by a number of 32 bits, which indexes store in place of a reference. Records are written one behind the
+//! other, so that none of them has an allocation, a reference count, or a hole behind it. A replaced or removed record leaves
+//! a hole; when holes take a quarter of the memory, the block with the most of them is written again without them.
+
+use super::record::Record;
+
+/// The size of a block. A block with a hole is copied as a whole, and an unfinished one has this much room.
+const BLOCK_BYTES: usize = 64 * 1024;
+/// A longer record has a block of its own.
+const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
+/// Holes of less than one block in all are not worth copying.
+const MIN_HOLES: usize = BLOCK_BYTES;
+/// Holes take at most this part of what records take.
+const MAX_HOLES_RATIO: usize = 4;
+
+/// The number of a record.
+pub(super) type Id = u32;
+
+/// The position of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    block: u32,
+    offset: u32,
+}
+
+impl Place {
+    /// The place of an unused number.
+    const NONE: Self = Self { block: u32::MAX, offset: 0 };
+}
+
+#[derive(Debug, Default)]
+struct Block {
+    bytes: Vec<u8>,
+    /// The bytes that are not holes.
+    used: usize,
+}
+
+impl Block {
+    fn holes(&self) -> usize {
+        self.bytes.len() - self.used
+    }
+}
+
+/// Records by number.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    places: Vec<Place>,
+    unused: Vec<Id>,
+    blocks: Vec<Block>,
+    empty_blocks: Vec<u32>,
+    /// The block that is written; `None` before the first one.
+    open: Option<u32>,
+    used: usize,
+    holes: usize,
+    /// A bit for each number: whether it was seen by the current listing.
+    seen: Vec<u64>,
+}
+
+impl Records {
+    /// Returns the number of records.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.unused.len()
+    }
+
+    /// Returns the bytes that they take.
+    pub(super) fn size(&self) -> usize {
+        self.used + self.holes + self.places.len() * size_of::<Place>() + self.seen.len() * size_of::<u64>()
+    }
+
+    /// Reports whether most numbers are unused.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.places.len() > 4 * self.len()
+    }
+
+    /// Returns a record, and its bytes.
+    pub(super) fn get(&self, id: Id) -> Option<(Record<'_>, &[u8])> {
+        let place = self.places.get(at(id))?;
+        let bytes = self.blocks.get(at(place.block))?.bytes.get(at(place.offset)..)?;
+        let record = Record::read(bytes)?;
+        Some((record, bytes.get(..record.length)?))
+    }
+
+    /// Returns the name of a record; empty for an unused number.
+    pub(super) fn name(&self, id: Id) -> &str {
+        self.get(id).map_or("", |(record, _)| record.name)
+    }
+
+    /// Returns the numbers of all records.
+    pub(super) fn ids(&self) -> impl Iterator<Item = Id> {
+        let used = self.places.iter().zip(0..).filter(|(place, _)| **place != Place::NONE);
+        used.map(|(_, id)| id)
+    }
+
+    /// Adds a record; `None` if there are 4 billion.
+    pub(super) fn insert(&mut self, record: &[u8]) -> Option<Id> {
+        let place = self.write(record)?;
+        if let Some(id) = self.unused.pop() {
+            *self.places.get_mut(at(id))? = place;
+            return Some(id);
+        }
+        let id = Id::try_from(self.places.len()).ok()?;
+        if self.places.len() == self.places.capacity() {
+            // Doubling would leave a half of it unused.
+            self.places.reserve_exact(self.places.len() / 8 + 16);
+        }
+        self.places.push(place);
+        self.seen.resize(self.places.len().div_ceil(64), 0);
+        Some(id)
+    }
+
+    /// Replaces a record under its number.
+    pub(super) fn replace(&mut self, id: Id, record: &[u8]) {
+        self.free(id);
+        if let (Some(place), Some(known)) = (self.write(record), self.places.get_mut(at(id))) {
+            *known = place;
+        }
+        self.fill_holes();
+    }
+
+    /// Removes a record.
+    pub(super) fn remove(&mut self, id: Id) {
+        self.free(id);
+        if let Some(place) = self.places.get_mut(at(id)) {
+            *place = Place::NONE;
+            self.unused.push(id);
+        }
+        self.fill_holes();
+    }
+
+    /// Notes that the current listing has an object.
+    pub(super) fn see(&mut self, id: Id) {
+        if let Some(bits) = self.seen.get_mut(at(id) / 64) {
+            *bits |= 1 << (id % 64);
+        }
+    }
+
+    /// Begins a listing that has seen nothing.
+    pub(super) fn unsee_all(&mut self) {
+        self.seen.fill(0);
+    }
+
+    /// Reports whether the current listing has an object.
+    pub(super) fn is_seen(&self, id: Id) -> bool {
+        self.seen.get(at(id) / 64).is_some_and(|bits| bits & (1 << (id % 64)) != 0)
+    }
+
+    fn write(&mut self, record: &[u8]) -> Option<Place> {
+        let open = self.open.and_then(|open| self.blocks.get(at(open)));
+        let has_room = open.is_some_and(|open| open.bytes.len() + record.len() <= open.bytes.capacity());
+        let block = match self.open {
+            Some(open) if has_room => open,
+            _ if record.len() > MAX_SHARED_BYTES => self.add_block(record.len())?,
+            _ => {
+                // The first blocks of a kind with few objects are small.
+                let block = self.add_block(self.used.next_power_of_two().clamp(MAX_SHARED_BYTES, BLOCK_BYTES))?;
+                self.open = Some(block);
+                block
+            }
+        };
+        let written = self.blocks.get_mut(at(block))?;
+        let offset = u32::try_from(written.bytes.len()).ok()?;
+        written.bytes.extend(record);
+        written.used += record.len();
+        self.used += record.len();
+        Some(Place { block, offset })
+    }
+
+    fn add_block(&mut self, capacity: usize) -> Option<u32> {
+        let block = Block { bytes: Vec::with_capacity(capacity), used: 0 };
+        if let Some(number) = self.empty_blocks.pop() {
+            *self.blocks.get_mut(at(number))? = block;
+            return Some(number);
+        }
+        let number = u32::try_from(self.blocks.len()).ok().filter(|number| *number != Place::NONE.block)?;
+        self.blocks.push(block);
+        Some(number)
+    }
+
+    /// Replaces a record by a hole.
+    fn free(&mut self, id: Id) {
+        let Some((record, _)) = self.get(id) else { return };
+        let length = record.length;
+        let Some(Place { block, .. }) = self.places.get(at(id)).copied() else { return };
+        if let Some(known) = self.blocks.get_mut(at(block)) {
+            known.used -= length;
+            self.used -= length;
+            self.holes += length;
+            if known.used == 0 {
+                self.drop_block(block);
+            }
+        }
+    }
+
+    fn drop_block(&mut self, number: u32) {
+        if let Some(block) = self.blocks.get_mut(at(number)) {
+            self.holes -= block.holes();
+            *block = Block::default();
+            self.empty_blocks.push(number);
+            self.open = self.open.filter(|open| *open != number);
+        }
+    }
+
+    /// Writes blocks again while holes take too much.
+    fn fill_holes(&mut self) {
+        while self.holes > MIN_HOLES.max(self.used / MAX_HOLES_RATIO) {
+            let blocks = self.blocks.iter().zip(0..).filter(|(block, _)| block.holes() > 0);
+            let Some((_, number)) = blocks.max_by_key(|(block, _)| block.holes()) else { return };
+            self.open = self.open.filter(|open| *open != number);
+            self.move_records(number);
+        }
+    }
+
+    /// Moves the records of a block to others, and drops it.
+    fn move_records(&mut self, number: u32) {
+        let Some(block) = self.blocks.get_mut(at(number)).map(std::mem::take) else { return };
+        self.used -= block.used;
+        self.holes -= block.holes();
+        for id in 0..self.places.len() {
+            let Some(place) = self.places.get(id).filter(|place| place.block == number) else { continue };
+            let bytes = block.bytes.get(at(place.offset)..).unwrap_or_default();
+            let record = Record::read(bytes).and_then(|record| bytes.get(..record.length)).unwrap_or_default();
+            if let (Some(moved), Some(place)) = (self.write(record), self.places.get_mut(id)) {
+                *place = moved;
+            }
+        }
+        self.empty_blocks.push(number);
+    }
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::super::record::Compressed;
+    use super::*;
+
+    fn record(name: &str, length: usize) -> Vec<u8> {
+        // Random digits cannot be compressed to nothing.
+        let text: String =
+            (0..length as u32).map(|at| char::from(b'a' + (at.wrapping_mul(2_654_435_761) >> 28) as u8)).collect();
+        Compressed::text(&text, None).unwrap().record(7, name)
+    }
+
+    fn check(records: &Records, known: &HashMap<Id, Vec<u8>>) {
+        assert_eq!(records.len(), known.len());
+        known.iter().for_each(|(id, bytes)| assert_eq!(records.get(*id).unwrap().1, bytes));
+        let (used, all): (Vec<_>, Vec<_>) = records.blocks.iter().map(|block| (block.used, block.bytes.len())).unzip();
+        assert_eq!(used.iter().sum::<usize>(), known.values().map(Vec::len).sum::<usize>());
+        assert_eq!((records.used, records.used + records.holes), (used.iter().sum(), all.iter().sum()));
+        assert!(records.holes <= MIN_HOLES.max(records.used / MAX_HOLES_RATIO));
+        let mut ids: Vec<_> = known.keys().copied().collect();
+        ids.sort_unstable();
+        assert_eq!(records.ids().collect::<Vec<_>>(), ids);
+    }
+
+    #[test]
+    fn holes_are_bounded_while_objects_change() {
+        let (mut records, mut known) = (Records::default(), HashMap::new());
+        for number in 0..5_000 {
+            let bytes = record(&format!("name-{number}"), 100);
+            known.insert(records.insert(&bytes).unwrap(), bytes);
+        }
+        for change in 0..20_000_u32 {
+            let id = change.wrapping_mul(7919) % 5_000;
+            let bytes = record(&format!("name-{change}"), 60 + at(change) % 200);
+            records.replace(id, &bytes);
+            known.insert(id, bytes);
+        }
+        check(&records, &known);
+        let capacity: usize = records.blocks.iter().map(|block| block.bytes.capacity()).sum();
+        assert!(capacity < records.used * 14 / 10 + BLOCK_BYTES, "{capacity} for {}", records.used);
+        (0..5_000).for_each(|id| records.remove(id));
+        check(&records, &HashMap::new());
+        assert_eq!((records.used, records.holes), (0, 0));
+    }
+
+    #[test]
+    fn large_records_have_their_own_block() {
+        let mut records = Records::default();
+        let (small, large) = (record("small", 10), record("large", 1_000_000));
+        let ids: Vec<_> = [&small, &large, &small].into_iter().map(|bytes| records.insert(bytes).unwrap()).collect();
+        assert_eq!(records.get(ids[1]).unwrap().1, large);
+        records.remove(ids[1]);
+        assert_eq!((records.holes, records.len(), records.get(ids[2]).unwrap().1), (0, 2, &*small));
+    }
+
+    #[test]
+    fn objects_are_seen_by_one_listing() {
+        let mut records = Records::default();
+        let ids: Vec<_> = (0..100).map(|_| records.insert(&record("a", 5)).unwrap()).collect();
+        records.see(ids[70]);
+        assert!(records.is_seen(ids[70]) && !records.is_seen(ids[69]));
+        records.unsee_all();
+        assert!(!records.is_seen(ids[70]));
+    }
+
+    proptest! {
+        #[test]
+        fn records_are_found_after_any_changes(changes in proptest::collection::vec((0_u32..60, 0_usize..3, 0_usize..20_000), 0..200)) {
+            let (mut records, mut known) = (Records::default(), HashMap::new());
+            for (number, what, length) in changes {
+                let bytes = record(&number.to_string(), length);
+                match (what, known.contains_key(&number)) {
+                    (0, true) => {
+                        records.remove(number);
+                        known.remove(&number);
+                    }
+                    (_, true) => {
+                        records.replace(number, &bytes);
+                        known.insert(number, bytes);
+                    }
+                    (_, false) => drop(known.insert(records.insert(&bytes).unwrap(), bytes)),
+                }
+            }
+            check(&records, &known);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Packing of UUIDs in texts.
+//!
+//! Objects of the API server contain UUIDs: their own, those of their owners, and those of jobs. Compression cannot shorten random
+//! digits to half, and they are a third of a compressed Installation. So a UUID of 36 bytes is written as a mark and its 16 bytes.
+
+use memchr::{memchr, memchr_iter};
+
+/// A byte that is in no UTF-8 text.
+const MARK: u8 = 0xff;
+const BYTES: usize = 16;
+const DIGITS: usize = 36;
+/// The positions of the hyphens.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+/// Returns the text with its UUIDs packed.
+pub(super) fn pack(text: &str) -> Vec<u8> {
+    let (bytes, mut packed, mut from) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    for hyphen in memchr_iter(b'-', bytes) {
+        let Some(start) = hyphen.checked_sub(HYPHENS[0]).filter(|start| *start >= from) else { continue };
+        let Some(uuid) = bytes.get(start..start + DIGITS).and_then(parse) else { continue };
+        packed.extend(bytes.get(from..start).unwrap_or_default());
+        packed.push(MARK);
+        packed.extend(uuid);
+        from = start + DIGITS;
+    }
+    packed.extend(bytes.get(from..).unwrap_or_default());
+    packed
+}
+
+/// Returns the text of `length` bytes that was packed.
+pub(super) fn unpack(packed: &[u8], length: usize) -> Vec<u8> {
+    let (mut text, mut rest) = (Vec::with_capacity(length), packed);
+    while let Some(mark) = memchr(MARK, rest) {
+        let (before, marked) = rest.split_at(mark);
+        text.extend(before);
+        let Some((uuid, behind)) = marked.get(1..).and_then(<[u8]>::split_first_chunk) else { break };
+        write(uuid, &mut text);
+        rest = behind;
+    }
+    text.extend(rest);
+    text
+}
+
+/// Returns the bytes of a UUID as the API server writes it; `None` if it is none.
+fn parse(text: &[u8]) -> Option<[u8; BYTES]> {
+    let (mut uuid, mut half) = ([0; BYTES], 0);
+    for (at, byte) in text.iter().enumerate() {
+        if HYPHENS.contains(&at) {
+            (*byte == b'-').then_some(())?;
+            continue;
+        }
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        let place = uuid.get_mut(half / 2)?;
+        *place = *place << 4 | digit;
+        half += 1;
+    }
+    Some(uuid)
+}
+
+fn write(uuid: &[u8; BYTES], text: &mut Vec<u8>) {
+    let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
+    for (at, byte) in uuid.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push(b'-');
+        }
+        text.extend([digit(byte >> 4), digit(byte & 15)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn round_trip(text: &str) -> usize {
+        let packed = pack(text);
+        assert_eq!(String::from_utf8(unpack(&packed, text.len())).unwrap(), text);
+        packed.len()
+    }
+
+    #[test]
+    fn uuids_are_packed_wherever_they_are() {
+        let uuid = "0aF7c3de-1111-4fff-8000-ffffffffffff".to_lowercase();
+        assert_eq!(round_trip(&uuid), 17);
+        assert_eq!(round_trip(&format!("{uuid}{uuid}")), 34);
+        assert_eq!(round_trip(&format!("a-{uuid}-a-b")), 17 + 6);
+        for other in [uuid.to_uppercase(), uuid.replace('7', "g"), uuid[..35].to_owned(), uuid.replacen('-', "0", 2)] {
+            assert_eq!(round_trip(&other), other.len(), "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_unpacked_again(text in ".{0,60}|([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{11,13}-?){0,3}") {
+            round_trip(&text);
+        }
+    }
+}

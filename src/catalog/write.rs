@@ -1,0 +1,157 @@
+//! Changes of the catalog: objects are stored, replaced and removed.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::prepared::Prepared;
+use super::store::{Changed, Store};
+use super::stored::Held;
+use super::{Catalog, Change, Coverage, Kind, Listing, Projection, Stored, Undecodable};
+
+impl Catalog {
+    /// Decodes the parts of an object that the catalog stores.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub fn decode(&self, kind: &'static Kind, text: &str) -> Result<Projection, Undecodable> {
+        match self.read(kind, Store::part) {
+            Some(part) => Projection::of(kind, &part, text),
+            None => Ok(Projection::default()),
+        }
+    }
+
+    /// Stores an object, and replaces the one of its name.
+    pub fn put(&self, kind: &'static Kind, object: Projection) {
+        if let Some(prepared) = self.prepare(kind, object) {
+            self.store_prepared(kind, &prepared);
+        }
+    }
+
+    /// Does the work of storing an object that needs no lock. `None` if it cannot be stored.
+    pub(super) fn prepare(&self, kind: &'static Kind, object: Projection) -> Option<Prepared> {
+        let dictionary = self.read(kind, Store::dictionary).flatten();
+        Prepared::of(kind, object, dictionary.as_deref())
+    }
+
+    /// Stores a prepared object, and replaces the one of its name.
+    pub(super) fn store_prepared(&self, kind: &'static Kind, object: &Prepared) {
+        if let Some(changed) = self.write(kind, |store| store.insert(object)).flatten() {
+            self.notify(kind, changed);
+        }
+    }
+
+    /// Stores an object, and replaces the one of its name. Reports and counts an object that cannot be stored.
+    pub fn insert(&self, kind: &'static Kind, object: Value) {
+        self.insert_value(kind, &object);
+    }
+
+    fn insert_value(&self, kind: &'static Kind, object: &Value) {
+        match self.decode(kind, &object.to_string()) {
+            Ok(object) => self.put(kind, object),
+            Err(undecodable) => self.reject(kind, &undecodable),
+        }
+    }
+
+    /// Stores objects of any kinds, and replaces those of their names. Skips kinds that are not looked up.
+    pub fn insert_all<'v>(&self, objects: impl Iterator<Item = &'v Value> + Clone) {
+        self.insert_kinds(&self.kinds().collect::<Vec<_>>(), objects.clone());
+        // Declared kinds are known only after the objects that declare them.
+        self.insert_kinds(&self.declared(), objects);
+    }
+
+    fn insert_kinds<'v>(&self, kinds: &[&'static Kind], objects: impl Iterator<Item = &'v Value>) {
+        for object in objects {
+            if let Some(kind) = kinds.iter().find(|kind| kind.is_kind_of(object)) {
+                self.insert_value(kind, object);
+            }
+        }
+    }
+
+    /// Reports an object that cannot be stored, and counts it.
+    pub fn reject(&self, kind: &'static Kind, undecodable: &Undecodable) {
+        tracing::error!(kind = kind.full_name(), object = %undecodable, "not stored");
+        self.write(kind, Store::reject);
+    }
+
+    /// Returns the number of objects of a kind that could not be stored since the start.
+    pub fn rejected(&self, kind: &'static Kind) -> u64 {
+        self.read(kind, Store::rejected).unwrap_or_default()
+    }
+
+    /// Removes an object.
+    pub fn remove(&self, kind: &'static Kind, namespace: &str, name: &str) {
+        if let Some(gone) = self.write(kind, |store| store.remove(kind.scope.namespace(namespace), name)).flatten() {
+            self.notify(kind, gone);
+        }
+    }
+
+    /// Begins a listing of a kind.
+    pub fn list(&self, kind: &'static Kind) -> Listing<'_> {
+        Listing::begin(self, kind)
+    }
+
+    /// Replaces all objects of a kind.
+    pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
+        let mut listing = self.list(kind);
+        objects.iter().for_each(|object| listing.add(&object.to_string()));
+        listing.finish(coverage);
+    }
+
+    /// Replaces all objects by `objects` of any kinds. Skips kinds that are not looked up.
+    pub fn replace_all(&self, objects: Vec<Value>) {
+        // Declared kinds are known only after the objects that declare them.
+        let rest = self.replace_kinds(self.kinds().collect(), objects);
+        self.replace_kinds(self.declared(), rest);
+    }
+
+    /// Stores the objects of `kinds`, and returns the others.
+    fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
+        let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
+        let mut rest = Vec::new();
+        for object in objects {
+            match listings.iter_mut().find(|listing| listing.kind().is_kind_of(&object)) {
+                Some(listing) => listing.add(&object.to_string()),
+                None => rest.push(object),
+            }
+        }
+        listings.into_iter().for_each(|listing| listing.finish(Coverage::Complete));
+        rest
+    }
+
+    /// Removes all objects; all kinds are pending then.
+    pub fn clear(&self) {
+        for kind in self.kinds().chain(self.declared()).collect::<Vec<_>>() {
+            self.list(kind).finish(Coverage::Pending);
+        }
+    }
+
+    /// Sets whether a kind is listed.
+    pub fn set_coverage(&self, kind: &'static Kind, coverage: Coverage) {
+        self.write(kind, |store| store.set_coverage(coverage));
+        self.cover(kind, coverage);
+    }
+
+    /// Notifies the observer that a kind was listed.
+    pub(super) fn cover(&self, kind: &'static Kind, coverage: Coverage) {
+        if let Some(observer) = &self.observer {
+            observer.covered(kind, coverage);
+        }
+    }
+
+    /// Updates what depends on an object, and notifies the observer.
+    pub(super) fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
+        if let Some(before) = &before {
+            self.parsed().forget(before);
+        }
+        if self.declared.is_declaring(kind)
+            && let Some(held) = now.as_ref().or(before.as_ref())
+        {
+            self.declared.note(kind, held.name(), now.as_ref().map(Held::value).as_ref());
+        }
+        if let Some(observer) = &self.observer {
+            let [before, now] = [before, now].map(|held| held.map(|held| Arc::new(Stored::held(held))));
+            observer.changed(&Change { kind, before, now }, self);
+        }
+    }
+}
