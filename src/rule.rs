@@ -47,11 +47,11 @@ pub struct Rule {
     /// Its definition.
     pub info: RuleInfo,
     /// The requests that it matches.
-    pub scope: &'static [Match],
+    pub matchers: &'static [Match],
     /// The kinds that it looks up.
     pub looks_up: &'static [&'static Kind],
     /// The objects to read live, given the live reads so far; called again until it returns no more.
-    pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
+    pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// Returns its findings.
     pub check: fn(&Request<'_>, &View<'_>) -> Vec<Finding>,
 }
@@ -72,11 +72,11 @@ pub struct Mutator {
     /// A summary of what it adds, in one line.
     pub summary: &'static str,
     /// The requests that it matches.
-    pub scope: &'static [Match],
+    pub matchers: &'static [Match],
     /// The kinds that it looks up.
     pub looks_up: &'static [&'static Kind],
     /// The objects to read live, as for a rule.
-    pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
+    pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// The default mode.
     pub mode: Mode,
     /// Changes the draft.
@@ -121,7 +121,7 @@ pub struct Match {
     pub reads: Option<&'static [Path]>,
 }
 
-/// What the API server does with a request if no replica answers: the webhook's `failurePolicy`.
+/// The webhook's `failurePolicy`: the result of a request if no replica answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FailurePolicy {
     /// The request is denied (`Fail`): admitting it would cause lasting harm.
@@ -149,7 +149,7 @@ pub struct MatchCondition {
     pub expression: &'static str,
 }
 
-/// What a mutator does with its result.
+/// The use of a mutator's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cases::Case;
 use portcullis::admission::{Operation, Phase, Verdict};
-use portcullis::catalog::{Catalog, Confirm, Confirming, Reference};
+use portcullis::catalog::{Catalog, LiveReader, LiveReading, Reference};
 use portcullis::config;
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, ROUTE};
@@ -171,8 +171,8 @@ impl Truth {
     }
 }
 
-impl Confirm for Truth {
-    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+impl LiveReader for Truth {
+    fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             let key = (reference.kind.kind.to_owned(), reference.name.clone());
@@ -184,16 +184,16 @@ impl Confirm for Truth {
 /// An API server that cannot be asked.
 struct Silent;
 
-impl Confirm for Silent {
-    fn confirm<'a>(&'a self, _: &'a Reference) -> Confirming<'a> {
+impl LiveReader for Silent {
+    fn read<'a>(&'a self, _: &'a Reference) -> LiveReading<'a> {
         Box::pin(async { Err("connection refused".to_owned()) })
     }
 }
 
-fn gate(confirm: Arc<dyn Confirm>, objects: Vec<Value>) -> Gate {
+fn gate(reader: Arc<dyn LiveReader>, objects: Vec<Value>) -> Gate {
     let registry = Registry::standard();
     let mut catalog = Catalog::of(registry.kinds(), objects);
-    catalog.set_confirm(confirm);
+    catalog.set_live_reader(reader);
     Gate::new(registry, Policy::default(), Arc::new(catalog))
 }
 

@@ -13,7 +13,7 @@ use cases::{Case, objects};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use portcullis::admission::{Finding, Level, Operation, Phase};
-use portcullis::catalog::{Catalog, Confirm, Confirming, Reference};
+use portcullis::catalog::{Catalog, LiveReader, LiveReading, Reference};
 use portcullis::gate::{Gate, Policy, Registry};
 use serde_json::{Value, json};
 
@@ -310,8 +310,8 @@ fn a_type_that_nobody_processes_in_a_dry_run_is_denied_where_items_are_routed() 
 /// The API server, with one object that the catalog does not have yet; or silent.
 struct Ahead(Option<Value>);
 
-impl Confirm for Ahead {
-    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+impl LiveReader for Ahead {
+    fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         let found = self.0.clone().filter(|object| object["metadata"]["name"] == reference.name.as_str());
         Box::pin(async move {
             if self.0.is_some() { Ok(found.map(|object| object.to_string())) } else { Err("silence".to_owned()) }
@@ -325,7 +325,7 @@ fn denies_only_with_a_live_read() {
     let levels = |confirm: Ahead, object: &Value| -> Vec<Level> {
         let registry = Registry::standard();
         let mut catalog = Catalog::of(registry.kinds(), Vec::new());
-        catalog.set_confirm(Arc::new(confirm));
+        catalog.set_live_reader(Arc::new(confirm));
         let gate = Gate::new(registry, Policy::default(), Arc::new(catalog));
         let request = create(object.clone()).request();
         let findings = runtime.block_on(gate.decide(Phase::Validate, &request)).findings;

@@ -594,9 +594,9 @@ static ADDS: Mutator = Mutator {
     name: "adds",
     family: "OW",
     summary: "adds a field",
-    scope: &[Match::create_or_update("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
+    matchers: &[Match::create_or_update("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     mode: Mode::Apply,
     mutate: adds,
 };

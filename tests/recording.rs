@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use cases::{Case, objects, repository};
 use portcullis::admission::{Operation, Phase};
-use portcullis::catalog::{Confirm, Confirming, Coverage, Kind, Reference};
+use portcullis::catalog::{Coverage, Kind, LiveReader, LiveReading, Reference};
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::kustomize::delivery::{Artifact, Judge, Judging, Outcome, Root};
 use portcullis::process;
@@ -201,8 +201,8 @@ fn context() -> Value {
 /// An API server that has every object.
 struct HasAll;
 
-impl Confirm for HasAll {
-    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+impl LiveReader for HasAll {
+    fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         let Reference { kind, namespace, name } = reference;
         let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "overwrites": [],
                             "metadata": {"name": name, "namespace": namespace, "managedFields": []}});
@@ -214,7 +214,7 @@ impl Confirm for HasAll {
 async fn replays_live_reads() {
     let create = || Case::new(Operation::Create, context());
     let cluster = Cluster::with(Policy::default(), u64::MAX, |catalog| {
-        catalog.set_confirm(Arc::new(RecordedReads(HasAll)));
+        catalog.set_live_reader(Arc::new(RecordedReads(HasAll)));
     });
     let verdict = cluster.decide(Phase::Validate, &create()).await;
     assert!(verdict.findings.is_empty(), "{verdict:?}");
@@ -353,7 +353,7 @@ async fn coverage_is_recorded_when_it_changes() {
 #[tokio::test]
 async fn an_object_is_read_once_for_a_decision() {
     let cluster = Cluster::with(Policy::default(), u64::MAX, |catalog| {
-        catalog.set_confirm(Arc::new(RecordedReads(HasAll)));
+        catalog.set_live_reader(Arc::new(RecordedReads(HasAll)));
     });
     let catalog = cluster.gate.catalog();
     for object in [composites_definition(), native_composition()] {

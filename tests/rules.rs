@@ -144,7 +144,7 @@ fn no_denial_makes_flux_delete() {
         assert!(!would_delete(&verdict.message()), "{}", page.info.id);
         for finding in &mut verdict.findings {
             finding.level = Level::Deny;
-            for text in [&mut finding.found, &mut finding.allowed, &mut finding.help, &mut finding.place] {
+            for text in [&mut finding.found, &mut finding.allowed, &mut finding.help, &mut finding.location] {
                 *text = Some("this immutable\tfield is immutable".to_owned());
             }
             finding.message += ": \"spec is\nimmutable field: x\"";
@@ -214,12 +214,12 @@ fn scopes(phase: Phase, registry: &Registry) -> Vec<&'static Match> {
     let scopes: Vec<_> = match phase {
         Phase::Mutate => {
             let withholding = registry.deliveries().iter().filter(|delivery| delivery.withhold.is_some());
-            let of_deliveries = withholding.flat_map(|delivery| delivery.scope);
-            registry.mutators().iter().flat_map(|mutator| mutator.scope).chain(of_deliveries).collect()
+            let of_deliveries = withholding.flat_map(|delivery| delivery.matchers);
+            registry.mutators().iter().flat_map(|mutator| mutator.matchers).chain(of_deliveries).collect()
         }
         Phase::Validate => {
-            let of_deliveries = registry.deliveries().iter().flat_map(|delivery| delivery.scope);
-            registry.rules().iter().flat_map(|rule| rule.scope).chain(of_deliveries).collect()
+            let of_deliveries = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
+            registry.rules().iter().flat_map(|rule| rule.matchers).chain(of_deliveries).collect()
         }
     };
     scopes.into_iter().filter(|scope| !scope.is_declared()).collect()

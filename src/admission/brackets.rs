@@ -135,7 +135,7 @@ fn transposed(mut square: u64) -> u64 {
     square
 }
 
-/// Returns the prefix XOR of `bits`: bit n is set if an prefix_xor number of the bits 0 to n is set.
+/// Returns the prefix XOR of `bits`: bit n is set if an odd number of the bits 0 to n is set.
 fn prefix_xor(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << distance;

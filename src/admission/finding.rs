@@ -38,13 +38,13 @@ impl fmt::Display for Level {
     }
 }
 
-/// A finding of a rule about an object.
+/// A finding of a rule: about an object, or with another `Location` about something else, such as a file of a tree.
 ///
 /// The message is a complete sentence; `help` describes the fix. Neither may contain the words that Landscaper treats
 /// as an outage (`connection refused`, `context deadline exceeded`, `failed to call webhook`, `proxy error`): it would
 /// retry forever instead of showing the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct Finding<Location = InFiles> {
     /// The rule's id, such as `OW001`.
     pub rule: &'static str,
     /// The level. Rules set their default; the gate applies the configuration.
@@ -53,8 +53,8 @@ pub struct Finding {
     pub field: FieldPath,
     /// The error in one sentence, without the position.
     pub message: String,
-    /// The position in the files behind the object, if any: `apps/kustomization.yaml:6:5 of main@sha1:3f2c`.
-    pub place: Option<String>,
+    /// The location besides the field.
+    pub location: Location,
     /// The found value, as short JSON or text.
     pub found: Option<String>,
     /// The allowed values.
@@ -65,11 +65,33 @@ pub struct Finding {
     pub is_exempt: bool,
 }
 
+/// The position in the files behind an object, if any: `apps/kustomization.yaml:6:5 of main@sha1:3f2c`.
+pub type InFiles = Option<String>;
+
 impl Finding {
-    /// Creates a finding with a message and nothing else.
+    /// Creates a finding about a field of an object.
     pub fn new(rule: &'static str, level: Level, field: FieldPath, message: impl Into<String>) -> Self {
-        let (message, place, found, allowed, help) = (message.into(), None, None, None, None);
-        Self { rule, level, field, message, place, found, allowed, help, is_exempt: false }
+        Self::located(rule, level, field, message, None)
+    }
+}
+
+impl<Location> Finding<Location> {
+    /// Creates a finding at a location.
+    pub fn located(
+        rule: &'static str,
+        level: Level,
+        field: FieldPath,
+        message: impl Into<String>,
+        location: Location,
+    ) -> Self {
+        let (message, found, allowed, help) = (message.into(), None, None, None);
+        Self { rule, level, field, message, location, found, allowed, help, is_exempt: false }
+    }
+
+    /// Replaces the location.
+    pub fn with_location<Other>(self, location: Other) -> Finding<Other> {
+        let Self { rule, level, field, message, found, allowed, help, is_exempt, .. } = self;
+        Finding { rule, level, field, message, location, found, allowed, help, is_exempt }
     }
 
     /// Sets the found value.
@@ -101,11 +123,14 @@ impl Finding {
         format!("{} {}: {}", self.rule, self.field, self.message)
     }
 
-    /// The headline, and the place, what is allowed and the help indented below it.
-    pub fn paragraph(&self) -> String {
+    /// Returns the headline, and indented below it the position in files, the allowed values and the fix.
+    pub fn paragraph(&self) -> String
+    where
+        Location: Position,
+    {
         let mut text = self.headline();
-        if let Some(place) = &self.place {
-            text.push_str(&format!("\n  at {place}"));
+        if let Some(position) = self.location.position() {
+            text.push_str(&format!("\n  at {position}"));
         }
         for (label, line) in [("allowed", &self.allowed), ("help", &self.help)] {
             if let Some(line) = line {
@@ -113,5 +138,17 @@ impl Finding {
             }
         }
         text
+    }
+}
+
+/// A location of a finding that may have a position in files.
+pub trait Position {
+    /// Returns the position as text, such as `apps/kustomization.yaml:6:5`.
+    fn position(&self) -> Option<String>;
+}
+
+impl Position for InFiles {
+    fn position(&self) -> Option<String> {
+        self.clone()
     }
 }

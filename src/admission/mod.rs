@@ -26,7 +26,7 @@ pub mod verdict;
 
 pub use decide::Decide;
 pub use field::{FieldPath, Segment};
-pub use finding::{Finding, Level};
+pub use finding::{Finding, Level, Position};
 pub use metadata::Metadata;
 pub use projection::Path;
 pub use request::{COLLECTORS, Object, Operation, Request, Resource, User};

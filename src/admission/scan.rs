@@ -36,7 +36,7 @@ pub(super) struct Jump {
 const JUMPED: usize = 3;
 /// Maximum number of jumps. A large object has some tens of members at that level; an object with more is a list of
 /// small values.
-const MOST_JUMPS: usize = 64;
+const MAX_JUMPS: usize = 64;
 
 /// Why a text could not be scanned.
 #[derive(Debug, thiserror::Error)]
@@ -176,7 +176,7 @@ impl<'a> Scanner<'a> {
             depth = if opens { depth + 1 } else { outside };
             match (outside + 1, opens) {
                 (JUMPED, true) => from = at,
-                (JUMPED, false) if jumps.len() < MOST_JUMPS => jumps.push(Jump { from, to: at + 1 }),
+                (JUMPED, false) if jumps.len() < MAX_JUMPS => jumps.push(Jump { from, to: at + 1 }),
                 (1, false) => {
                     self.at += at + 1;
                     return Ok(());

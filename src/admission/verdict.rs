@@ -253,7 +253,7 @@ impl Verdict {
     fn audit_annotations(&self) -> BTreeMap<String, String> {
         let mut annotations: BTreeMap<String, String> = BTreeMap::new();
         for finding in &self.findings {
-            let place = finding.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+            let place = finding.location.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
             let line = format!("{} {}: {}{place}", finding.level, finding.field, finding.message);
             let text = annotations.entry(finding.rule.to_owned()).or_default();
             if !text.is_empty() {
@@ -293,7 +293,7 @@ impl Unreadable {
 }
 
 fn cause(finding: &Finding) -> Cause {
-    let place = finding.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+    let place = finding.location.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
     Cause {
         reason: "FieldValueInvalid",
         message: without_immutable(format!("{}: {}{place}", finding.rule, finding.message)),
@@ -303,7 +303,7 @@ fn cause(finding: &Finding) -> Cause {
 
 /// Returns the headline, and the help if both fit into the recommended length.
 fn warning(finding: &Finding) -> String {
-    let headline = match &finding.place {
+    let headline = match &finding.location {
         // The place comes before the message, because the end may be cut.
         Some(place) => format!("{} {place}: {}", finding.rule, finding.message),
         None => finding.headline(),

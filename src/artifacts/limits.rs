@@ -18,11 +18,11 @@ pub const ARRIVING: u64 = 64 * MIB;
 /// transit and one tree being unpacked, it is below the memory limit of the chart.
 pub const KEPT_TREES: u64 = 96 * MIB;
 /// Maximum number of cached trees, more than a cluster has sources.
-pub const MOST_TREES: usize = 256;
+pub const MAX_TREES: usize = 256;
 /// Maximum total size of cached verdicts. A verdict without findings takes some hundred bytes.
 pub const KEPT_VERDICTS: u64 = 16 * MIB;
 /// Maximum number of cached verdicts: ten revisions of 5 000 Kustomizations.
-pub const MOST_VERDICTS: usize = 50_000;
+pub const MAX_VERDICTS: usize = 50_000;
 /// Maximum bytes that are read to judge one root. Parsed YAML takes up to [`PARSED`] times its size; one root is judged
 /// at a time.
 pub const READ: u64 = 8 * MIB;
@@ -33,9 +33,9 @@ pub const SHARED: u64 = MIB;
 /// Concurrent fetches per host, so that a slow host does not delay the others.
 pub const FETCHES: usize = 4;
 /// Maximum number of running or waiting fetches.
-pub const MOST_FETCHES: usize = 256;
+pub const MAX_FETCHES: usize = 256;
 /// Maximum number of remembered failures, each with its message of some hundred bytes.
-pub const MOST_FAILURES: usize = 1_000;
+pub const MAX_FAILURES: usize = 1_000;
 /// Timeout of a fetch: many times what source-controller needs for the largest artifact.
 pub const FETCH: Duration = Duration::from_secs(30);
 /// Connect timeout. Within a cluster a connection takes a millisecond.
@@ -86,13 +86,13 @@ impl Default for Limits {
             entries: ENTRIES,
             arriving: ARRIVING,
             kept_trees: KEPT_TREES,
-            most_trees: MOST_TREES,
+            most_trees: MAX_TREES,
             kept_verdicts: KEPT_VERDICTS,
-            most_verdicts: MOST_VERDICTS,
+            most_verdicts: MAX_VERDICTS,
             read: READ,
             fetches: FETCHES,
-            most_fetches: MOST_FETCHES,
-            most_failures: MOST_FAILURES,
+            most_fetches: MAX_FETCHES,
+            most_failures: MAX_FAILURES,
             fetch: FETCH,
             connect: CONNECT,
             failed: FAILED,

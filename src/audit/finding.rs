@@ -92,7 +92,7 @@ pub struct Entry {
 
 impl Entry {
     pub(super) fn new(subject: &Subject, finding: Finding) -> Self {
-        let Finding { rule, level, field, message, place, help, is_exempt, .. } = finding;
+        let Finding { rule, level, field, message, location: place, help, is_exempt, .. } = finding;
         let message = place.map(|place| format!("{message} ({place})")).unwrap_or(message);
         let (subject, field, message) = (subject.clone(), field.to_string(), cut(message));
         Self { subject, rule, level, is_exempt, field, message, help: help.map(cut), is_new: None }

@@ -194,8 +194,9 @@ impl Audit {
 
 /// Returns a hash of what identifies an object.
 fn identity(object: &Value) -> u64 {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
-    let parts = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(text);
+    let text = |key| object.get(key).and_then(Value::as_str);
+    let metadata = Metadata::of(object);
+    let parts = (text("apiVersion"), text("kind"), metadata.namespace(), metadata.name());
     BuildHasherDefault::<DefaultHasher>::default().hash_one(parts)
 }
 
@@ -235,9 +236,9 @@ pub fn listed() -> Vec<Listed> {
 }
 
 fn resources(registry: &Registry) -> Vec<(&'static str, &'static str)> {
-    let of_rules = registry.rules().iter().flat_map(|rule| rule.scope);
-    let scopes = of_rules.chain(registry.deliveries().iter().flat_map(|delivery| delivery.scope));
-    let judged = scopes.filter(|scope| !scope.is_declared()).map(|scope| (scope.group, scope.plural));
+    let of_rules = registry.rules().iter().flat_map(|rule| rule.matchers);
+    let matchers = of_rules.chain(registry.deliveries().iter().flat_map(|delivery| delivery.matchers));
+    let judged = matchers.filter(|matcher| !matcher.is_declared()).map(|matcher| (matcher.group, matcher.plural));
     let looked_up = registry.kinds().into_iter().map(|kind| (kind.group, kind.plural));
     let mut all: Vec<_> =
         judged.chain(looked_up).filter(|(group, plural)| !target::is_confidential(group, plural)).collect();

@@ -63,36 +63,36 @@ pub(super) struct Target {
 pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
     let (registry, policy) = (gate.registry(), gate.policy());
     let mut targets: BTreeMap<(String, String), Target> = BTreeMap::new();
-    for (scope, rule) in scopes(registry, &policy, chosen) {
-        for target in of(scope, gate) {
+    for (matcher, rule) in matchers(registry, &policy, chosen) {
+        for target in of(matcher, gate) {
             let key = (target.group.clone(), target.plural.clone());
-            targets.entry(key).or_insert(target).add(scope, rule);
+            targets.entry(key).or_insert(target).add(matcher, rule);
         }
     }
     targets.into_values().filter(|target| !target.subresources.is_empty()).collect()
 }
 
-type Asked<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
+type Matchers<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
 
 /// Returns the matchers of the chosen rules, and of deliveries for rules on trees.
-fn scopes<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Asked<'r> {
+fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Matchers<'r> {
     let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
-    let of_rules = rules.flat_map(|rule| rule.scope.iter().map(move |scope| (scope, Some(*rule))));
+    let of_rules = rules.flat_map(|rule| rule.matchers.iter().map(move |matcher| (matcher, Some(*rule))));
     let asks_trees =
         registry.infos().iter().any(|info| registry.is_about_trees(info) && chosen.has(info.id, info.family()));
     let deliveries = registry.deliveries().iter().filter(|_| asks_trees);
-    of_rules.chain(deliveries.flat_map(|delivery| delivery.scope.iter().map(|scope| (scope, None)))).collect()
+    of_rules.chain(deliveries.flat_map(|delivery| delivery.matchers.iter().map(|matcher| (matcher, None)))).collect()
 }
 
 /// Returns the resources of a matcher.
-fn of(scope: &Match, gate: &Gate) -> Vec<Target> {
-    if !scope.is_declared() {
-        let versions = scope.versions.iter().map(|version| (*version).to_owned()).collect();
-        return vec![Target::new(scope.group, versions, scope.plural, scope.kind)];
+fn of(matcher: &Match, gate: &Gate) -> Vec<Target> {
+    if !matcher.is_declared() {
+        let versions = matcher.versions.iter().map(|version| (*version).to_owned()).collect();
+        return vec![Target::new(matcher.group, versions, matcher.plural, matcher.kind)];
     }
     let declared = gate.catalog().declared().into_iter().filter(|kind| {
         let declaration = gate.catalog().declared_as(kind.group, kind.plural);
-        declaration.is_some_and(|(declaration, _)| declaration.name == scope.plural)
+        declaration.is_some_and(|(declaration, _)| declaration.name == matcher.plural)
     });
     declared.map(|kind| Target::new(kind.group, vec![kind.version.to_owned()], kind.plural, kind.kind)).collect()
 }
@@ -110,13 +110,15 @@ impl Target {
         }
     }
 
-    fn add(&mut self, scope: &'static Match, rule: Option<&Rule>) {
-        let looks_at = |operation| scope.operations.contains(&operation);
-        if is_confidential(scope.group, scope.plural) || !(looks_at(Operation::Update) || looks_at(Operation::Create)) {
+    fn add(&mut self, matcher: &'static Match, rule: Option<&Rule>) {
+        let looks_at = |operation| matcher.operations.contains(&operation);
+        if is_confidential(matcher.group, matcher.plural)
+            || !(looks_at(Operation::Update) || looks_at(Operation::Create))
+        {
             return;
         }
-        if !self.subresources.contains(&scope.subresource) {
-            self.subresources.push(scope.subresource);
+        if !self.subresources.contains(&matcher.subresource) {
+            self.subresources.push(matcher.subresource);
         }
         match rule {
             Some(rule) if looks_at(Operation::Update) => self.asked.insert(rule.info.id),

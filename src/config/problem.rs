@@ -20,7 +20,7 @@ pub struct Problem {
     pub line: u64,
     /// The column, from 1.
     pub column: u64,
-    /// What is wrong, and what to write instead.
+    /// The error and its fix.
     pub text: String,
 }
 
@@ -46,7 +46,7 @@ impl Problem {
     }
 }
 
-/// Returns the message for a name that is not one of `known`.
+/// Returns the message for an unknown name, with a suggestion from `known`.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let advice = match suggestion::most_similar(name, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),

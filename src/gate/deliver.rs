@@ -69,7 +69,7 @@ pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     let before = findings.len();
     for finding in found {
         let known = |old: &Finding| old.rule == finding.rule && old.field == finding.field;
-        let of_object = findings.iter().take(before).any(|old| old.place.is_none() && known(old));
+        let of_object = findings.iter().take(before).any(|old| old.location.is_none() && known(old));
         if !of_object {
             findings.push(finding);
         }

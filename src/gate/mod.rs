@@ -146,15 +146,15 @@ impl Gate {
         let Matching { declared_as, mut mutators, mut deliveries, .. } = matching;
         mutators.retain(|mutator| policy.mode(mutator) != Mode::Off);
         deliveries.retain(|delivery| policy.max_level(delivery) == Level::Deny);
-        let scopes = mutators.iter().map(|mutator| mutator.scope).chain(deliveries.iter().map(|row| row.scope));
-        if let Err(refusal) = read(request, declared_as, scopes) {
+        let matchers = mutators.iter().map(|mutator| mutator.matchers).chain(deliveries.iter().map(|row| row.matchers));
+        if let Err(refusal) = read(request, declared_as, matchers) {
             return Verdict::refused(refusal);
         }
         if request.object().is_null() || request.is_deleting() || policy.skips(request) {
             return Verdict::default();
         }
-        let wants: Vec<_> = mutators.iter().filter_map(|mutator| mutator.confirm).collect();
-        let live = self.confirm(request, &wants, &policy.settings).await;
+        let wants: Vec<_> = mutators.iter().filter_map(|mutator| mutator.live_reads).collect();
+        let live = self.read_live(request, &wants, &policy.settings).await;
         let view = View::new(&self.catalog, &live).under(&policy.settings);
         let mut draft = Draft::new(request.object());
         let mut verdict = Verdict::default();
@@ -180,13 +180,14 @@ impl Gate {
     async fn validate(&self, matching: Matching, request: &Request<'_>, policy: &Policy) -> Verdict {
         let Matching { declared_as, mut rules, deliveries, .. } = matching;
         rules.retain(|rule| policy.level(rule, &request.namespace) != Level::Off);
-        let scopes = rules.iter().map(|rule| rule.scope).chain(deliveries.iter().map(|delivery| delivery.scope));
-        if let Err(refusal) = read(request, declared_as, scopes) {
+        let matchers =
+            rules.iter().map(|rule| rule.matchers).chain(deliveries.iter().map(|delivery| delivery.matchers));
+        if let Err(refusal) = read(request, declared_as, matchers) {
             return Verdict::refused(refusal);
         }
-        let of_rules = rules.iter().filter_map(|rule| rule.confirm);
-        let wants: Vec<_> = of_rules.chain(deliveries.iter().filter_map(|delivery| delivery.confirm)).collect();
-        let live = self.confirm(request, &wants, &policy.settings).await;
+        let of_rules = rules.iter().filter_map(|rule| rule.live_reads);
+        let wants: Vec<_> = of_rules.chain(deliveries.iter().filter_map(|delivery| delivery.live_reads)).collect();
+        let live = self.read_live(request, &wants, &policy.settings).await;
         let view = View::new(&self.catalog, &live).under(&policy.settings);
         let now = (self.clock)();
         let mut findings = Vec::new();
@@ -203,7 +204,7 @@ impl Gate {
     }
 
     /// Reads objects from the API server until the rules ask for no more, or until the deadline.
-    async fn confirm(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> LiveReads {
+    async fn read_live(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> LiveReads {
         let mut live = LiveReads::new();
         let live_read_deadline = live_read_deadline(request);
         for _ in 0..LIVE_READ_ROUNDS {
@@ -222,7 +223,7 @@ impl Gate {
     }
 
     async fn live_read(&self, reference: Reference, live_read_deadline: Instant) -> (Reference, LiveRead) {
-        let asked = self.catalog.confirm(&reference);
+        let asked = self.catalog.read_live(&reference);
         let read = match self.catalog.within(live_read_deadline, asked).await {
             Some(Ok(Some(stored))) => LiveRead::Exists(stored),
             Some(Ok(None)) => LiveRead::Gone,
@@ -268,9 +269,9 @@ fn live_read_deadline(request: &Request<'_>) -> Instant {
 fn read(
     request: &Request<'_>,
     declared_as: Option<&Declaration>,
-    scopes: impl Iterator<Item = &'static [Match]>,
+    matchers: impl Iterator<Item = &'static [Match]>,
 ) -> Result<(), Refusal> {
-    let covering = scopes.filter_map(|scope| scope.iter().find(|one| one.covers(request, declared_as)));
+    let covering = matchers.filter_map(|of_one| of_one.iter().find(|one| one.covers(request, declared_as)));
     let parts: Option<Vec<_>> = covering.map(|one| one.reads).collect();
     let parts = parts.map(|parts| parts.concat());
     request.read(parts.as_deref()).map_err(|(which, error)| {

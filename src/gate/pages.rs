@@ -7,7 +7,7 @@ use crate::rule::{Match, RuleInfo};
 
 /// Returns the page of a rule and, for a rule about requests, the requests that it matches.
 pub fn page(registry: &Registry, info: &RuleInfo) -> String {
-    let matches = registry.rule(info.id).map_or(&[][..], |rule| rule.scope);
+    let matches = registry.rule(info.id).map_or(&[][..], |rule| rule.matchers);
     let matches: String = matches.iter().map(|one| format!("- {}\n", describe(one))).collect();
     let list = if matches.is_empty() { "- trees of kustomization files\n" } else { &matches };
     format!("{}\n## Matched requests\n\n{list}", info.page)
@@ -49,7 +49,7 @@ pub fn table(registry: &Registry) -> String {
 /// Returns the rules as JSON.
 pub fn json(registry: &Registry) -> Value {
     let entry = |info: &RuleInfo| {
-        let matches = registry.rule(info.id).map_or(&[][..], |rule| rule.scope);
+        let matches = registry.rule(info.id).map_or(&[][..], |rule| rule.matchers);
         json!({
             "id": info.id,
             "name": info.name,

@@ -113,7 +113,7 @@ impl Policy {
 
     /// Returns the highest level of a delivery's findings.
     pub fn max_level(&self, delivery: &Delivery) -> Level {
-        self.deliveries.get(delivery.name).copied().unwrap_or(delivery.most)
+        self.deliveries.get(delivery.name).copied().unwrap_or(delivery.max_level)
     }
 
     /// Returns whether an exemption applies to the request at this time. A configured `deny` for its namespace takes

@@ -66,10 +66,10 @@ impl Registry {
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
         let mut looking: HashMap<_, Looking> = HashMap::new();
         for rule in &rules {
-            plurals(rule.scope).for_each(|plural| looking.entry(plural).or_default().rules.push(rule));
+            plurals(rule.matchers).for_each(|plural| looking.entry(plural).or_default().rules.push(rule));
         }
         for mutator in &mutators {
-            plurals(mutator.scope).for_each(|plural| looking.entry(plural).or_default().mutators.push(mutator));
+            plurals(mutator.matchers).for_each(|plural| looking.entry(plural).or_default().mutators.push(mutator));
         }
         let (tree_rules, deliveries) = (Vec::new(), Vec::new());
         let (definitions, optional, declarations) = (Vec::new(), Vec::new(), Vec::new());
@@ -78,7 +78,7 @@ impl Registry {
 
     fn with_deliveries(mut self, deliveries: Vec<&'static Delivery>) -> Self {
         for delivery in &deliveries {
-            let at = plurals(delivery.scope);
+            let at = plurals(delivery.matchers);
             at.for_each(|plural| self.looking.entry(plural).or_default().deliveries.push(delivery));
         }
         Self { deliveries, ..self }
@@ -168,17 +168,18 @@ impl Registry {
     }
 
     /// Returns every kind with live reads, with the families that request them.
-    pub fn confirmed(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
-        by_kind(self.looks().filter(|(_, _, confirms)| *confirms).map(|(family, kind, _)| (family, kind)))
+    pub fn kinds_read_live(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
+        by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
 
     /// Returns all look-ups: family, kind, and whether objects are read live.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
-        let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.confirm.is_some()));
-        let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.confirm.is_some()));
-        let of_deliveries = self.deliveries.iter().map(|row| (delivery::FAMILY, row.looks_up, row.confirm.is_some()));
+        let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
+        let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
+        let of_deliveries =
+            self.deliveries.iter().map(|row| (delivery::FAMILY, row.looks_up, row.live_reads.is_some()));
         let of_rows = of_rules.chain(of_mutators).chain(of_deliveries);
-        of_rows.flat_map(|(family, kinds, confirms)| kinds.iter().map(move |kind| (family, *kind, confirms)))
+        of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
 
     /// Returns the declaring kinds, with the families that match declared kinds.
@@ -192,10 +193,10 @@ impl Registry {
 
     /// Returns the families that match the kinds of a declaration.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
-        let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.scope));
-        let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.scope));
-        let looks = |scope: &[Match]| scope.iter().any(|one| one.is_declared() && one.plural == declaration.name);
-        of_rules.chain(of_mutators).filter(move |(_, scope)| looks(scope)).map(|(family, _)| family)
+        let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
+        let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));
+        let looks = |matchers: &[Match]| matchers.iter().any(|one| one.is_declared() && one.plural == declaration.name);
+        of_rules.chain(of_mutators).filter(move |(_, matchers)| looks(matchers)).map(|(family, _)| family)
     }
 
     /// Returns the rules that match a request; `declared_as` is the declaration of its kind, if any.
@@ -205,7 +206,7 @@ impl Registry {
         declared_as: Option<&'a Declaration>,
     ) -> impl Iterator<Item = &'a &'static Rule> {
         let rules = self.looking(request, declared_as).into_iter().flat_map(|looking| &looking.rules);
-        rules.filter(move |rule| rule.scope.iter().any(|scope| scope.covers(request, declared_as)))
+        rules.filter(move |rule| rule.matchers.iter().any(|matcher| matcher.covers(request, declared_as)))
     }
 
     /// Returns the mutators that match a request; see [`Registry::rules_for`].
@@ -215,13 +216,13 @@ impl Registry {
         declared_as: Option<&'a Declaration>,
     ) -> impl Iterator<Item = &'a &'static Mutator> {
         let mutators = self.looking(request, declared_as).into_iter().flat_map(|looking| &looking.mutators);
-        mutators.filter(move |mutator| mutator.scope.iter().any(|scope| scope.covers(request, declared_as)))
+        mutators.filter(move |mutator| mutator.matchers.iter().any(|matcher| matcher.covers(request, declared_as)))
     }
 
     /// Returns the deliveries that match a request.
     pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
         let deliveries = self.looking(request, None).into_iter().flat_map(|looking| &looking.deliveries);
-        deliveries.filter(|delivery| delivery.scope.iter().any(|scope| scope.covers(request, None)))
+        deliveries.filter(|delivery| delivery.matchers.iter().any(|matcher| matcher.covers(request, None)))
     }
 
     fn looking(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Looking> {
@@ -243,7 +244,7 @@ fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&
 }
 
 /// Returns the distinct names of the resources of matchers.
-fn plurals(scope: &'static [Match]) -> impl Iterator<Item = &'static str> {
-    let first = |(at, one): &(usize, &Match)| scope[..*at].iter().all(|before| before.plural != one.plural);
-    scope.iter().enumerate().filter(first).map(|(_, one)| one.plural)
+fn plurals(matchers: &'static [Match]) -> impl Iterator<Item = &'static str> {
+    let first = |(at, one): &(usize, &Match)| matchers[..*at].iter().all(|before| before.plural != one.plural);
+    matchers.iter().enumerate().filter(first).map(|(_, one)| one.plural)
 }

@@ -1,4 +1,4 @@
-//! What every long-running command needs: the log, the plain HTTP port for probes and metrics, and signal handling.
+//! Common parts of long-running commands: the log, the plain HTTP port for probes and metrics, and signal handling.
 //! Does not depend on webhooks or controllers.
 
 pub mod admin;

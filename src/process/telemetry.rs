@@ -36,7 +36,7 @@ pub enum TelemetryError {
     Filter {
         /// The filter.
         filter: String,
-        /// What is wrong.
+        /// The cause.
         source: ParseError,
     },
     /// The writer thread cannot be started.

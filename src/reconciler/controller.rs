@@ -79,7 +79,7 @@ pub struct Tools {
 pub enum Next {
     /// After a change.
     Done,
-    /// After this time, or after a change.
+    /// Reconcile again after this time, or after a change if that is earlier.
     Again(Duration),
 }
 

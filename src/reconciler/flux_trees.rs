@@ -163,8 +163,8 @@ impl FluxTrees {
 
 /// Returns the error with which a build of the root will fail, if certain.
 fn note(root: &Root, judged: &Judged) -> Option<String> {
-    let refused: Vec<_> = judged.findings.iter().filter(|finding| finding.refused).collect();
-    let first = refused.iter().find(|finding| finding.first).or(refused.first())?;
+    let refused: Vec<_> = judged.findings.iter().filter(|finding| finding.location.refused).collect();
+    let first = refused.iter().find(|finding| finding.location.first).or(refused.first())?;
     let revision = root.artifact().map(Artifact::short_revision).unwrap_or_default();
     let more = match refused.len() - 1 {
         0 => String::new(),

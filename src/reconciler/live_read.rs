@@ -12,7 +12,7 @@ pub(super) async fn with_live_reads<T>(tools: &Tools, compute: impl Fn(&View<'_>
     for _ in 0..ROUNDS {
         let (answer, wanted) = compute(&View::new(&tools.catalog, &with_live_reads));
         let Some(reference) = wanted else { return answer };
-        let said = match tools.catalog.confirm(&reference).await {
+        let said = match tools.catalog.read_live(&reference).await {
             Ok(Some(stored)) => LiveRead::Exists(stored),
             Ok(None) => LiveRead::Gone,
             Err(error) => LiveRead::Unknown(error),

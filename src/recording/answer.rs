@@ -29,7 +29,7 @@ pub struct Answer {
 pub struct Finding {
     /// The rule's id.
     pub rule: String,
-    /// What followed from it.
+    /// Its level after the configuration was applied.
     pub level: Level,
     /// The field.
     pub field: String,

@@ -8,13 +8,13 @@ use super::Answer;
 use super::answer::Finding;
 use crate::admission::Level;
 
-/// What about a decision differs.
+/// The aspect in which two decisions differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aspect {
     /// Allowed or denied.
     Decision,
-    /// Which rules deny and warn, and about which fields.
+    /// The rules that deny and warn, and the fields.
     Findings,
     /// The notices of the mutators.
     Notices,
@@ -27,7 +27,7 @@ pub enum Aspect {
 /// A difference between two decisions about one request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What differs.
+    /// The aspect that differs.
     pub aspect: Aspect,
     /// Entries that are no longer there.
     pub before: Vec<String>,

@@ -9,9 +9,9 @@ use crate::admission::{Decide, Phase, Request, Verdict};
 
 /// Makes the decisions of `decide`, and records them.
 pub struct RecordedDecisions {
-    /// What decides.
+    /// The wrapped gate.
     pub decide: Arc<dyn Decide>,
-    /// What records.
+    /// The recorder.
     pub recorder: Arc<Recorder>,
 }
 

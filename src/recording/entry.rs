@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use time::OffsetDateTime;
 
 use super::Metrics;
-use super::reads::Asked;
-use super::review::Copied;
+use super::reads::DecisionInputs;
+use super::review::RequestCopy;
 use crate::admission::{Phase, Verdict};
 use crate::catalog::{Change, Coverage, Kind};
 
@@ -27,18 +27,18 @@ pub(super) enum Entry {
     Configuration { change: u64, text: String },
     Coverage { change: u64, kind: &'static Kind, coverage: Coverage },
     Changed { change: u64, of: Change },
-    Decision(Box<Made>),
+    Decision(Box<RecordedDecision>),
     End,
 }
 
 /// A decision that was made or abandoned.
-pub(super) struct Made {
+pub(super) struct RecordedDecision {
     pub(super) changes: u64,
     pub(super) changes_at_end: u64,
     pub(super) at: OffsetDateTime,
     pub(super) phase: Phase,
-    pub(super) request: Copied,
-    pub(super) asked: Asked,
+    pub(super) request: RequestCopy,
+    pub(super) inputs: DecisionInputs,
     pub(super) verdict: Option<Verdict>,
     pub(super) bytes: usize,
 }

@@ -19,7 +19,7 @@ pub enum Line {
     Recording(Header),
     /// The configuration file was read.
     Configuration(Configuration),
-    /// How much is known of a kind changed.
+    /// The coverage of a kind changed.
     Coverage(Coverage),
     /// An object came into the catalog, or changed.
     Stored(Stored),
@@ -40,7 +40,8 @@ pub(super) fn kind_name(kind: &Kind) -> String {
     }
 }
 
-/// Finds the kind with a name among `kinds`: in its version, or else in any, for another release may read another one.
+/// Finds the kind with a name among `kinds`: in the recorded version, or else in any version, because another release
+/// may read another version.
 pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name: &str) -> Option<&'static Kind> {
     let mut parts: Vec<&str> = name.splitn(3, '.').collect();
     if parts.len() > 1 {
@@ -84,18 +85,18 @@ pub struct Header {
 pub struct Configuration {
     /// The number of this change.
     pub change: u64,
-    /// What stood in it.
+    /// Its text.
     pub text: String,
 }
 
-/// How much is known of a kind.
+/// The coverage of a kind: whether its objects are listed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Coverage {
     /// The number of this change.
     pub change: u64,
     /// The kind, as `contexts.v1alpha1.landscaper.gardener.cloud`.
     pub kind: String,
-    /// How much.
+    /// The new coverage.
     pub coverage: crate::catalog::Coverage,
 }
 
@@ -144,9 +145,9 @@ pub struct Decision {
     /// The number of the last change before it ended, if there were changes meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_at_end: Option<u64>,
-    /// When it began, in RFC 3339: exemptions expire by it.
+    /// The start of the decision, in RFC 3339. Exemptions expire by this time.
     pub at: String,
-    /// Which webhook was called.
+    /// The phase, and so the webhook that was called.
     pub phase: Phase,
     /// The AdmissionReview, without `managedFields`.
     pub review: Box<RawValue>,
@@ -173,7 +174,7 @@ pub struct LiveRead {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The object; none where it does not exist.
+    /// The object; `None` if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
     /// Why it could not be read.
@@ -185,7 +186,7 @@ pub struct LiveRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// Which root of which tree it is.
+    /// The tree and the root in it.
     pub root: String,
     /// The outcome.
     pub outcome: TreeOutcome,
@@ -209,7 +210,7 @@ pub enum TreeOutcome {
     Unasked,
 }
 
-/// Something found in a tree.
+/// A finding in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeFinding {
     /// The rule's id.

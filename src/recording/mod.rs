@@ -1,5 +1,5 @@
-//! Recordings: what `portcullis serve --record DIR` writes down of the calls that it answers, and `portcullis replay`
-//! decides again.
+//! Recordings of decisions: `portcullis serve --record DIR` writes them, and `portcullis replay` decides the requests again
+//! and compares.
 //!
 //! A recording is a file of JSON lines ([`line::Line`]). It holds everything that a decision depends on, so that replaying
 //! it is exact:
@@ -7,8 +7,8 @@
 //! - the header: version, families and start;
 //! - the configuration file, at the start and whenever it changes;
 //! - every change of the catalog, from the first list on, numbered in the order in which they came;
-//! - for each decision the review, the number of the last change before it, the answers of live reads, what was found in
-//!   trees, and what was decided.
+//! - for each decision the review, the number of the last change before it, the answers of live reads, the findings in
+//!   trees, and the answer.
 //!
 //! ```text
 //! serve:  handler ─┬─► bounded queue ─► writer thread: redact, serialize, write within the limit

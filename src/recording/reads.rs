@@ -11,22 +11,22 @@ use super::line::{self, LiveRead, Tree, TreeFinding, TreeOutcome};
 use super::redact;
 use crate::admission::field::Segment;
 use crate::admission::{FieldPath, Level, json};
-use crate::catalog::{Confirm, Confirming, Reference};
+use crate::catalog::{LiveReader, LiveReading, Reference};
 use crate::kustomize::delivery::{Artifact, Content, Judge, Judged, Judging, Outcome, Root};
-use crate::kustomize::finding;
+use crate::kustomize::finding::{self, InTree};
 use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
-/// What one decision asked for.
+/// The live reads and judged trees of one decision.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct DecisionInputs {
     pub(super) reads: Vec<(Reference, Result<Option<String>, String>)>,
     pub(super) trees: Vec<Tree>,
 }
 
 tokio::task_local! {
     /// The reads of the decision in progress.
-    pub(super) static ASKED: Arc<Mutex<Asked>>;
+    pub(super) static INPUTS: Arc<Mutex<DecisionInputs>>;
 }
 
 /// Locks a mutex. Its entries are consistent even after a panic.
@@ -34,9 +34,9 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn note(note: impl FnOnce(&mut Asked)) {
+fn note(note: impl FnOnce(&mut DecisionInputs)) {
     // Outside of a recorded decision nothing is noted.
-    let _ = ASKED.try_with(|asked| note(&mut lock(asked)));
+    let _ = INPUTS.try_with(|inputs| note(&mut lock(inputs)));
 }
 
 /// Records the live reads of a decision.
@@ -45,12 +45,12 @@ pub struct RecordedReads<C>(
     pub C,
 );
 
-impl<C: Confirm> Confirm for RecordedReads<C> {
-    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+impl<C: LiveReader> LiveReader for RecordedReads<C> {
+    fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         Box::pin(async move {
-            let mut asked = Read { reference, answer: Err("the API server did not answer in time".to_owned()) };
-            let answer = self.0.confirm(reference).await;
-            asked.answer = answer.clone();
+            let mut pending = Read { reference, answer: Err("the API server did not answer in time".to_owned()) };
+            let answer = self.0.read(reference).await;
+            pending.answer = answer.clone();
             answer
         })
     }
@@ -65,7 +65,7 @@ struct Read<'a> {
 impl Drop for Read<'_> {
     fn drop(&mut self) {
         let answer = std::mem::replace(&mut self.answer, Ok(None));
-        note(|asked| asked.reads.push((self.reference.clone(), answer)));
+        note(|inputs| inputs.reads.push((self.reference.clone(), answer)));
     }
 }
 
@@ -90,7 +90,7 @@ impl LiveRead {
 
 /// Records the verdicts about trees of a decision.
 pub struct RecordedTrees(
-    /// What judges.
+    /// The wrapped judge.
     pub Arc<dyn Judge>,
 );
 
@@ -98,7 +98,7 @@ impl Judge for RecordedTrees {
     fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a> {
         async move {
             let outcome = self.0.judge(root, hosts, last).await;
-            note(|asked| asked.trees.push(Tree { root: named(root), outcome: recorded(&outcome) }));
+            note(|inputs| inputs.trees.push(Tree { root: named(root), outcome: recorded(&outcome) }));
             outcome
         }
         .boxed()
@@ -132,17 +132,17 @@ fn recorded(outcome: &Outcome) -> TreeOutcome {
 
 impl TreeFinding {
     fn of(finding: &finding::TreeFinding) -> Self {
-        let site = &finding.site;
-        let field = site.field.segments().iter().map(|segment| match segment {
+        let location = &finding.location;
+        let field = finding.field.segments().iter().map(|segment| match segment {
             Segment::Key(key) => Value::from(key.as_str()),
             Segment::Index(index) => Value::from(*index),
         });
         Self {
             rule: finding.rule.to_owned(),
             level: finding.level,
-            file: site.file.as_str().to_owned(),
-            line: site.place.line,
-            column: site.place.column,
+            file: location.file.as_str().to_owned(),
+            line: location.place.line,
+            column: location.place.column,
             field: field.collect(),
             message: finding.message.clone(),
             found: finding.found.clone(),
@@ -158,18 +158,11 @@ impl TreeFinding {
             Some(index) => path.index(usize::try_from(index).unwrap_or(usize::MAX)),
             None => path.key(step.as_str().unwrap_or_default()),
         });
-        finding::TreeFinding {
-            rule,
-            level: self.level,
-            site: finding::Site::new(TreePath::from(self.file.as_str()), place, field),
-            message: self.message.clone(),
-            found: self.found.clone(),
-            allowed: self.allowed.clone(),
-            help: self.help.clone(),
-            refused: self.level == Level::Deny,
-            first: false,
-            fix: None,
-        }
+        let (file, refused) = (TreePath::from(self.file.as_str()), self.level == Level::Deny);
+        let location = InTree { file, place, refused, first: false, fix: None };
+        let finding = finding::TreeFinding::located(rule, self.level, field, self.message.clone(), location);
+        let Self { found, allowed, help, .. } = self.clone();
+        finding::TreeFinding { found, allowed, help, ..finding }
     }
 }
 
@@ -193,8 +186,8 @@ impl ReplayedReads {
     }
 }
 
-impl Confirm for ReplayedReads {
-    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+impl LiveReader for ReplayedReads {
+    fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         let Reference { kind, namespace, name } = reference;
         let read = lock(&self.answers).get(&(line::kind_name(kind), namespace.clone(), name.clone())).cloned();
         let answer = match read {

@@ -10,9 +10,9 @@ use std::thread::JoinHandle;
 use time::OffsetDateTime;
 
 use super::Metrics;
-use super::entry::{Entry, Made, Options, Shared};
-use super::reads::{ASKED, Asked, lock};
-use super::review::Copied;
+use super::entry::{Entry, Options, RecordedDecision, Shared};
+use super::reads::{DecisionInputs, INPUTS, lock};
+use super::review::RequestCopy;
 use super::writer::{self, Writer};
 use crate::admission::{Phase, Request, Verdict};
 use crate::catalog::{Catalog, Change, Coverage, Kind, Observe};
@@ -72,10 +72,10 @@ impl Recorder {
             request,
             changes: self.shared.changes.load(Ordering::Acquire),
             at: OffsetDateTime::now_utc(),
-            asked: Arc::default(),
+            inputs: Arc::default(),
             verdict: None,
         };
-        let verdict = ASKED.scope(pending.asked.clone(), decide).await;
+        let verdict = INPUTS.scope(pending.inputs.clone(), decide).await;
         pending.verdict = Some(verdict.clone());
         verdict
     }
@@ -104,10 +104,10 @@ impl Recorder {
         }
     }
 
-    fn made(&self, made: Made) {
-        let bytes = made.bytes;
+    fn decided(&self, decision: RecordedDecision) {
+        let bytes = decision.bytes;
         let queued = self.shared.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if queued + bytes > MAX_BYTES || self.is_refused(Entry::Decision(Box::new(made))) {
+        if queued + bytes > MAX_BYTES || self.is_refused(Entry::Decision(Box::new(decision))) {
             self.shared.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.shared.lost_decisions.fetch_add(1, Ordering::Relaxed);
             self.shared.metrics.dropped[1].inc();
@@ -136,18 +136,18 @@ struct Pending<'a> {
     request: &'a Request<'a>,
     changes: u64,
     at: OffsetDateTime,
-    asked: Arc<Mutex<Asked>>,
+    inputs: Arc<Mutex<DecisionInputs>>,
     verdict: Option<Verdict>,
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        let request = Copied::of(self.request);
+        let request = RequestCopy::of(self.request);
         let bytes = request.bytes();
-        let asked = std::mem::take(&mut *lock(&self.asked));
+        let inputs = std::mem::take(&mut *lock(&self.inputs));
         let (changes, at, phase, verdict) = (self.changes, self.at, self.phase, self.verdict.take());
         let changes_at_end = self.recorder.shared.changes.load(Ordering::Acquire);
-        self.recorder.made(Made { changes, changes_at_end, at, phase, request, asked, verdict, bytes });
+        self.recorder.decided(RecordedDecision { changes, changes_at_end, at, phase, request, inputs, verdict, bytes });
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         let mut never = Box::pin(recorder.decision(Phase::Mutate, &request, std::future::pending()));
         assert!(futures::poll!(&mut never).is_pending());
         drop(never);
-        let Entry::Decision(made) = receiver.try_recv().unwrap() else { panic!("it is a decision") };
-        assert!(made.verdict.is_none() && receiver.try_recv().is_err());
+        let Entry::Decision(decision) = receiver.try_recv().unwrap() else { panic!("it is a decision") };
+        assert!(decision.verdict.is_none() && receiver.try_recv().is_err());
     }
 }

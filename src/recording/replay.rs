@@ -52,7 +52,7 @@ pub struct Replayed<'a> {
     pub request: String,
     /// The new decision.
     pub now: Answer,
-    /// What differs.
+    /// The differences.
     pub differences: Vec<Difference>,
     /// Why a difference may come from the recording and not from the rules.
     pub not_comparable: Option<&'static str>,
@@ -175,7 +175,7 @@ impl Session {
         let trees = Arc::new(ReplayedTrees::new(registry.ids()));
         let reads = Arc::new(ReplayedReads::default());
         let mut catalog = registry.catalog();
-        catalog.set_confirm(reads.clone());
+        catalog.set_live_reader(reads.clone());
         let catalog = Arc::new(catalog);
         reads.over(&catalog);
         let now = Arc::new(AtomicI64::new(0));

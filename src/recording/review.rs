@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use super::redact;
 use crate::admission::{Operation, Request, json};
 
-/// What rules see of a request, copied.
-pub(super) struct Copied {
+/// A copy of the parts of a request that rules read.
+pub(super) struct RequestCopy {
     uid: String,
     group: String,
     version: String,
@@ -25,7 +25,7 @@ pub(super) struct Copied {
     old_object: Option<String>,
 }
 
-impl Copied {
+impl RequestCopy {
     /// Copies a request.
     pub(super) fn of(request: &Request<'_>) -> Self {
         let (resource, user) = (&request.resource, &request.user);

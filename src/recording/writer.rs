@@ -12,7 +12,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::entry::{Entry, Made, Options, Shared};
+use super::entry::{Entry, Options, RecordedDecision, Shared};
 use super::line::{self, Line, LiveRead};
 use super::{Answer, redact};
 use crate::catalog::Change;
@@ -30,7 +30,7 @@ pub(super) fn create(folder: &Path) -> io::Result<(PathBuf, File)> {
 
 /// Why nothing more is written.
 enum End {
-    Asked,
+    Requested,
     Limit,
     Failed(io::Error),
 }
@@ -62,7 +62,7 @@ impl Writer {
         self.shared.has_ended.store(true, Ordering::Release);
         let (flushed, file) = (self.file.flush(), self.path.display());
         match end {
-            End::Asked => {}
+            End::Requested => {}
             End::Limit => {
                 let (bytes, limit) = (self.written, self.limit);
                 tracing::warn!(%file, bytes, limit, "the recording ends here: it has reached --record-limit");
@@ -85,10 +85,10 @@ impl Writer {
                     if let Err(error) = self.file.flush() {
                         return End::Failed(error);
                     }
-                    let Ok(entry) = entries.recv() else { return End::Asked };
+                    let Ok(entry) = entries.recv() else { return End::Requested };
                     entry
                 }
-                Err(TryRecvError::Disconnected) => return End::Asked,
+                Err(TryRecvError::Disconnected) => return End::Requested,
             };
             if let Err(end) = self.take(entry) {
                 return end;
@@ -112,9 +112,9 @@ impl Writer {
                 Line::Coverage(line::Coverage { change, kind: line::kind_name(kind), coverage })
             }
             Entry::Changed { change, of } => changed(change, &of),
-            Entry::Decision(made) => {
-                self.shared.queued_bytes.fetch_sub(made.bytes, Ordering::Relaxed);
-                match decision(*made) {
+            Entry::Decision(decided) => {
+                self.shared.queued_bytes.fetch_sub(decided.bytes, Ordering::Relaxed);
+                match decision(*decided) {
                     Ok(decision) => Line::Decision(Box::new(decision)),
                     Err(error) => {
                         tracing::warn!(%error, "a decision cannot be recorded");
@@ -124,7 +124,7 @@ impl Writer {
             }
             Entry::End => {
                 self.write_lost(u64::MAX)?;
-                return Err(End::Asked);
+                return Err(End::Requested);
             }
         };
         self.write_lost(line.position().0)?;
@@ -182,19 +182,19 @@ fn named(mut object: Value, kind: &crate::catalog::Kind) -> Value {
     object
 }
 
-fn decision(made: Made) -> Result<line::Decision, serde_json::Error> {
-    let (review, redacted) = made.request.review()?;
-    let reads = made.asked.reads.into_iter();
+fn decision(decided: RecordedDecision) -> Result<line::Decision, serde_json::Error> {
+    let (review, redacted) = decided.request.review()?;
+    let reads = decided.inputs.reads.into_iter();
     Ok(line::Decision {
-        changes: made.changes,
-        changes_at_end: Some(made.changes_at_end).filter(|at_end| *at_end != made.changes),
-        at: rfc3339(made.at),
-        phase: made.phase,
+        changes: decided.changes,
+        changes_at_end: Some(decided.changes_at_end).filter(|at_end| *at_end != decided.changes),
+        at: rfc3339(decided.at),
+        phase: decided.phase,
         review,
         redacted,
         live_reads: reads.map(|(reference, answer)| LiveRead::of(&reference, answer)).collect(),
-        trees: made.asked.trees,
-        answer: made.verdict.as_ref().map(Answer::from),
+        trees: decided.inputs.trees,
+        answer: decided.verdict.as_ref().map(Answer::from),
     })
 }
 

@@ -15,7 +15,7 @@ pub struct Limits {
     pub nodes: usize,
     /// Maximum number of values that are copied because of aliases in a document; a long text counts as several.
     pub aliased: usize,
-    /// The most mappings and lists within one another.
+    /// Maximum depth of nested mappings and lists.
     pub depth: usize,
 }
 

@@ -133,7 +133,7 @@ impl<'t> Reader<'t, '_> {
         Some(problem(dialect::KEY.to_owned()))
     }
 
-    /// Returns whether go-yaml v3 takes the key of a manifest for something else than a string.
+    /// Returns whether go-yaml v3 reads the key of a manifest as another type than a string.
     fn is_odd(&self, text: &str, plain: bool, tag: Option<&Tag>) -> Result<bool, Problem> {
         match tag {
             _ if !self.keeps_text() => Ok(false),

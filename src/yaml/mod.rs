@@ -81,7 +81,7 @@ use stream::{Chunk, Chunks};
 /// A document: its value, and the positions of all parts.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The value. The places stay as they were read if this is changed or taken.
+    /// The value. Positions remain those of the text if the value is changed or moved out.
     pub value: Value,
     /// Number of values that were copied because of aliases, as in [`Limits::aliased`].
     pub aliased: usize,
@@ -135,8 +135,8 @@ impl Document {
     }
 }
 
-/// Returns whether a key that is written into a manifest without quotes is read again as a string; nothing where it may
-/// be a time.
+/// Returns whether a key that is written into a manifest without quotes is read again as a string; `None` if it may be
+/// read as a time.
 pub fn is_text(key: &str) -> Option<bool> {
     scalar::is_text(key)
 }

@@ -81,6 +81,8 @@ struct NodeReader<'t, 'l> {
     anchors: HashMap<usize, Option<Built>>,
     /// Whether a comment can be a schema.
     has_schemas: bool,
+    /// Whether the text may be a list of objects, which kyaml opens without looking at its `<<`.
+    may_be_list: bool,
     /// Nesting depth of values of `<<`.
     merging: usize,
     /// Offset of the end of the last event.
@@ -96,12 +98,15 @@ struct Fields {
     size: usize,
     height: usize,
     merges: bool,
+    /// Whether there is a key `<<`, in quotes or not.
+    has_merge: bool,
 }
 
 impl<'t, 'l> NodeReader<'t, 'l> {
     fn new(chunk: Chunk<'t>, text: &'t str, source: u32, limits: &'l Limits) -> Self {
         let events = Reader::new(chunk, text, limits, As::Manifest);
-        Self { events, source, anchors: HashMap::new(), has_schemas: chunk.text.contains("# {"), merging: 0, end: 0 }
+        let (has_schemas, may_be_list) = (chunk.text.contains("# {"), chunk.text.contains("List"));
+        Self { events, source, anchors: HashMap::new(), has_schemas, may_be_list, merging: 0, end: 0 }
     }
 
     fn event(&mut self) -> Result<(Event<'t>, Span), YamlError> {
@@ -222,15 +227,14 @@ impl<'t, 'l> NodeReader<'t, 'l> {
             match self.key(event, span)? {
                 (_, Tag::Merge) => {
                     let merged = self.merge(&mut fields, span, depth + 1);
-                    // kyaml opens a list of objects without looking at it
-                    merged.map_err(|error| if depth == 0 { open(error) } else { error })?;
+                    merged.map_err(|error| if depth == 0 && self.may_be_list { open(error) } else { error })?;
                 }
                 key => self.entry(&mut fields, key, span, depth + 1)?,
             }
         }
     }
 
-    /// Adds an entry of the mapping's own. kyaml loses one with the quoted key `<<`.
+    /// Adds an entry of the mapping's own. kyaml takes the first `<<` away once it has merged, even if it is in quotes.
     fn entry(
         &mut self,
         fields: &mut Fields,
@@ -239,10 +243,14 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         depth: usize,
     ) -> Result<(), YamlError> {
         let comment = self.comment(span);
+        let is_lost = &*key == scalar::MERGE && !mem::replace(&mut fields.has_merge, true);
         let (event, value_span) = self.event()?;
-        let mut value = self.node(event, value_span, depth)?;
+        self.merging += usize::from(is_lost);
+        let value = self.node(event, value_span, depth);
+        self.merging -= usize::from(is_lost);
+        let mut value = value?;
         fields.height = fields.height.max(value.height);
-        if &*key == scalar::MERGE {
+        if is_lost {
             return Ok(());
         }
         fields.size += weight(&key) + value.size;
@@ -282,6 +290,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
 
     /// Reads the value of a merge key.
     fn merge(&mut self, fields: &mut Fields, key: Span, depth: usize) -> Result<(), YamlError> {
+        fields.has_merge = true;
         if mem::replace(&mut fields.merges, true) {
             return Err(self.merge_error(key, Problem::MergedTwice));
         }

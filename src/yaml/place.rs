@@ -37,7 +37,7 @@ pub(super) struct Spot {
 pub(super) enum Kids {
     None,
     List(Vec<Spot>),
-    /// By key; equal keys in the order of the text, of which the last is used.
+    /// The entries of a mapping. Of duplicate keys, which are in the order of the text, the last one counts.
     Map(Vec<Entry>),
 }
 

@@ -97,7 +97,7 @@ pub(super) fn is_bare_tag(tag: &Tag) -> bool {
 /// The merge key, unless it is quoted or has a tag.
 pub(super) const MERGE: &str = "<<";
 
-/// Returns whether a key is the one that merges.
+/// Returns whether a key is the merge key `<<`.
 pub(super) fn is_merge(text: &str, plain: bool, tag: Option<&Tag>) -> bool {
     text == MERGE
         && match tag {

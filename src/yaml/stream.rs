@@ -3,7 +3,7 @@
 
 use super::{Place, Problem, YamlError};
 
-/// The text of one document, and where it begins.
+/// The text of one document, and its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk<'t> {
     pub(super) text: &'t str,

@@ -18,7 +18,7 @@ pub(super) struct Fault {
     pub(super) at: usize,
     /// The message.
     pub(super) what: &'static str,
-    /// Whether go-yaml may let it pass, where it does so at all.
+    /// Whether it is unknown if go-yaml accepts it.
     pub(super) is_open: bool,
 }
 

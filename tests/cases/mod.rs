@@ -153,8 +153,8 @@ impl Case {
 fn plural(kind: &str) -> String {
     static KNOWN: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
         let registry = Registry::standard();
-        let scopes = registry.mutators().iter().flat_map(|mutator| mutator.scope);
-        let scopes = scopes.chain(registry.rules().iter().flat_map(|rule| rule.scope)).collect::<Vec<_>>();
+        let scopes = registry.mutators().iter().flat_map(|mutator| mutator.matchers);
+        let scopes = scopes.chain(registry.rules().iter().flat_map(|rule| rule.matchers)).collect::<Vec<_>>();
         // Of several, the first of the rules counts.
         scopes.into_iter().rev().map(|scope| (scope.kind, scope.plural)).collect()
     });

@@ -1,12 +1,17 @@
 //! The pages of rules: their headings, and their examples, which fenced blocks describe. CONTRIBUTING.md lists the blocks.
 
-use portcullis::admission::{Level, Operation, Phase, Verdict as Decision};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use portcullis::admission::{Finding, Level, Operation, Phase, Position, Verdict as Decision};
 use portcullis::config;
 use portcullis::gate::{Policy, Registry};
 use portcullis::kustomize::delivery::flux_spec;
+use portcullis::kustomize::forgotten::Search;
 use portcullis::kustomize::options::{Options, Profile};
+use portcullis::kustomize::roots::references;
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
-use portcullis::kustomize::{Report, analyse};
+use portcullis::kustomize::{Files, Report, analyse};
 use portcullis::rule::RuleInfo;
 use serde_json::Value;
 
@@ -60,6 +65,10 @@ pub enum Action {
     /// A folder is built with kubectl.
     Build {
         root: &'static str,
+    },
+    /// A folder is checked, with all files in it.
+    Check {
+        folder: &'static str,
     },
     /// A Flux Kustomization is built.
     Flux {
@@ -132,12 +141,12 @@ impl Page {
 
     /// Runs an example and returns its findings as the tool prints them.
     pub fn run(&self, example: &Example) -> Vec<String> {
+        fn lines<Location: Position>(findings: &[Finding<Location>]) -> Vec<String> {
+            findings.iter().map(|one| format!("{} {}", one.level, one.paragraph())).collect()
+        }
         match example.analyse() {
-            Some(report) => report.findings.iter().map(|one| format!("{} {}", one.level, one.paragraph())).collect(),
-            None => {
-                let findings = self.decide(example).findings;
-                findings.iter().map(|one| format!("{} {}", one.level, one.paragraph())).collect()
-            }
+            Some(report) => lines(&report.findings),
+            None => lines(&self.decide(example).findings),
         }
     }
 }
@@ -165,7 +174,7 @@ impl Example {
     /// Analyses the tree, if the example is one.
     pub fn analyse(&self) -> Option<Report> {
         let (root, options) = match self.action {
-            Action::Build { root } => (root.to_owned(), Options::default()),
+            Action::Build { root } | Action::Check { folder: root } => (root.to_owned(), Options::default()),
             Action::Flux { object } => {
                 let spec = objects(object).remove(0)["spec"].take();
                 let root = spec["path"].as_str().unwrap_or_default().to_owned();
@@ -174,7 +183,16 @@ impl Example {
             _ => return None,
         };
         let files = self.files.iter().fold(Memory::new(), |files, (path, content)| files.file(path, *content));
-        Some(analyse(&Tree::new(files, "/srv/tree"), &TreePath::from(root.as_str()), &options))
+        let (tree, root) = (Arc::new(Tree::new(files, "/srv/tree")), TreePath::from(root.as_str()));
+        let mut report = analyse(&tree, &root, &options);
+        if let Action::Check { .. } = self.action {
+            let read = Files::default();
+            let references = HashMap::from([(root.clone(), references(&tree, &root, &options, &read))]);
+            let files: Vec<_> = self.files.iter().map(|(path, _)| TreePath::from(*path)).collect();
+            let search = Search { tree: &tree, references: &references, options: &options, read: &read };
+            report.findings.extend(search.findings(&files));
+        }
+        Some(report)
     }
 }
 
@@ -191,9 +209,12 @@ fn examples(info: &'static RuleInfo, heading: &str) -> Vec<Example> {
                 assert!(last.findings.replace(text).is_none(), "{}: two blocks of findings", info.id);
             }
             ("sh", "") => {
-                let root = text.trim().strip_prefix("kubectl kustomize ");
-                let root = root.unwrap_or_else(|| panic!("{}: cannot run {text:?}", info.id));
-                examples.push(Example { action: Action::Build { root }, ..std::mem::take(&mut next) });
+                let action = match text.trim().rsplit_once(' ') {
+                    Some(("kubectl kustomize", root)) => Action::Build { root },
+                    Some(("portcullis check", folder)) => Action::Check { folder },
+                    _ => panic!("{}: cannot run {text:?}", info.id),
+                };
+                examples.push(Example { action, ..std::mem::take(&mut next) });
             }
             ("yaml", "flux") => {
                 examples.push(Example { action: Action::Flux { object: text }, ..std::mem::take(&mut next) });

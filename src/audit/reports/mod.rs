@@ -16,6 +16,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use super::{Audited, Unread};
+use crate::admission::Metadata;
 use crate::catalog::cluster::pages::{Item, Pages};
 use crate::gate::Registry;
 use api::{APIS, ReportApi};
@@ -208,7 +209,7 @@ fn is_of(result: &Value, unread: &Unread) -> bool {
     (group, text("/resources/0/kind")) == (&unread.group_kind.0, &unread.group_kind.1)
 }
 
-/// What to do with one report.
+/// The next action for one report.
 enum Step<'s> {
     Create(&'static ReportApi, String, Value),
     Change(&'s Stored, Value),
@@ -272,7 +273,7 @@ fn error_text(namespace: &str, name: &str, error: &kube::Error) -> String {
 /// Returns whether a stored report equals the wanted one.
 fn is_up_to_date(stored: &DynamicObject, wanted: &Value) -> bool {
     let own = ["summary", "results", "source"];
-    let annotation = |key| wanted["metadata"]["annotations"][key].as_str();
+    let annotation = |key| Metadata::of(wanted).annotation(key);
     let has = |key| stored.annotations().get(key).map(String::as_str) == annotation(key);
     own.iter().all(|part| stored.data.get(part) == wanted.get(part)) && [VERSION, CUT].into_iter().all(has)
 }

@@ -40,7 +40,7 @@ pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Op
 }
 
 /// Returns the objects to read live: the composite needs them and the catalog lacks them, so they may be new.
-pub fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let Subject { composite, plural } = Subject::of(request.object(), request, view);
     match choose(&composite, &request.resource.group, &plural, view) {
         Choice::Missing(name) => view.unless_found(&COMPOSITIONS, "", &name).into_iter().collect(),

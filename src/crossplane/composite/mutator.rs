@@ -8,7 +8,7 @@
 use json_patch::Patch as JsonPatch;
 use serde_json::{Map, Value, json};
 
-use super::computed::{Computed, computed, confirm, reads_environment};
+use super::computed::{Computed, computed, live_reads, reads_environment};
 use super::write_mode::WriteMode;
 use super::writes::Writable;
 use super::{PATCHES_ANNOTATION, SOURCE_ANNOTATION};
@@ -25,7 +25,7 @@ use crate::rule::{FailurePolicy, Match, Mode, Mutated, Mutator};
 /// Maximum size of the annotation, in bytes. All annotations of an object together may have 256 KiB.
 const MAX_ANNOTATION: usize = 128 * 1024;
 
-static SCOPE: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Update], FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Update], FailurePolicy::Ignore)];
 
 /// The mutator of composites.
 pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
@@ -33,9 +33,9 @@ pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
     family: "EN",
     summary: "what a composite's environment patches into its composed resources; and where chosen, its references to \
               EnvironmentConfigs and what the environment patches into it",
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     mode: Mode::Apply,
     mutate,
 };

@@ -36,7 +36,7 @@ pub struct Problem {
     pub message: String,
     /// How to fix the problem.
     pub help: Option<String>,
-    /// Whether Crossplane continues despite the problem. It is then a warning, whatever the level of its rule.
+    /// Whether Crossplane continues despite the problem. It is then a warning, independently of the level of its rule.
     pub is_warning: bool,
 }
 

@@ -40,13 +40,13 @@ pub(super) struct Reader {
     pub(super) declared: Option<Arc<Declared>>,
     /// The schema of the composite, if it is known.
     pub(super) composite: Option<Arc<Structural>>,
-    /// Which patches write into the environment.
+    /// The patches that write into the environment.
     pub(super) writes: Writes,
     /// Whether the patch may get an integer; otherwise every number is a float64.
     pub(super) has_integers: bool,
 }
 
-/// Which patches write into the environment. The first of them converts its whole numbers from float64 to int64.
+/// The patches that write into the environment. The first of them converts its whole numbers from float64 to int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writes {
     /// Whether one of `environment.patches` before the current patch writes into the environment.

@@ -69,7 +69,7 @@ pub struct Patch {
     /// The transforms of the value, in order.
     #[serde(deserialize_with = "or_default")]
     pub transforms: Vec<Transform>,
-    /// What happens if the value is missing, and how the target is merged.
+    /// Behaviour for a missing value, and for merging into the target.
     pub policy: Option<PatchPolicy>,
 }
 
@@ -105,7 +105,7 @@ pub struct CombineString {
     pub fmt: String,
 }
 
-/// What happens if the value is missing, and how the target is merged.
+/// Behaviour for a missing value, and for merging into the target.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PatchPolicy {

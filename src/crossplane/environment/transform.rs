@@ -117,7 +117,7 @@ pub struct MatchTransform {
     pub patterns: Vec<MatchPattern>,
     /// The result if no pattern matches; `null` by default.
     pub fallback_value: Value,
-    /// What the result is if no pattern matches: the fallback value or the input.
+    /// The result if no pattern matches: the fallback value or the input.
     pub fallback_to: FallbackTo,
 }
 

@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
         summary: "an environment or patch with a missing field or a field of the wrong type",
         page: include_str!("../../../docs/rules/EN001.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS,
+    matchers: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check: |request, _| text_findings(&RULE, Topic::Structure, request),
 };

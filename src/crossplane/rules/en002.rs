@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
         summary: "a field path that cannot be parsed, writes beyond index 1024, or has a wildcard where none is expanded",
         page: include_str!("../../../docs/rules/EN002.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS,
+    matchers: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check: |request, _| text_findings(&RULE, Topic::Path, request),
 };

@@ -17,9 +17,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a regular expression, a group, a format or a chain of transforms that can never work",
         page: include_str!("../../../docs/rules/EN003.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS,
+    matchers: &WRITTEN_COMPOSITIONS,
     looks_up: &[&DEFINITIONS],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

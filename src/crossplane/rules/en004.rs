@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
         summary: "a selector with a label key or value that no object can have",
         page: include_str!("../../../docs/rules/EN004.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS,
+    matchers: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check: |request, _| text_findings(&RULE, Topic::Label, request),
 };

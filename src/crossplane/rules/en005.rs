@@ -24,9 +24,11 @@ pub(super) static RULE: Rule = Rule {
         summary: "a selector with a negative bound, or with a sort path that no EnvironmentConfig has",
         page: include_str!("../../../docs/rules/EN005.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
+    matchers: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
-    confirm: Some(|request, view| if is_composite(request) { computed::confirm(request, view) } else { Vec::new() }),
+    live_reads: Some(
+        |request, view| if is_composite(request) { computed::live_reads(request, view) } else { Vec::new() },
+    ),
     check,
 };
 

@@ -23,16 +23,16 @@ pub(super) static RULE: Rule = Rule {
         summary: "a reference to a missing EnvironmentConfig, or a selector that matches none, too few or too many",
         page: include_str!("../../../docs/rules/EN006.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
+    matchers: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
 /// Returns the missing EnvironmentConfigs for a live read: they may have been created a moment ago.
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if is_composite(request) {
-        return computed::confirm(request, view);
+        return computed::live_reads(request, view);
     }
     let selections = composition::sources(request.object());
     let sources = selections.iter().flat_map(|(_, selection)| selection.sources.iter().flatten());

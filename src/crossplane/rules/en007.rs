@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{WRITES, is_composite, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Request, json};
 use crate::catalog::View;
-use crate::crossplane::composite::computed::{computed, confirm};
+use crate::crossplane::composite::computed::{computed, live_reads};
 use crate::crossplane::composition;
 use crate::crossplane::environment::{ActionOutcome, Merged, Overwrite};
 use crate::crossplane::kinds::{
@@ -13,7 +13,7 @@ use crate::crossplane::kinds::{
 };
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 4] = [
+static MATCHERS: [Match; 4] = [
     kinds::matches(&ENVIRONMENT_CONFIGS, &["v1alpha1", "v1beta1"], WRITES, FailurePolicy::Ignore),
     kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail),
     kinds::composites(WRITES, FailurePolicy::Ignore),
@@ -29,9 +29,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a key whose type a later EnvironmentConfig changes, or that Crossplane writes itself",
         page: include_str!("../../../docs/rules/EN007.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
-    confirm: Some(|request, view| if is_composite(request) { confirm(request, view) } else { Vec::new() }),
+    live_reads: Some(|request, view| if is_composite(request) { live_reads(request, view) } else { Vec::new() }),
     check,
 };
 

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a patch that reads a missing value, or a value of the wrong type, from the merged environment",
         page: include_str!("../../../docs/rules/EN008.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
+    matchers: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[
         &COMPOSITIONS,
         &REVISIONS,
@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
         &ALPHA_ENVIRONMENT_CONFIGS,
         &CONFIG_MAPS,
     ],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
@@ -46,14 +46,14 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 
 /// Returns the objects to read live. For a Composition these are the ConfigMap of its schema; for a composite also the
 /// objects that its environment needs.
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if !is_composite(request) {
-        return schema::confirm(request.object()).into_iter().collect();
+        return schema::live_reads(request.object()).into_iter().collect();
     }
     let Subject { composite, plural } = Subject::of(request.object(), request, view);
-    let mut wanted = computed::confirm(request, view);
+    let mut wanted = computed::live_reads(request, view);
     if let Choice::One(composition) = choose(&composite, &request.resource.group, &plural, view) {
-        wanted.extend(schema::confirm(composition.value()));
+        wanted.extend(schema::live_reads(composition.value()));
     }
     wanted
 }

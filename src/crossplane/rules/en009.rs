@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
         summary: "a patch or a field of an environment that Crossplane silently ignores",
         page: include_str!("../../../docs/rules/EN009.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS,
+    matchers: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check: |request, _| text_findings(&RULE, Topic::Ignored, request),
 };

@@ -16,7 +16,7 @@ use crate::crossplane::kinds::{
 use crate::crossplane::users::users;
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(
+static MATCHERS: [Match; 1] = [kinds::matches(
     &ENVIRONMENT_CONFIGS,
     &["v1alpha1", "v1beta1"],
     &[Operation::Create, Operation::Update, Operation::Delete],
@@ -32,16 +32,16 @@ pub(super) static RULE: Rule = Rule {
         summary: "deleting an EnvironmentConfig in use, or changing it so that its users break",
         page: include_str!("../../../docs/rules/EN010.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
 /// Maximum number of users that are read live and named in a message.
 const MAX_NAMES: usize = 5;
 
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let effects = impact(request, view).effects.into_iter();
     let is_refused = |effect: &Effect| match request.operation {
         Operation::Delete => effect.fails && effect.is_used,

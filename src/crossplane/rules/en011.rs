@@ -27,15 +27,15 @@ pub(super) static RULE: Rule = Rule {
         summary: "environmentConfigRefs on a composite that the sources of its Composition cannot produce",
         page: include_str!("../../../docs/rules/EN011.md"),
     },
-    scope: &WRITTEN_COMPOSITES,
+    matchers: &WRITTEN_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
 /// Returns the newly referenced EnvironmentConfigs for a live read: their labels must be current before a reference is
 /// denied.
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let added = added(request);
     added.into_iter().map(|(_, name)| Reference::new(kinds::served(view), "", name)).collect()
 }

@@ -14,8 +14,8 @@ pub(super) static RULE: Rule = Rule {
         summary: "an unknown field in an environment or in the input of a function",
         page: include_str!("../../../docs/rules/EN012.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS,
+    matchers: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check: |request, _| text_findings(&RULE, Topic::Unknown, request),
 };

@@ -4,7 +4,7 @@ use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, with_help_in_mess
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::crossplane::composite::claim::Subject;
-use crate::crossplane::composite::computed::{computed, confirm, writes_composite};
+use crate::crossplane::composite::computed::{computed, live_reads, writes_composite};
 use crate::crossplane::composite::write_mode::{WriteMode, writes_are_enabled};
 use crate::crossplane::composite::writes::{Refusal, Writable};
 use crate::crossplane::composition;
@@ -25,9 +25,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a patch between environment and composite whose field or value the composite's schema does not allow",
         page: include_str!("../../../docs/rules/EN013.md"),
     },
-    scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
+    matchers: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
-    confirm: Some(|request, view| if is_composite(request) { confirm(request, view) } else { Vec::new() }),
+    live_reads: Some(|request, view| if is_composite(request) { live_reads(request, view) } else { Vec::new() }),
     check,
 };
 

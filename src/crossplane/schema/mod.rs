@@ -18,7 +18,7 @@ use crate::crossplane::field_path::Path;
 use crate::go::regexp;
 use crate::yaml;
 
-pub use source::{ANNOTATION, CONFIG_MAPS, FROM_ANNOTATION, confirm, declared};
+pub use source::{ANNOTATION, CONFIG_MAPS, FROM_ANNOTATION, declared, live_reads};
 pub use types::Types;
 
 /// Maximum size of a schema in bytes. All annotations of an object together may have 256 KiB; a larger ConfigMap does
@@ -33,7 +33,7 @@ pub struct Schema {
     root: Value,
 }
 
-/// What a schema allows at a path.
+/// The values that a schema allows at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// Any value.

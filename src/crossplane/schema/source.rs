@@ -41,7 +41,7 @@ pub fn declared(composition: &Value, view: &View<'_>) -> Option<(&'static str, R
 }
 
 /// Returns the ConfigMap to read for a Composition, if any.
-pub fn confirm(composition: &Value) -> Option<Reference> {
+pub fn live_reads(composition: &Value) -> Option<Reference> {
     if annotation(composition, ANNOTATION).is_some() {
         return None;
     }
@@ -52,7 +52,7 @@ pub fn confirm(composition: &Value) -> Option<Reference> {
 fn from_config_map(text: &str, view: &View<'_>) -> Result<Arc<Schema>, SchemaError> {
     let (namespace, name, key) = parts(text).ok_or(SchemaError::NoReference)?;
     let shown = format!("ConfigMap {namespace}/{name}");
-    if let Some(LiveRead::Unknown(why)) = view.confirmation(&Reference::new(&CONFIG_MAPS, namespace, name)) {
+    if let Some(LiveRead::Unknown(why)) = view.live_read(&Reference::new(&CONFIG_MAPS, namespace, name)) {
         let is_forbidden = why.to_lowercase().contains("forbidden");
         let why = if is_forbidden {
             ": its ServiceAccount needs the right to get it"

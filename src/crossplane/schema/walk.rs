@@ -131,7 +131,7 @@ impl<'s> Walk<'s> {
 /// Maximum nesting of combined schemas; deeper ones do not restrict types. The walk is recursive here.
 const MAX_NESTED: usize = 64;
 
-/// What a part of a schema allows for a segment.
+/// The part of a schema for a segment of a path.
 enum Part<'s> {
     Anything,
     /// The part has no keyword for this kind of segment.

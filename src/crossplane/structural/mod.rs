@@ -38,7 +38,7 @@ pub struct Structural {
     spec: Value,
 }
 
-/// What a schema has at a path.
+/// The part of a schema at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field<'s> {
     /// The schema of the field.
@@ -88,7 +88,7 @@ impl Structural {
         path::at(&self.spec, path)
     }
 
-    /// Returns everything that the API server would refuse in `spec`, as far as the schema says it without CEL.
+    /// Returns the violations in `spec` for which the API server would reject it, except those of CEL rules.
     pub fn violations(&self, composite: &Value) -> Vec<Violation> {
         let mut spec = composite.get("spec").cloned().unwrap_or_else(|| json!({}));
         let own = spec.as_object_mut().map(taken).unwrap_or_default();

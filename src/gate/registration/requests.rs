@@ -93,7 +93,7 @@ pub(super) struct Share {
 /// A resource: its group, and its plural name with the subresource.
 type Key = (&'static str, String);
 /// A request matcher and the family of its rule.
-type Scoped = (&'static str, &'static Match);
+type FamilyMatcher = (&'static str, &'static Match);
 
 /// The versions of a resource, and the families that need each operation.
 type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
@@ -156,17 +156,17 @@ impl Webhook {
 
     fn requests(&self, registry: &Registry) -> BTreeMap<Key, Requested> {
         let mut requests = BTreeMap::new();
-        for (family, scope) in self.fixed(registry) {
+        for (family, matcher) in self.fixed(registry) {
             let (_, wanted): &mut (_, Vec<(Operation, Wanted)>) =
-                requests.entry(key(scope)).or_insert((scope.versions, Vec::new()));
-            for operation in scope.operations {
+                requests.entry(key(matcher)).or_insert((matcher.versions, Vec::new()));
+            for operation in matcher.operations {
                 if !wanted.iter().any(|(known, _)| known == operation) {
                     wanted.push((*operation, Wanted::default()));
                     wanted.sort_by_key(|(operation, _)| *operation as u8);
                 }
                 let of_operation = wanted.iter_mut().filter(|(known, _)| known == operation);
                 for (_, Wanted { refusing, admitting }) in of_operation {
-                    (if scope.failure_policy.fails() { &mut *refusing } else { &mut *admitting }).insert(family);
+                    (if matcher.failure_policy.fails() { &mut *refusing } else { &mut *admitting }).insert(family);
                 }
             }
         }
@@ -179,9 +179,10 @@ impl Webhook {
         registry: &Registry,
         kinds: &[(&'static Declaration, &'static Kind)],
     ) -> Vec<Rules> {
-        let scopes = self.declared(registry);
-        let looks = |declaration: &Declaration| scopes.iter().any(|(_, scope)| scope.plural == declaration.name);
-        let mut operations: Vec<Operation> = scopes.iter().flat_map(|(_, scope)| scope.operations).copied().collect();
+        let matchers = self.declared(registry);
+        let looks = |declaration: &Declaration| matchers.iter().any(|(_, matcher)| matcher.plural == declaration.name);
+        let mut operations: Vec<Operation> =
+            matchers.iter().flat_map(|(_, matcher)| matcher.operations).copied().collect();
         operations.sort_by_key(|operation| *operation as u8);
         operations.dedup();
         let mut groups: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
@@ -201,9 +202,10 @@ impl Webhook {
         When::either(&[When::any(self.declared(registry).into_iter().map(|(family, _)| family).collect())])
     }
 
-    fn declared(&self, registry: &Registry) -> Vec<Scoped> {
-        let is_its = |(_, scope): &Scoped| scope.is_declared() && scope.failure_policy == self.failure_policy;
-        self.scopes(registry).into_iter().filter(is_its).collect()
+    fn declared(&self, registry: &Registry) -> Vec<FamilyMatcher> {
+        let is_its =
+            |(_, matcher): &FamilyMatcher| matcher.is_declared() && matcher.failure_policy == self.failure_policy;
+        self.matchers(registry).into_iter().filter(is_its).collect()
     }
 
     /// Returns the resources that the two webhooks of a phase share. A resource is shared only if every rule for it
@@ -219,45 +221,46 @@ impl Webhook {
 
     fn match_condition(&self, registry: &Registry) -> BTreeMap<Key, (&'static MatchCondition, Families)> {
         let mut match_condition: BTreeMap<Key, (Option<&'static MatchCondition>, Families)> = BTreeMap::new();
-        for (family, scope) in self.fixed(registry).into_iter().filter(|(_, scope)| scope.failure_policy.fails()) {
-            let one = match scope.failure_policy {
+        for (family, matcher) in self.fixed(registry).into_iter().filter(|(_, matcher)| matcher.failure_policy.fails())
+        {
+            let one = match matcher.failure_policy {
                 FailurePolicy::FailUnless(one) => Some(one),
                 FailurePolicy::Fail | FailurePolicy::Ignore => None,
             };
-            let (all, families) = match_condition.entry(key(scope)).or_insert((one, Families::new()));
+            let (all, families) = match_condition.entry(key(matcher)).or_insert((one, Families::new()));
             *all = all.filter(|all| Some(*all) == one);
             families.insert(family);
         }
         match_condition.into_iter().filter_map(|(key, (one, families))| Some((key, (one?, families)))).collect()
     }
 
-    fn fixed(&self, registry: &Registry) -> Vec<Scoped> {
-        self.scopes(registry).into_iter().filter(|(_, scope)| !scope.is_declared()).collect()
+    fn fixed(&self, registry: &Registry) -> Vec<FamilyMatcher> {
+        self.matchers(registry).into_iter().filter(|(_, matcher)| !matcher.is_declared()).collect()
     }
 
-    fn scopes(&self, registry: &Registry) -> Vec<Scoped> {
-        let of = |family: &'static str, scope: &'static [Match]| scope.iter().map(move |one| (family, one));
+    fn matchers(&self, registry: &Registry) -> Vec<FamilyMatcher> {
+        let of = |family: &'static str, matchers: &'static [Match]| matchers.iter().map(move |one| (family, one));
         match self.phase {
             Phase::Mutate => {
                 let withholding = registry.deliveries().iter().filter(|delivery| delivery.withhold.is_some());
-                let of_deliveries = withholding.flat_map(|delivery| of(delivery::FAMILY, delivery.scope));
-                let of_mutators = registry.mutators().iter().flat_map(|mutator| of(mutator.family, mutator.scope));
+                let of_deliveries = withholding.flat_map(|delivery| of(delivery::FAMILY, delivery.matchers));
+                let of_mutators = registry.mutators().iter().flat_map(|mutator| of(mutator.family, mutator.matchers));
                 of_mutators.chain(of_deliveries).collect()
             }
             Phase::Validate => {
                 let rules = registry.rules().iter().filter(|_| self.narrowed.is_none());
                 let deliveries = registry.deliveries().iter().filter(|delivery| delivery.narrowed == self.narrowed);
-                let of_rules = rules.flat_map(|rule| of(rule.info.family(), rule.scope));
-                of_rules.chain(deliveries.flat_map(|delivery| of(delivery::FAMILY, delivery.scope))).collect()
+                let of_rules = rules.flat_map(|rule| of(rule.info.family(), rule.matchers));
+                of_rules.chain(deliveries.flat_map(|delivery| of(delivery::FAMILY, delivery.matchers))).collect()
             }
         }
     }
 }
 
-fn key(scope: &Match) -> Key {
-    let resource = match scope.subresource {
-        "" => scope.plural.to_owned(),
-        subresource => format!("{}/{subresource}", scope.plural),
+fn key(matcher: &Match) -> Key {
+    let resource = match matcher.subresource {
+        "" => matcher.plural.to_owned(),
+        subresource => format!("{}/{subresource}", matcher.plural),
     };
-    (scope.group, resource)
+    (matcher.group, resource)
 }

@@ -109,7 +109,7 @@ impl Registration {
     /// Returns the rights to watch what rules look up, and to read it live.
     fn rights(&self, registry: &Registry) -> String {
         let watched = lines(registry.looked_up().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
-        let read = lines(registry.confirmed().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
+        let read = lines(registry.kinds_read_live().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
         let of = |lines: Lines, verbs: &str| {
             let line = |(group, when, plurals): (&str, When, Vec<&str>)| {
                 let resources = plurals.join(", ");

@@ -33,11 +33,11 @@ const ENTRY_BYTES: usize = 512;
 /// The time to live of cache entries, by result.
 #[derive(Debug, Clone, Copy)]
 pub struct Freshness {
-    /// For descriptors. A version is normally not published again with other content.
+    /// Time to live of descriptors. A version is normally not published again with other content.
     pub descriptor: Duration,
-    /// For versions that do not exist. They may be published soon.
+    /// Time to live of missing versions, which may be published soon.
     pub missing: Duration,
-    /// For descriptors that cannot be read, and outages of registries.
+    /// Time to live of unreadable descriptors and of outages of registries.
     pub failure: Duration,
 }
 
@@ -58,7 +58,7 @@ pub struct ComponentCache {
     state: Arc<State>,
 }
 
-/// The entries, and what fetches need.
+/// The entries, the client and the outages, which tasks that fetch share.
 struct State {
     client: Client,
     freshness: Freshness,

@@ -69,7 +69,7 @@ pub struct Step {
     pub name: String,
     /// The depth in the tree; 0 for the Installation's reference.
     pub depth: usize,
-    /// The substitution of the reference.
+    /// The substitution that overwrites apply to the reference.
     pub substitution: Substitution,
     /// The target of the reference.
     pub to: Target,

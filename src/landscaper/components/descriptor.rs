@@ -32,7 +32,7 @@ pub struct Descriptor {
     pub name: String,
     /// The component's version.
     pub version: String,
-    /// The repositories where it was published, the latest last.
+    /// The repositories to which it was published, the latest last.
     pub repository_contexts: Vec<RepositoryContext>,
     /// The references to other components, in order.
     pub references: Vec<Reference>,

@@ -60,7 +60,7 @@ pub enum Responsible {
     Unknown,
 }
 
-/// Reports whether a deployer is responsible for a DeployItem, and the reference that a live read must confirm, if any.
+/// Reports whether a deployer is responsible for a DeployItem, and the reference that a live read must live_reads, if any.
 pub fn of(
     deployer: &Deployer,
     route: &Route<'_>,
@@ -81,7 +81,7 @@ pub fn deploys_any(deployer: &Deployer) -> bool {
     serves && !deployer.honours_dry_run && deployer.target_selectors.is_empty()
 }
 
-/// Reports whether a deployer serves a type, and a DeployerRegistration that a live read must confirm, if any.
+/// Reports whether a deployer serves a type, and a DeployerRegistration that a live read must live_reads, if any.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);
@@ -93,7 +93,7 @@ fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Optio
             return (true, None);
         }
         let reference = Reference::new(&DEPLOYER_REGISTRATIONS, "", name);
-        let is_certain = matches!(view.confirmation(&reference), Some(LiveRead::Exists(_) | LiveRead::Gone));
+        let is_certain = matches!(view.live_read(&reference), Some(LiveRead::Exists(_) | LiveRead::Gone));
         unread = unread.or((!is_certain).then_some(reference));
     }
     (false, unread)
@@ -120,7 +120,7 @@ fn targets(
         return (Responsible::Yes, None);
     }
     let reference = Reference::new(&TARGETS, namespace, name);
-    match view.confirmation(&reference) {
+    match view.live_read(&reference) {
         Some(LiveRead::Exists(_)) => (Responsible::OtherTarget, None),
         // A deployer may end the job of a DeployItem whose Target does not exist.
         Some(_) => (Responsible::Unknown, None),

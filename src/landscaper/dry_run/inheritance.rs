@@ -28,7 +28,7 @@ pub enum Inheritance {
     Replaced(Replaced),
 }
 
-/// Returns from which object an object inherits, and the reference that a live read must confirm, if any.
+/// Returns from which object an object inherits, and the reference that a live read must live_reads, if any.
 ///
 /// If the live read fails, a cached root in dry run is accepted, because a dry run deploys nothing.
 pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inheritance, Option<Reference>) {

@@ -32,13 +32,13 @@ pub enum Root {
     Unknown(Reference),
 }
 
-/// Returns the root of an object, and the reference that a live read must confirm, if any.
+/// Returns the root of an object, and the reference that a live read must live_reads, if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);
     for _ in 0..MAX_LEVELS {
         let Step { reference, .. } = &step;
-        let asked = view.confirmation(reference);
+        let asked = view.live_read(reference);
         let found = view.find(reference.kind, namespace, &reference.name).filter(|found| step.is(found));
         let Some(found) = found else {
             return match asked {

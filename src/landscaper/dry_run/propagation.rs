@@ -30,7 +30,7 @@ static ROOTS: MatchCondition = MatchCondition {
            object.metadata.ownerReferences.all(owner, !owner.apiVersion.startsWith('landscaper.gardener.cloud/'))",
 };
 
-static SCOPE: [Match; 3] = [
+static MATCHERS: [Match; 3] = [
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::FailUnless(&ROOTS)).reading(&[]),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Fail).reading(&[]),
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Fail).reading(&[&["spec", "type"]]),
@@ -41,14 +41,14 @@ pub(super) static MUTATOR: Mutator = Mutator {
     name: super::MUTATOR,
     family: "DR",
     summary: "the dry-run annotations of the root on every sub-installation, Execution and DeployItem below it",
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&INSTALLATIONS, &EXECUTIONS],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     mode: Mode::Annotate,
     mutate,
 };
 
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     inheritance(request.object(), &request.namespace, view).1.into_iter().collect()
 }
 

@@ -10,7 +10,17 @@ use super::{annotations_and_spec, unless_unchanged};
 use crate::admission::{Level, Request};
 use crate::catalog::{LiveRead, Reference, Stored, View};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
-use crate::landscaper::kinds::{self, BY_DRY_RUN_CONFIGURATION, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS};
+use crate::landscaper::kinds::{
+    self, BY_DRY_RUN_CONFIGURATION, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, WRITES,
+};
+use crate::rule::{FailurePolicy, Match};
+
+/// The requests on which the values of exports depend.
+pub(in crate::landscaper) static MATCHERS: [Match; 3] = [
+    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
+    kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail),
+];
 
 /// The maximum number of DeployItems that one decision examines for a DryRunConfiguration.
 pub(in crate::landscaper) const MAX_ITEMS: usize = 200;
@@ -69,7 +79,7 @@ impl Reading {
 
 /// Returns the DryRunConfiguration that a live read must confirm before an object is denied, because it may just have
 /// been created or changed.
-pub(in crate::landscaper) fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+pub(in crate::landscaper) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
         return Vec::new();
     }
@@ -87,7 +97,7 @@ fn reference(request: &Request<'_>, name: &str) -> Reference {
 /// changes neither the dry-run annotations nor the spec.
 pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
     let name = DryRunAnnotations::of(request.object()).configuration.unwrap_or_default();
-    let asked = view.confirmation(&reference(request, name));
+    let asked = view.live_read(&reference(request, name));
     let is_certain = name.is_empty() || matches!(asked, Some(LiveRead::Exists(_) | LiveRead::Gone));
     let level = if is_certain { level } else { level.min(Level::Warn) };
     unless_unchanged(request, level, annotations_and_spec)

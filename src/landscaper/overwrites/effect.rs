@@ -136,7 +136,7 @@ fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentRe
 }
 
 /// Returns the live reads that [`of`] needs: the Context and the overwrites, if the catalog does not contain them.
-pub fn confirm(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<catalog::Reference> {
+pub fn live_reads(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<catalog::Reference> {
     let name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, name) else {
         return view.unless_found(&CONTEXTS, namespace, name).into_iter().collect();

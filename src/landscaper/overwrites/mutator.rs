@@ -21,7 +21,7 @@ use crate::rule::{FailurePolicy, Match, Mode, Mutated, Mutator};
 /// Maximum number of changes reported as warnings: kubectl prints one line for each.
 const NAMED: usize = 12;
 
-static SCOPE: [Match; 1] =
+static MATCHERS: [Match; 1] =
     [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE)];
 
 /// The definition of the mutator `overwrites`.
@@ -29,9 +29,9 @@ pub(super) static MUTATOR: Mutator = Mutator {
     name: "overwrites",
     family: "OW",
     summary: "the substitution of an Installation's component reference, precomputed as a JSON Patch",
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&CONTEXTS, &OVERWRITES],
-    confirm: Some(|request, view| effect::confirm(request.object(), &request.namespace, view)),
+    live_reads: Some(|request, view| effect::live_reads(request.object(), &request.namespace, view)),
     mode: Mode::Annotate,
     mutate,
 };

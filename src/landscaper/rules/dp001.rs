@@ -8,7 +8,7 @@ use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
+static MATCHERS: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
 
 /// The rule definition of DP001.
 pub(super) static RULE: Rule = Rule {
@@ -19,9 +19,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a status with a finished job but a phase that is not final",
         page: include_str!("../../../docs/rules/DP001.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -8,7 +8,7 @@ use crate::landscaper::deployer::status::{self, Change};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
+static MATCHERS: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
 
 /// The rule definition of DP003.
 pub(super) static RULE: Rule = Rule {
@@ -19,9 +19,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a phase that changes after the job has finished",
         page: include_str!("../../../docs/rules/DP003.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

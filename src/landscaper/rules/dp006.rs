@@ -10,7 +10,7 @@ use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 use crate::suggestion;
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
+static MATCHERS: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
 
 /// The rule definition of DP006.
 pub(super) static RULE: Rule = Rule {
@@ -21,9 +21,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a phase that Landscaper does not know",
         page: include_str!("../../../docs/rules/DP006.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -7,7 +7,8 @@ use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::landscaper::validation;
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, FailurePolicy::Ignore).reading(&[&["spec", "type"]])];
+static MATCHERS: [Match; 1] =
+    [kinds::matches(&DEPLOY_ITEMS, UPDATE, FailurePolicy::Ignore).reading(&[&["spec", "type"]])];
 
 /// The rule definition of DP007.
 pub(super) static RULE: Rule = Rule {
@@ -18,9 +19,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a DeployItem whose spec.type changes",
         page: include_str!("../../../docs/rules/DP007.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -10,7 +10,8 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(responsibility::READ)];
+static MATCHERS: [Match; 1] =
+    [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(responsibility::READ)];
 
 /// The rule definition of DP008.
 pub(super) static RULE: Rule = Rule {
@@ -21,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "annotations deployer-type or deployer-target-name that contradict the spec",
         page: include_str!("../../../docs/rules/DP008.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

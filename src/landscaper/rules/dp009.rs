@@ -9,7 +9,7 @@ use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, FailurePolicy::Ignore).reading(&[])];
+static MATCHERS: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, FailurePolicy::Ignore).reading(&[])];
 
 /// The rule definition of DP009.
 pub(super) static RULE: Rule = Rule {
@@ -20,9 +20,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a finalizer that is removed from a DeployItem that is not being deleted",
         page: include_str!("../../../docs/rules/DP009.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -8,7 +8,7 @@ use crate::landscaper::deployer::responsibility::{self, Responsible, Route};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS, TARGETS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] = [
+static MATCHERS: [Match; 2] = [
     kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(responsibility::READ),
     kinds::matches(&DEPLOY_ITEMS, UPDATE, FailurePolicy::Ignore).reading(responsibility::READ),
 ];
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a deployer that writes a DeployItem of a type or Target that it does not serve",
         page: include_str!("../../../docs/rules/DP010.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&DEPLOYER_REGISTRATIONS, &TARGETS],
-    confirm: Some(unread),
+    live_reads: Some(unread),
     check,
 };
 

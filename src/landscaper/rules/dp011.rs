@@ -10,7 +10,7 @@ use crate::landscaper::kinds::{self, ALL, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 use crate::suggestion;
 
-static SCOPE: [Match; 1] =
+static MATCHERS: [Match; 1] =
     [kinds::matches(&DEPLOY_ITEMS, &[Operation::Create], FailurePolicy::Ignore).reading(responsibility::READ)];
 
 /// The rule definition of DP011.
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a DeployItem of a type that no known deployer serves",
         page: include_str!("../../../docs/rules/DP011.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&DEPLOYER_REGISTRATIONS],
-    confirm: None,
+    live_reads: None,
     check,
 };
 
@@ -32,6 +32,9 @@ pub(super) static RULE: Rule = Rule {
 const MAX_REGISTRATIONS: usize = 1000;
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    if view.is_pending(&DEPLOYER_REGISTRATIONS) {
+        return Vec::new();
+    }
     let served = served(view);
     let type_name = Route::specified(request.object()).type_name;
     if served.is_empty() || type_name.is_empty() || served.contains(type_name) {

@@ -8,7 +8,7 @@ use crate::landscaper::deployer::responsibility::Route;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(&[&["spec"]])];
+static MATCHERS: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(&[&["spec"]])];
 
 /// The rule definition of DP012.
 pub(super) static RULE: Rule = Rule {
@@ -19,9 +19,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a manifest or helm DeployItem whose spec.config its deployer would reject",
         page: include_str!("../../../docs/rules/DP012.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

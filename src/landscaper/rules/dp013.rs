@@ -7,7 +7,7 @@ use crate::landscaper::annotations::{DELETE_WITHOUT_UNINSTALL, text};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 3] = [
+static MATCHERS: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(&[]),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a delete-without-uninstall annotation that is not \"true\"",
         page: include_str!("../../../docs/rules/DP013.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

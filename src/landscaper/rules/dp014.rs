@@ -8,7 +8,7 @@ use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
+static MATCHERS: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, FailurePolicy::Ignore).reading(status::READ)];
 
 /// The rule definition of DP014.
 pub(super) static RULE: Rule = Rule {
@@ -19,9 +19,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a jobID that changes before the job has finished",
         page: include_str!("../../../docs/rules/DP014.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -9,7 +9,7 @@ use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 3] = [
+static MATCHERS: [Match; 3] = [
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
@@ -24,9 +24,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a dry-run annotation that is neither \"true\" nor \"false\"",
         page: include_str!("../../../docs/rules/DR001.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

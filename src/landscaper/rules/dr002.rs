@@ -10,7 +10,7 @@ use crate::landscaper::dry_run::scopes;
 use crate::landscaper::kinds::{self, DRY_RUN_CONFIGURATIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail)];
+static MATCHERS: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail)];
 
 /// The rule definition of DR002.
 pub(super) static RULE: Rule = Rule {
@@ -21,9 +21,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a fragment without apiVersion, kind or name, or a fragment of a namespaced kind without a namespace",
         page: include_str!("../../../docs/rules/DR002.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

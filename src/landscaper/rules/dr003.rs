@@ -9,7 +9,7 @@ use crate::landscaper::dry_run::fragment::fragments;
 use crate::landscaper::kinds::{self, DRY_RUN_CONFIGURATIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail)];
+static MATCHERS: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail)];
 
 /// The rule definition of DR003.
 pub(super) static RULE: Rule = Rule {
@@ -20,9 +20,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "two fragments for the same object",
         page: include_str!("../../../docs/rules/DR003.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -1,19 +1,12 @@
 //! DR005: reports exports of a dry run without a fragment.
 
-use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::dry_run::export::Failure;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::dry_run::reading::{self, Configuration, Reading};
-use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS};
-use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
-
-static SCOPE: [Match; 3] = [
-    kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
-    kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
-    kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail),
-];
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS};
+use crate::rule::{Rule, RuleInfo};
 
 /// The rule definition of DR005.
 pub(super) static RULE: Rule = Rule {
@@ -24,9 +17,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an export of a dry run whose object has no fragment",
         page: include_str!("../../../docs/rules/DR005.md"),
     },
-    scope: &SCOPE,
+    matchers: &reading::MATCHERS,
     looks_up: &[&DEPLOY_ITEMS, &DRY_RUN_CONFIGURATIONS],
-    confirm: Some(reading::confirm),
+    live_reads: Some(reading::live_reads),
     check,
 };
 

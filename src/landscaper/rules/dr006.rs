@@ -9,7 +9,7 @@ use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 3] = [
+static MATCHERS: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
@@ -24,15 +24,15 @@ pub(super) static RULE: Rule = Rule {
         summary: "a dry run with exports that names no DryRunConfiguration, or one that does not exist",
         page: include_str!("../../../docs/rules/DR006.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&DRY_RUN_CONFIGURATIONS],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if !kinds::is(&INSTALLATIONS, request) {
-        return reading::confirm(request, view);
+        return reading::live_reads(request, view);
     }
     let name = named(request);
     name.and_then(|name| view.unless_found(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)).into_iter().collect()

@@ -9,7 +9,7 @@ use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 3] = [
+static MATCHERS: [Match; 3] = [
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
@@ -24,9 +24,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an object that names a DryRunConfiguration but has no dry-run annotation",
         page: include_str!("../../../docs/rules/DR007.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

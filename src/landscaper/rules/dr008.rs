@@ -10,7 +10,7 @@ use crate::landscaper::export_path::{self, Class, Path, PathError};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] = [
+static MATCHERS: [Match; 2] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
 ];
@@ -24,9 +24,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an export with an invalid path, without jsonPath, with an incomplete fromResource, or with a key that collides",
         page: include_str!("../../../docs/rules/DR008.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

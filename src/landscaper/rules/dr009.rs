@@ -20,7 +20,7 @@ const UPDATE: &[Operation] = &[Operation::Update];
 /// The fields of an Installation that show whether a job is open.
 const JOB: &[Path] = &[&["status", "jobID"], &["status", "jobIDFinished"]];
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, FailurePolicy::Ignore).reading(JOB)];
+static MATCHERS: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, FailurePolicy::Ignore).reading(JOB)];
 
 /// The rule definition of DR009.
 pub(super) static RULE: Rule = Rule {
@@ -31,16 +31,16 @@ pub(super) static RULE: Rule = Rule {
         summary: "a root that is switched to dry run while it is deployed or during its real run, or to a real run during its dry run",
         page: include_str!("../../../docs/rules/DR009.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&DEPLOY_ITEMS, &EXECUTIONS, &INSTALLATIONS],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
 /// The maximum number of objects below a root that one decision examines.
 const MAX_EXAMINED: usize = 2_000;
 /// The maximum number of DeployItems that live reads confirm before a switch is denied.
-const CONFIRMED: usize = 5;
+const MAX_LIVE_READS: usize = 5;
 
 /// The direction of a switch of a root.
 #[derive(Clone, Copy)]
@@ -70,7 +70,7 @@ impl Switch {
     }
 }
 
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let items = Switch::of(request).map(|switch| preventing(switch, request, view)).unwrap_or_default();
     items.iter().map(|item| Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name())).collect()
 }
@@ -114,7 +114,7 @@ fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Op
 /// Returns the name and the current state of a DeployItem if it still prevents the switch.
 fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) -> Option<(String, Value)> {
     let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
-    let now = match view.confirmation(&reference) {
+    let now = match view.live_read(&reference) {
         Some(LiveRead::Exists(now)) => now.value().clone(),
         Some(LiveRead::Gone) => return None,
         _ => item.value().clone(),
@@ -131,7 +131,7 @@ fn is_deployed(item: &Value) -> bool {
     !text("/status/phase").is_empty() && !was_dry_run
 }
 
-/// Returns up to [`CONFIRMED`] DeployItems below a root that prevent a switch, from the catalog.
+/// Returns up to [`MAX_LIVE_READS`] DeployItems below a root that prevent a switch, from the catalog.
 fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
     let mut found = Vec::new();
     let mut open = VecDeque::from([(&INSTALLATIONS, request.display_name())]);
@@ -145,13 +145,13 @@ fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc
         };
         let items = below(&DEPLOY_ITEMS);
         found.extend(items.into_iter().filter(|item| switch.is_prevented_by(item.value())));
-        if found.len() >= CONFIRMED {
+        if found.len() >= MAX_LIVE_READS {
             break;
         }
         for next in [&EXECUTIONS, &INSTALLATIONS] {
             open.extend(below(next).iter().map(|object| (next, object.name().to_owned())));
         }
     }
-    found.truncate(CONFIRMED);
+    found.truncate(MAX_LIVE_READS);
     found
 }

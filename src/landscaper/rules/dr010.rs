@@ -12,7 +12,7 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, BY_DRY_RUN_CONFIGURATION, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, INSTALLATIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, DELETION, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, DELETION, FailurePolicy::Ignore)];
 
 /// The rule definition of DR010.
 pub(super) static RULE: Rule = Rule {
@@ -23,16 +23,16 @@ pub(super) static RULE: Rule = Rule {
         summary: "deleting a DryRunConfiguration that a dry run under way uses",
         page: include_str!("../../../docs/rules/DR010.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&DEPLOY_ITEMS, &INSTALLATIONS, &NAMESPACES],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
 /// The maximum number of users that live reads confirm.
-const CONFIRMED: usize = 5;
+const MAX_LIVE_READS: usize = 5;
 
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if request.user.is_collector() {
         return Vec::new();
     }
@@ -48,7 +48,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let name = request.display_name();
-    let still = |reference: &Reference| match view.confirmation(reference) {
+    let still = |reference: &Reference| match view.live_read(reference) {
         Some(LiveRead::Exists(now)) => uses(now.value(), &name),
         Some(LiveRead::Gone) => false,
         _ => true,
@@ -66,7 +66,7 @@ fn uses(object: &Value, name: &str) -> bool {
     annotations.is_dry_run() && annotations.configuration == Some(name) && is_running(object)
 }
 
-/// Returns up to [`CONFIRMED`] objects with an open job that use the DryRunConfiguration, from the catalog.
+/// Returns up to [`MAX_LIVE_READS`] objects with an open job that use the DryRunConfiguration, from the catalog.
 fn users(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let name = request.display_name();
     let of = |kind| {
@@ -74,5 +74,5 @@ fn users(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
         let running = found.into_iter().filter(|stored| is_running(stored.value()));
         running.map(move |stored| Reference::new(kind, stored.namespace(), stored.name()))
     };
-    of(&DEPLOY_ITEMS).chain(of(&INSTALLATIONS)).take(CONFIRMED).collect()
+    of(&DEPLOY_ITEMS).chain(of(&INSTALLATIONS)).take(MAX_LIVE_READS).collect()
 }

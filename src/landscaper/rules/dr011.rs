@@ -14,7 +14,7 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] = [
+static MATCHERS: [Match; 2] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
 ];
@@ -28,9 +28,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "exports of a dry run that read objects of the same name from several targets",
         page: include_str!("../../../docs/rules/DR011.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&DEPLOY_ITEMS],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -18,7 +18,7 @@ use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 const SPEC: &[Path] = &[&["spec"]];
 
-static SCOPE: [Match; 3] = [
+static MATCHERS: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore).reading(SPEC),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore).reading(SPEC),
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(&[]),
@@ -33,9 +33,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an item in dry run that a deployer would deploy, because admission does not route it past that deployer",
         page: include_str!("../../../docs/rules/DR012.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&DEPLOYER_REGISTRATIONS, &TARGETS],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
@@ -60,7 +60,7 @@ struct Item {
     template: Option<String>,
 }
 
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let items = if is_in_scope(request) { items(request) } else { Vec::new() };
     items.iter().flat_map(|item| fate(item, &request.namespace, view).1).collect()
 }

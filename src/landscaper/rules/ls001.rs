@@ -10,7 +10,7 @@ use crate::landscaper::validation::schema::{self, Type};
 use crate::landscaper::validation::{Findings, member, text};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 4] = [
+static MATCHERS: [Match; 4] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore),
@@ -26,9 +26,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an object that Landscaper cannot decode",
         page: include_str!("../../../docs/rules/LS001.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -9,7 +9,7 @@ use crate::landscaper::kinds::{self, INSTALLATIONS};
 use crate::landscaper::validation::{Findings, list, member, names, text};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS002.
 pub(super) static RULE: Rule = Rule {
@@ -20,9 +20,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "metadata of an Installation that Landscaper rejects, such as a name of more than 58 characters",
         page: include_str!("../../../docs/rules/LS002.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

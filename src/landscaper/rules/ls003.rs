@@ -7,7 +7,7 @@ use crate::landscaper::kinds::{self, INSTALLATIONS};
 use crate::landscaper::validation::{Findings, member};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS003.
 pub(super) static RULE: Rule = Rule {
@@ -18,9 +18,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an Installation whose blueprint or component descriptor has both, or neither, of inline and ref",
         page: include_str!("../../../docs/rules/LS003.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -11,7 +11,7 @@ use crate::landscaper::kinds::{self, INSTALLATIONS};
 use crate::landscaper::validation::{Findings, list, member, text};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS004.
 pub(super) static RULE: Rule = Rule {
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an import without a name or a source, with several sources, or with a duplicate name",
         page: include_str!("../../../docs/rules/LS004.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

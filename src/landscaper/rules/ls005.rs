@@ -9,7 +9,7 @@ use crate::landscaper::kinds::{self, INSTALLATIONS};
 use crate::landscaper::validation::{Findings, list, member, text};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS005.
 pub(super) static RULE: Rule = Rule {
@@ -20,9 +20,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an export without a name or a destination, or with a duplicate name",
         page: include_str!("../../../docs/rules/LS005.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

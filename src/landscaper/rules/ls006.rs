@@ -8,7 +8,7 @@ use crate::landscaper::kinds::{self, INSTALLATIONS};
 use crate::landscaper::validation::{Findings, member, text};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS006.
 pub(super) static RULE: Rule = Rule {
@@ -19,9 +19,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a cronSpec of an Installation that is not a valid schedule",
         page: include_str!("../../../docs/rules/LS006.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -7,7 +7,7 @@ use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::landscaper::validation::{Findings, member};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS007.
 pub(super) static RULE: Rule = Rule {
@@ -18,9 +18,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a DeployItem without type, or whose target has no name or namespace",
         page: include_str!("../../../docs/rules/LS007.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -11,7 +11,7 @@ use crate::landscaper::validation::templates::{self, Template};
 use crate::landscaper::validation::{Findings, names};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS008.
 pub(super) static RULE: Rule = Rule {
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a template in an Execution without name or type, with an incomplete Target, an invalid label, or a duplicate name",
         page: include_str!("../../../docs/rules/LS008.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -14,7 +14,7 @@ use crate::landscaper::validation::templates::{self, Template};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 use crate::suggestion;
 
-static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS009.
 pub(super) static RULE: Rule = Rule {
@@ -25,9 +25,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a template in an Execution that depends on a missing template, or on itself through other templates",
         page: include_str!("../../../docs/rules/LS009.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -7,7 +7,7 @@ use crate::landscaper::kinds::{self, TARGETS};
 use crate::landscaper::validation::{Findings, member};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&TARGETS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&TARGETS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS010.
 pub(super) static RULE: Rule = Rule {
@@ -18,9 +18,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a Target with both config and secretRef",
         page: include_str!("../../../docs/rules/LS010.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -9,7 +9,7 @@ use crate::landscaper::validation::schema;
 use crate::landscaper::validation::{Findings, list, member};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule LS011.
 pub(super) static RULE: Rule = Rule {
@@ -20,9 +20,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an export of a DeployItem without key, jsonPath, or the names of the object that it reads",
         page: include_str!("../../../docs/rules/LS011.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

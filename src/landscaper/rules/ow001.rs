@@ -19,7 +19,7 @@ static WITHOUT_OVERWRITES: MatchCondition = MatchCondition {
            (!has(object.repositoryContext) || type(object.repositoryContext) == map)",
 };
 
-static SCOPE: [Match; 3] = [
+static MATCHERS: [Match; 3] = [
     kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Fail),
     kinds::matches(&CONTEXTS, WRITES, FailurePolicy::FailUnless(&WITHOUT_OVERWRITES)),
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE),
@@ -34,9 +34,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a repositoryContext that is not an object, or another value that Landscaper cannot decode",
         page: include_str!("../../../docs/rules/OW001.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

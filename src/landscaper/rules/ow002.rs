@@ -11,7 +11,7 @@ use crate::landscaper::repository_context::RepositoryContext;
 use crate::landscaper::substitution::{Entries, Entry};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule OW002.
 pub(super) static RULE: Rule = Rule {
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an entry that can never take effect, because earlier entries always set its attributes first",
         page: include_str!("../../../docs/rules/OW002.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

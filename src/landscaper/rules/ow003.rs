@@ -7,7 +7,7 @@ use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::landscaper::substitution::{Entries, Entry};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule OW003.
 pub(super) static RULE: Rule = Rule {
@@ -18,9 +18,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a substitution that sets nothing, or sets the value that its source already requires",
         page: include_str!("../../../docs/rules/OW003.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -10,7 +10,7 @@ use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::landscaper::substitution::Entries;
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule OW004.
 pub(super) static RULE: Rule = Rule {
@@ -21,9 +21,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a source that matches every component, intentionally or by mistake",
         page: include_str!("../../../docs/rules/OW004.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -7,7 +7,7 @@ use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::{context, installation};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] = [
+static MATCHERS: [Match; 2] = [
     kinds::matches(&CONTEXTS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE),
 ];
@@ -21,9 +21,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a Context that names overwrites that do not exist, or an Installation whose Context, or its overwrites, do not exist",
         page: include_str!("../../../docs/rules/OW005.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&CONTEXTS, &OVERWRITES],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
@@ -57,7 +57,7 @@ fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
     named
 }
 
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let missing = |named: &Named| view.unless_found(named.kind, &request.namespace, &named.name);
     named(request, view).iter().filter_map(missing).collect()
 }

@@ -9,7 +9,7 @@ use crate::landscaper::kinds::{
 };
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] = [
+static MATCHERS: [Match; 2] = [
     kinds::matches(&OVERWRITES, DELETION, FailurePolicy::Ignore),
     kinds::matches(&CONTEXTS, DELETION, FailurePolicy::Ignore),
 ];
@@ -23,16 +23,16 @@ pub(super) static RULE: Rule = Rule {
         summary: "deletion of overwrites that a Context still names, or of a Context that Installations still use",
         page: include_str!("../../../docs/rules/OW006.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&CONTEXTS, &INSTALLATIONS, &NAMESPACES],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
 /// Maximum number of users that are read live and named in the message.
 const NAMED: usize = 5;
 
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if request.user.is_collector() {
         return Vec::new();
     }
@@ -96,7 +96,7 @@ impl Users {
     /// Reports whether a user still names the object, by the live read. If that read failed, the catalog decides.
     fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
-        match view.confirmation(reference) {
+        match view.live_read(reference) {
             Some(LiveRead::Gone) => false,
             Some(LiveRead::Exists(stored)) => (index.keys)(stored.value()).contains(&request.display_name()),
             Some(LiveRead::Unknown(_)) | None => true,

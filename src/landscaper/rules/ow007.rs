@@ -17,7 +17,7 @@ use crate::landscaper::overwrites::effect;
 use crate::landscaper::substitution::{Entries, Entry, Substitution};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] = [
+static MATCHERS: [Match; 2] = [
     kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore),
     kinds::matches(&CONTEXTS, WRITES, FailurePolicy::Ignore),
 ];
@@ -31,9 +31,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a change of overwrites or of a Context that gives Installations other components",
         page: include_str!("../../../docs/rules/OW007.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&CONTEXTS, &INSTALLATIONS, &OVERWRITES],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

@@ -14,7 +14,7 @@ use crate::landscaper::overwrites::note::{Missing, Note};
 use crate::landscaper::substitution::{Entries, Entry};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 2] = [
+static MATCHERS: [Match; 2] = [
     kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore),
     kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE),
 ];
@@ -28,9 +28,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "overwrites that produce a reference to a component version that its repository does not have",
         page: include_str!("../../../docs/rules/OW008.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&CONTEXTS, &INSTALLATIONS, &OVERWRITES],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

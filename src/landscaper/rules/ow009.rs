@@ -12,7 +12,7 @@ use crate::landscaper::overwrites::note::Note;
 use crate::landscaper::substitution::Entries;
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
+static MATCHERS: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, FailurePolicy::Ignore)];
 
 /// The definition of rule OW009.
 pub(super) static RULE: Rule = Rule {
@@ -23,9 +23,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "an entry that matches no component in the tree of any Installation that uses these overwrites",
         page: include_str!("../../../docs/rules/OW009.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&CONTEXTS, &INSTALLATIONS],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

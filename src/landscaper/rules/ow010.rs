@@ -13,7 +13,7 @@ use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::note::Note;
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] =
+static MATCHERS: [Match; 1] =
     [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE)];
 
 /// The definition of rule OW010.
@@ -25,9 +25,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a tree that contains two versions of a component because an entry matches only some references to it",
         page: include_str!("../../../docs/rules/OW010.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&CONTEXTS, &OVERWRITES],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

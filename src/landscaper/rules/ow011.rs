@@ -14,7 +14,7 @@ use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
-static SCOPE: [Match; 1] =
+static MATCHERS: [Match; 1] =
     [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE)];
 
 /// The definition of rule OW011.
@@ -26,14 +26,14 @@ pub(super) static RULE: Rule = Rule {
         summary: "an Installation whose Context is being deleted",
         page: include_str!("../../../docs/rules/OW011.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&CONTEXTS, &NAMESPACES],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
 /// Returns the live reads before a finding: the Context may be gone, and the namespace may be terminating.
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if request.is_deleting() || context_being_deleted(request, view).is_none() {
         return Vec::new();
     }
@@ -42,7 +42,7 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     // Without an answer from the API server, the Context may have been created again.
-    let is_unknown = matches!(view.confirmation(&reference(request)), Some(LiveRead::Unknown(_)));
+    let is_unknown = matches!(view.live_read(&reference(request)), Some(LiveRead::Unknown(_)));
     if is_unknown || request.is_deleting() || is_terminating(&request.namespace, view) {
         return Vec::new();
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Deployer, NAME, RunError, Stage, version};
+use crate::admission::Metadata;
 use crate::landscaper::deployer::status::Status;
 
 /// Returns a string field of the status; empty if it is missing.
@@ -81,7 +82,7 @@ pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&s
     let phase = match secret {
         Ok(secret) => {
             if let Some(name) = secret {
-                status["exportRef"] = json!({"name": name, "namespace": item.pointer("/metadata/namespace")});
+                status["exportRef"] = json!({"name": name, "namespace": Metadata::of(item).namespace()});
             }
             "Succeeded"
         }
