@@ -1,0 +1,344 @@
+//! Finds forgotten manifests: files beside a kustomization file that hold objects and that nothing applies.
+//!
+//! A file is reported only if it would build when listed. Not reported: files that a kustomization refers to in any
+//! field, files that another file in the folder mentions (a comment such as `# - debug.yaml` included), files of other
+//! tools, and objects that people apply by hand.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Files;
+use super::analysis::{Verdict, analyse};
+use super::file::{KustomizationFile, NAMES};
+use super::finding::{Fix, Site, TreeFinding};
+use super::fix::fix;
+use super::options::Options;
+use super::roots::{References, references};
+use super::rules::kz026;
+use super::tree::{Entry, Tree, TreePath};
+use crate::admission::{FieldPath, Metadata};
+use crate::yaml::{self, Limits};
+
+/// The list to which forgotten manifests belong.
+const LIST: &str = "resources";
+/// Maximum size of a file in which mentions are searched. Larger ones are data.
+const MAX_MENTIONING_BYTES: usize = 1 << 20;
+
+/// API groups of files that look like objects but that other tools read, and no API server.
+const GROUPS_OF_TOOLS: [&str; 16] = [
+    "backstage.io",
+    "chainsaw.kyverno.io",
+    "cli.kyverno.io",
+    "config.kubernetes.io",
+    "eksctl.io",
+    "fn.kpt.dev",
+    "k0sctl.k0sproject.io",
+    "k3d.io",
+    "kind.x-k8s.io",
+    "kpt.dev",
+    "kustomize.config.k8s.io",
+    // Flux reads its own Kustomizations from wherever somebody applied them, often by hand.
+    "kustomize.toolkit.fluxcd.io",
+    "kuttl.dev",
+    "meta.pkg.crossplane.io",
+    "tanka.dev",
+    "zarf.dev",
+];
+
+/// The apiVersion of configurations of kustomize's own plugins.
+const BUILTIN: &str = "builtin";
+
+/// Kinds that people apply by hand: credentials that do not belong in the tree, and objects that run once.
+const APPLIED_BY_HAND: [(&str, &str); 3] = [("", "Secret"), ("", "Pod"), ("batch", "Job")];
+
+/// Annotations of objects that are input of tools.
+const LOCAL: [&str; 2] = ["config.kubernetes.io/local-config", "config.kubernetes.io/function"];
+
+/// Ends of the names of roles for users of a CustomResourceDefinition, which kubebuilder generates and does not list.
+const ROLES_OF_KUBEBUILDER: [&str; 3] = ["_admin_role.yaml", "_editor_role.yaml", "_viewer_role.yaml"];
+
+/// Words in the name of a file or its folder that mean that the file is not applied.
+const WORDS: [&str; 10] =
+    ["archive", "archived", "backup", "deprecated", "disabled", "example", "examples", "old", "sample", "samples"];
+
+/// The files among which forgotten manifests are searched.
+pub struct Search<'a> {
+    /// The tree.
+    pub tree: &'a Arc<Tree>,
+    /// The references of each folder with a kustomization file.
+    pub references: &'a HashMap<TreePath, References>,
+    /// How the tree is built.
+    pub options: &'a Options,
+    /// The kustomization files that were read.
+    pub read: &'a Files,
+}
+
+impl Search<'_> {
+    /// Returns a finding for each forgotten manifest among the files of the tree that are checked.
+    pub fn findings(&self, files: &[TreePath]) -> Vec<TreeFinding> {
+        let listed: HashSet<_> = self.references.values().flat_map(|found| found.files.union(&found.parts)).collect();
+        let is_beside = |file: &TreePath| file.parent().is_some_and(|folder| self.references.contains_key(&folder));
+        let candidates = files.iter().filter(|file| is_beside(file) && !listed.contains(file) && may_be_applied(file));
+        let candidates: Vec<_> = candidates.filter(|file| self.holds_objects(file)).collect();
+        if candidates.is_empty() {
+            return Vec::new();
+        }
+        let plain = self.folders_of_argo(files);
+        let is_plain = |file: &TreePath| plain.iter().any(|folder| is_below(file, folder));
+        candidates.into_iter().filter(|file| !is_plain(file)).filter_map(|file| self.finding(file)).collect()
+    }
+
+    /// Returns a finding about a file with objects, unless something names it, or it would break the build.
+    pub fn finding(&self, file: &TreePath) -> Option<TreeFinding> {
+        let (folder, name) = (file.parent()?, file.name());
+        let kustomization = self.kustomization(&folder)?;
+        if self.is_mentioned(&folder, name) || self.is_listed_above(&folder, file) {
+            return None;
+        }
+        let fix = Fix::AddEntry { list: LIST.to_owned(), entry: name.to_owned() };
+        self.builds_with(&folder, &kustomization, &fix).then(|| kz026::found(site(&kustomization), name, fix))
+    }
+
+    /// Returns the kustomization file of a folder, if kustomize can read it and it is not empty.
+    fn kustomization(&self, folder: &TreePath) -> Option<Arc<KustomizationFile>> {
+        let path = NAMES.iter().map(|name| folder.join(name)).find(|path| self.tree.entry(path).is_some())?;
+        let file = self.read.kustomization(self.tree, &path).ok()?;
+        (!file.empty && file.faults.is_empty()).then_some(file)
+    }
+
+    /// Returns whether a file contains objects that an API server stores, and nothing else.
+    fn holds_objects(&self, file: &TreePath) -> bool {
+        let Some(text) = self.text(file) else { return false };
+        let mut count = 0;
+        for document in yaml::manifests(&text, &Limits::default()) {
+            match document {
+                Ok(document) if document.value.is_null() => {}
+                Ok(document) if is_applied(&document.value) => count += 1,
+                _ => return false,
+            }
+        }
+        count > 0
+    }
+
+    fn text(&self, file: &TreePath) -> Option<String> {
+        String::from_utf8(self.tree.read(file).ok()?.to_vec()).ok()
+    }
+
+    /// Returns whether another file in the folder contains the name, such as a script, or a comment in the
+    /// kustomization file.
+    fn is_mentioned(&self, folder: &TreePath, name: &str) -> bool {
+        let others = self.tree.names(folder).into_iter().filter(|other| other != name);
+        others.map(|other| folder.join(&other)).filter(|path| self.tree.entry(path) == Some(Entry::File)).any(|path| {
+            self.text(&path).is_some_and(|text| text.len() <= MAX_MENTIONING_BYTES && has_word(&text, name))
+        })
+    }
+
+    /// Returns whether a kustomization file in a folder above refers to the file. It may be outside of what is checked.
+    fn is_listed_above(&self, folder: &TreePath, file: &TreePath) -> bool {
+        let mut above = folder.parent();
+        while let Some(parent) = above {
+            let found = references(self.tree, &parent, self.options, self.read);
+            if found.files.contains(file) || found.parts.contains(file) {
+                return true;
+            }
+            above = parent.parent();
+        }
+        false
+    }
+
+    /// Returns whether the folder certainly builds after the fix. With a stale patch or another variant of listed objects
+    /// it does not; next to a remote resource it is unknown.
+    fn builds_with(&self, folder: &TreePath, file: &KustomizationFile, entry: &Fix) -> bool {
+        let text = self.text(&file.path).and_then(|text| fix(&text, std::slice::from_ref(entry)));
+        text.is_some_and(|text| {
+            let tree = self.tree.with_file(file.path.clone(), text.into_bytes());
+            analyse(&tree, folder, self.options).verdict == Verdict::Accept
+        })
+    }
+
+    /// Returns the folders that Applications of Argo CD in these files apply as plain manifests, without kustomize.
+    fn folders_of_argo(&self, files: &[TreePath]) -> Vec<String> {
+        let is_application = |text: &String| text.contains("argoproj.io/") && text.contains("directory:");
+        let texts = files.iter().filter_map(|file| self.text(file)).filter(is_application);
+        texts.flat_map(|text| yaml::read_all(&text, &Limits::default()).0).flat_map(|one| plain(&one.value)).collect()
+    }
+}
+
+fn site(file: &KustomizationFile) -> Site {
+    let list = FieldPath::of([LIST]);
+    let field = if file.kustomization.resources.is_empty() { FieldPath::root() } else { list };
+    Site::new(file.path.clone(), file.key_place(&field), field)
+}
+
+/// Returns whether the name of a file is that of a manifest that may be applied.
+fn may_be_applied(file: &TreePath) -> bool {
+    let name = file.name();
+    let folder = file.parent().map(|folder| folder.name().to_owned()).unwrap_or_default();
+    let words = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| WORDS.contains(&word));
+    !NAMES.contains(&name)
+        && !ROLES_OF_KUBEBUILDER.iter().any(|end| name.ends_with(end))
+        && !words(name)
+        && !words(&folder)
+}
+
+/// Returns whether a document is an object that belongs in a tree.
+fn is_applied(object: &Value) -> bool {
+    let text = |key| object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (Some(version), Some(kind)) = (text("apiVersion"), text("kind")) else { return false };
+    let metadata = Metadata::of(object);
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let is_local = metadata.annotations().is_some_and(|found| LOCAL.iter().any(|key| found.contains_key(*key)));
+    let is_of_tool = version == BUILTIN || GROUPS_OF_TOOLS.contains(&group);
+    !metadata.name().is_empty() && !is_local && !is_of_tool && !APPLIED_BY_HAND.contains(&(group, kind))
+}
+
+/// Returns whether a text contains a file name, not as a part of a longer name.
+fn has_word(text: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        // `./` may come before the name, and a full stop after it.
+        let begins = before.strip_suffix("./").unwrap_or(before).chars().next_back().is_none_or(|c| !is_part(c));
+        let ends = after.strip_prefix('.').unwrap_or(after).chars().next().is_none_or(|c| !is_part(c));
+        begins && ends
+    })
+}
+
+/// Returns the paths of an Application's sources that are plain directories (`spec.source.directory`).
+fn plain(object: &Value) -> Vec<String> {
+    let spec = object.pointer("/spec/template/spec").or_else(|| object.get("spec"));
+    let Some(spec) =
+        spec.filter(|_| object["apiVersion"].as_str().is_some_and(|text| text.starts_with("argoproj.io/")))
+    else {
+        return Vec::new();
+    };
+    let sources = spec.get("sources").and_then(Value::as_array).into_iter().flatten();
+    let sources = sources.chain(spec.get("source")).filter(|source| source.get("directory").is_some());
+    sources.filter_map(|source| Some(source.get("path")?.as_str()?.trim_matches('/').to_owned())).collect()
+}
+
+/// Returns whether a file is in or below a folder, whose path is relative to an unknown repository.
+fn is_below(file: &TreePath, folder: &str) -> bool {
+    !folder.is_empty() && format!("/{file}").contains(&format!("/{folder}/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Memory;
+    use super::*;
+
+    const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: extra\n";
+
+    /// Returns the positions and messages for `app/extra.yaml` and other files.
+    fn forgotten(files: &[(&str, &str)]) -> Vec<String> {
+        let memory = files.iter().fold(Memory::new(), |memory, (path, text)| memory.file(path, *text));
+        let tree = Arc::new(Tree::new(memory, "/"));
+        let (options, read) = (Options { lone_components: true, ..Options::default() }, Files::default());
+        let paths: Vec<_> = files.iter().map(|(path, _)| TreePath::from(*path)).collect();
+        let folders = paths.iter().filter(|path| NAMES.contains(&path.name())).filter_map(TreePath::parent);
+        let found = folders.map(|folder| (folder.clone(), references(&tree, &folder, &options, &read)));
+        let references = found.collect();
+        let search = Search { tree: &tree, references: &references, options: &options, read: &read };
+        search.findings(&paths).iter().map(|finding| format!("{} {}", finding.site(), finding.headline())).collect()
+    }
+
+    #[test]
+    fn reports_objects_that_no_kustomization_lists() {
+        let found = forgotten(&[
+            ("app/kustomization.yaml", "resources:\n  - a.yaml\n"),
+            ("app/a.yaml", CONFIG_MAP),
+            (
+                "app/b.yaml",
+                "apiVersion: v1\nkind: Service\nmetadata: {name: b}\n---\n---\napiVersion: v1\nkind: Service\nmetadata: {name: c}\n",
+            ),
+        ]);
+        let message = "\"b.yaml\" holds Kubernetes objects, and no kustomization lists it";
+        assert_eq!(found, [format!("app/kustomization.yaml:1 KZ026 resources: {message}")]);
+        let found = forgotten(&[("app/kustomization.yaml", "namePrefix: x-\n"), ("app/b.yaml", CONFIG_MAP)]);
+        assert_eq!(found, [format!("app/kustomization.yaml:1 KZ026 {message}")]);
+    }
+
+    #[test]
+    fn accepts_files_that_any_kustomization_or_neighbour_names() {
+        let of = |kustomization, more: &[(&str, &str)]| {
+            forgotten(&[&[("app/kustomization.yaml", kustomization), ("app/extra.yaml", CONFIG_MAP)], more].concat())
+        };
+        assert_eq!(of("namePrefix: x-\n", &[]).len(), 1);
+        for kustomization in [
+            "resources: [./extra.yaml]\n",
+            "patches: [{path: extra.yaml}]\n",
+            "patchesStrategicMerge: [extra.yaml]\n",
+            "configurations: [extra.yaml]\n",
+            "crds: [extra.yaml]\n",
+            "generators: [extra.yaml]\n",
+            "transformers: [extra.yaml]\n",
+            "replacements: [{path: extra.yaml}]\n",
+            "helmCharts: [{name: x, valuesFile: extra.yaml}]\n",
+            "helmCharts: [{name: x, additionalValuesFiles: [extra.yaml]}]\n",
+            "configMapGenerator: [{name: x, files: [key=extra.yaml]}]\n",
+            "namePrefix: x-\n# - extra.yaml\n",
+            "namePrefix: x- # extra.yaml is applied by hand.\n",
+        ] {
+            assert_eq!(of(kustomization, &[]), [""; 0], "{kustomization}");
+        }
+        let none = [""; 0];
+        assert_eq!(of("namePrefix: x-\n", &[("kustomization.yaml", "resources: [app/extra.yaml]\n")]), none);
+        assert_eq!(of("namePrefix: x-\n", &[("app/README.md", "Run `kubectl apply -f app/extra.yaml`.")]), none);
+        assert_eq!(of("namePrefix: x-\n", &[("app/README.md", "Another file is app-extra.yaml.")]).len(), 1);
+    }
+
+    #[test]
+    fn accepts_files_of_other_tools_and_objects_applied_by_hand() {
+        for text in [
+            "color: blue\n",
+            "- a\n",
+            "apiVersion: v1\nkind: ConfigMap\n",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n",
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\n",
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: x}\n",
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nmetadata: {name: x}\n",
+            "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: x}\n",
+            "apiVersion: backstage.io/v1alpha1\nkind: Component\nmetadata: {name: x}\n",
+            "apiVersion: v1\nkind: X\nmetadata: {name: x, annotations: {config.kubernetes.io/local-config: 'true'}}\n",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n",
+        ] {
+            let found = forgotten(&[("app/kustomization.yaml", "namePrefix: x-\n"), ("app/x.yaml", text)]);
+            assert_eq!(found, [""; 0], "{text}");
+        }
+        for path in ["app/editor_role.yaml", "app/x_editor_role.yaml", "app/x.example.yaml", "samples/x.yaml"] {
+            let kustomization = format!("{}/kustomization.yaml", path.split('/').next().unwrap_or_default());
+            let found = forgotten(&[(&kustomization, "namePrefix: x-\n"), (path, CONFIG_MAP)]);
+            assert_eq!(found.is_empty(), path != "app/editor_role.yaml", "{path}: {found:?}");
+        }
+    }
+
+    /// The file is a stale patch, another variant, or the output of a build.
+    #[test]
+    fn accepts_objects_that_conflict_with_listed_ones() {
+        let found = forgotten(&[
+            ("app/kustomization.yaml", "resources: [a.yaml]\n"),
+            ("app/a.yaml", CONFIG_MAP),
+            ("app/patch.yaml", CONFIG_MAP),
+        ]);
+        assert_eq!(found, [""; 0]);
+        let remote = "resources: [https://example.org/install.yaml]\n";
+        let found = forgotten(&[("app/kustomization.yaml", remote), ("app/a.yaml", CONFIG_MAP)]);
+        assert_eq!(found, [""; 0], "it may be in the remote resource");
+    }
+
+    #[test]
+    fn accepts_plain_directories_of_argo() {
+        let application = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec:\n  source:\n    path: app\n";
+        let of = |application: &str| {
+            forgotten(&[
+                ("app/kustomization.yaml", "namePrefix: x-\n"),
+                ("app/extra.yaml", CONFIG_MAP),
+                ("argo/app.yaml", application),
+            ])
+        };
+        assert_eq!(of(application).len(), 1);
+        assert_eq!(of(&format!("{application}    directory: {{recurse: true}}\n")), [""; 0]);
+    }
+}

@@ -1,0 +1,22 @@
+//! KZ026: a manifest that no kustomization lists.
+
+use crate::admission::Level;
+use crate::kustomize::finding::{Fix, Site, TreeFinding};
+use crate::rule::RuleInfo;
+
+/// The rule definition of KZ026.
+pub(super) static RULE: RuleInfo = RuleInfo {
+    id: "KZ026",
+    name: "forgotten-manifest",
+    level: Level::Warn,
+    summary: "a file beside a kustomization file that holds objects and that no kustomization lists",
+    page: include_str!("../../../docs/rules/KZ026.md"),
+};
+
+/// Returns a finding about the file `name` beside the kustomization file at `site`; `fix` lists it.
+pub(in crate::kustomize) fn found(site: Site, name: &str, fix: Fix) -> TreeFinding {
+    RULE.at(site, format!("\"{name}\" holds Kubernetes objects, and no kustomization lists it"))
+        .harmless()
+        .help("list it under \"resources:\", or delete it; if it is applied otherwise, name it in a comment")
+        .fix(fix)
+}
