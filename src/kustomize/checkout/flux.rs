@@ -1,0 +1,437 @@
+//! Follows Flux Kustomizations: renders what is built of the checkout, until nothing new appears.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::object::{Data, KUSTOMIZE, Object, SOURCE, Standing, Variables, group, text};
+use super::reach::{Reach, Reaches};
+use super::render::{render, substituted};
+use super::source::{Place, Sources, Sync};
+use super::{Build, Checkout, Survey, ignore};
+use crate::kustomize::build::Resource;
+use crate::kustomize::delivery::Kustomization;
+use crate::kustomize::options::{FluxSpec, Options, PostBuild, Profile};
+use crate::kustomize::roots;
+use crate::kustomize::tree::{Entry, Tree, TreePath};
+
+/// Maximum number of Kustomizations. The largest public repositories have some 2 000.
+const MOST_KUSTOMIZATIONS: usize = 20_000;
+/// Maximum length of a chain of Kustomizations, each of which renders the next one; real ones have five members.
+const DEEPEST: usize = 32;
+/// Maximum number of passes: each one knows the variables that the one before rendered.
+const MOST_PASSES: usize = 8;
+
+/// Surveys what Flux builds of a checkout.
+pub(super) fn survey(checkout: &Checkout<'_>) -> Survey {
+    let standing = Standing::read(checkout.tree, checkout.manifests);
+    if standing.kustomizations.is_empty() && standing.instances.is_empty() {
+        return Survey::default();
+    }
+    let mut tops = vec![checkout.git.top.clone()];
+    tops.extend(checkout.tops.iter().filter(|top| **top != checkout.git.top).cloned());
+    let sources = Sources::new(checkout.tree, checkout.git, tops, checkout.sources, &standing);
+    let mut surveyor = Surveyor {
+        checkout,
+        ignores: ignores(checkout),
+        is_lenient: standing.is_lenient,
+        sources: &sources,
+        reaches: Reaches::new(checkout.tree, checkout.files),
+        words: words(&standing),
+        trees: HashMap::new(),
+        rendered: HashMap::new(),
+        mentions: HashMap::new(),
+    };
+    let seeds = surveyor.seeds(&standing);
+    surveyor.follow(&seeds, &standing)
+}
+
+/// Returns the files with patterns of ignored files: in the folders of all files, and above.
+fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
+    let of_manifests = checkout.manifests.iter().filter_map(TreePath::parent);
+    let mut open: Vec<_> = of_manifests.chain(checkout.folders.iter().cloned()).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(folder) = open.pop() {
+        if folder.is_within(&checkout.git.top) && seen.insert(folder.clone()) {
+            open.extend(folder.parent());
+        }
+    }
+    let files = seen.into_iter().map(|folder| folder.join(ignore::FILE));
+    files.filter(|file| checkout.tree.entry(file) == Some(Entry::File)).collect()
+}
+
+/// The words of which a file must have one for its objects to matter here.
+fn words(standing: &Standing) -> Vec<String> {
+    let mut words = standing.variables.clone();
+    words.push(KUSTOMIZE.to_owned());
+    words
+}
+
+/// The folder of a source, and its patterns of ignored files.
+type TreeKey = (TreePath, Option<String>);
+/// A root as it is rendered, before substitution.
+type Rendered = Option<Rc<Vec<Object>>>;
+
+struct Surveyor<'a> {
+    checkout: &'a Checkout<'a>,
+    /// Whether the checkout installs a Flux that takes unset variables for empty.
+    is_lenient: bool,
+    /// The files with patterns of ignored files, outer folders first.
+    ignores: Vec<TreePath>,
+    sources: &'a Sources<'a>,
+    reaches: Reaches<'a>,
+    words: Vec<String>,
+    trees: HashMap<TreeKey, Arc<Tree>>,
+    rendered: HashMap<(TreeKey, TreePath, FluxSpec), Rendered>,
+    /// Whether a file has one of the words.
+    mentions: HashMap<TreePath, bool>,
+}
+
+/// Where the survey begins.
+enum Seed {
+    /// A Kustomization that no root contains.
+    Object(Object),
+    /// A folder with Kustomizations that no Kustomization names: somebody applies it, and Flux does the rest.
+    Folder(TreePath),
+}
+
+/// The state of a pass.
+#[derive(Default)]
+struct Pass {
+    survey: Survey,
+    builds: HashMap<(TreePath, Options, TreeKey), usize>,
+    variables: Vec<Variables>,
+    seen: HashSet<(usize, String)>,
+    count: usize,
+}
+
+impl Surveyor<'_> {
+    /// Returns where the survey begins: Kustomizations that no other one contains, and folders that contain others.
+    fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
+        let made = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
+        let all: Vec<Object> = made.chain(standing.kustomizations.iter().cloned()).collect();
+        let reaches: Vec<Reach> = all.iter().map(|object| self.reach(object)).collect();
+        let own: Vec<_> = all.iter().map(|object| self.may_be_own(object)).collect();
+        let folders = self.folders(&all, &reaches, &own);
+        let in_folder = |object: &Object| folders.iter().any(|(_, reach)| reach.files.contains(&object.file));
+        let is_inner = |at: usize| {
+            let others = reaches.iter().enumerate().filter(|(other, _)| *other != at);
+            others.map(|(_, reach)| reach).any(|reach| reach.files.contains(&all[at].file)) || in_folder(&all[at])
+        };
+        let (inner, outer): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(|at| is_inner(*at));
+        let mut reached: HashSet<usize> = HashSet::new();
+        let follow = |from: usize, reached: &mut HashSet<usize>| {
+            let mut open = vec![from];
+            while let Some(at) = open.pop() {
+                if reached.insert(at) {
+                    open.extend((0..all.len()).filter(|next| reaches[at].files.contains(&all[*next].file)));
+                }
+            }
+        };
+        outer.iter().for_each(|at| follow(*at, &mut reached));
+        let mut seeds: Vec<usize> = outer;
+        for at in inner {
+            // One of each cycle that only its members contain.
+            if !reached.contains(&at) && !in_folder(&all[at]) {
+                follow(at, &mut reached);
+                seeds.push(at);
+            }
+        }
+        let of_folders = folders.into_iter().map(|(folder, _)| Seed::Folder(folder));
+        seeds.into_iter().map(|at| Seed::Object(all[at].clone())).chain(of_folders).collect()
+    }
+
+    /// Returns whether a Kustomization may be built of the checkout: the root that contains it may set its source or path.
+    fn may_be_own(&mut self, object: &Object) -> bool {
+        let read = Kustomization::of(&object.value, object.namespace());
+        read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
+    }
+
+    /// Returns the roots that contain Kustomizations of this checkout, and that no Kustomization builds.
+    fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
+        let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
+        let files: HashSet<&TreePath> =
+            all.iter().zip(own).filter(|(_, own)| **own).map(|(object, _)| &object.file).collect();
+        let mut found = Vec::new();
+        for root in self.roots() {
+            let reach = self.reaches.of(&root, &[]);
+            if !reached.contains(&root) && reach.files.iter().any(|file| files.contains(file)) {
+                found.push((root, reach));
+            }
+        }
+        found
+    }
+
+    /// Returns the folders to which no other one refers.
+    fn roots(&self) -> Vec<TreePath> {
+        let Checkout { tree, files, folders, .. } = self.checkout;
+        let options = Options::of(Profile::Flux);
+        roots::roots(folders, |folder| roots::references(tree, folder, &options, files).folders)
+    }
+
+    /// Returns the tree and the root of a Kustomization that is built of the checkout.
+    fn root(&mut self, object: &Object) -> Option<(TreeKey, TreePath)> {
+        let read = Kustomization::of(&object.value, object.namespace())?;
+        match self.sources.place(&read.source) {
+            Place::Checkout { top, ignore } => {
+                let root = TreePath::from(&*format!("{top}/{}", TreePath::from(&*read.path).as_str()));
+                Some(((top, ignore), root))
+            }
+            Place::Elsewhere(_) => None,
+        }
+    }
+
+    /// Returns the files that a Kustomization is built of; none if its source is elsewhere.
+    fn reach(&mut self, object: &Object) -> Reach {
+        let Some((_, root)) = self.root(object) else { return Reach::default() };
+        let components = object.value.pointer("/spec/components").and_then(serde_json::Value::as_array);
+        let components: Vec<_> = components.into_iter().flatten().map(|entry| text(Some(entry)).to_owned()).collect();
+        self.reaches.of(&root, &components)
+    }
+
+    /// Follows the seeds until a pass finds the same variables as the one before.
+    fn follow(&mut self, seeds: &[Seed], standing: &Standing) -> Survey {
+        let mut variables: Vec<Variables> = Vec::new();
+        let clusters = clusters(seeds);
+        for passes in 1.. {
+            let mut pass = self.pass(seeds, &clusters, &variables);
+            if pass.variables == variables || passes == MOST_PASSES {
+                self.add_unrendered(standing, &mut pass);
+                return pass.survey;
+            }
+            variables = pass.variables;
+        }
+        Survey::default()
+    }
+
+    fn pass(&mut self, seeds: &[Seed], clusters: &[usize], variables: &[Variables]) -> Pass {
+        let count = clusters.iter().max().map_or(0, |most| most + 1);
+        let mut pass = Pass { variables: vec![Variables::default(); count], ..Pass::default() };
+        pass.survey.clusters = vec![Vec::new(); count];
+        for (seed, cluster) in seeds.iter().zip(clusters) {
+            let known = variables.get(*cluster).cloned().unwrap_or_default();
+            let mut open = match seed {
+                Seed::Object(object) => vec![(object.clone(), 0)],
+                Seed::Folder(folder) => self.folder(folder, *cluster, &mut pass),
+            };
+            while let Some((object, depth)) = open.pop() {
+                let inner = self.kustomization(&object, *cluster, &known, &mut pass);
+                if depth == DEEPEST && !inner.is_empty() {
+                    pass.problem(format!("Kustomization {} is in a chain of more than {DEEPEST}", named(&object)));
+                } else {
+                    open.extend(inner.into_iter().map(|object| (object, depth + 1)));
+                }
+            }
+        }
+        pass
+    }
+
+    /// Judges a folder with Kustomizations as Flux builds it, and returns them. If one of them builds the folder itself, the
+    /// others count only as that one renders them.
+    fn folder(&mut self, folder: &TreePath, cluster: usize, pass: &mut Pass) -> Vec<(Object, usize)> {
+        let key = (self.checkout.git.top.clone(), None);
+        let options = Options::of(Profile::Flux);
+        let objects = self.rendered(&key, folder, &options, pass);
+        let mut inner = take(&objects, None, cluster, pass);
+        let own: Vec<_> =
+            inner.iter().map(|object| self.root(object).is_some_and(|(_, root)| root == *folder)).collect();
+        if own.contains(&true) {
+            let mut own = own.into_iter();
+            inner.retain(|_| own.next() == Some(true));
+        } else {
+            let tree = self.tree(&key);
+            pass.add(Build { tree, root: folder.clone(), options, owners: Vec::new() }, key);
+        }
+        inner.into_iter().map(|object| (object, 0)).collect()
+    }
+
+    /// Records a Kustomization, and returns those that it renders.
+    fn kustomization(&mut self, object: &Object, cluster: usize, known: &Variables, pass: &mut Pass) -> Vec<Object> {
+        pass.count += 1;
+        if pass.count > MOST_KUSTOMIZATIONS {
+            pass.problem(format!("only the first {MOST_KUSTOMIZATIONS} Kustomizations are judged"));
+            return Vec::new();
+        }
+        if !pass.seen.insert((cluster, format!("{} {}", named(object), object.value))) {
+            return Vec::new();
+        }
+        pass.survey.clusters[cluster].push(object.clone());
+        let Some(read) = Kustomization::of(&object.value, object.namespace()) else {
+            self.not_read(object, pass);
+            return Vec::new();
+        };
+        let Some((key, root)) = self.root(object) else {
+            if let Place::Elsewhere(label) = self.sources.place(&read.source) {
+                pass.survey.elsewhere.push((object.clone(), label));
+            }
+            return Vec::new();
+        };
+        let Kustomization { spec: mut flux, .. } = read;
+        let is_lenient = self.is_lenient;
+        let resolved = |post_build| PostBuild { is_lenient, ..resolved(post_build, object.namespace(), known) };
+        flux.post_build = flux.post_build.map(resolved);
+        let options = Options { flux, ..Options::of(Profile::Flux) };
+        let objects = self.rendered(&key, &root, &options, pass);
+        let tree = self.tree(&key);
+        let post_build = options.flux.post_build.clone();
+        pass.add(Build { tree, root, options, owners: vec![object.clone()] }, key);
+        take(&objects, post_build.as_ref(), cluster, pass)
+    }
+
+    /// Records a Kustomization that is suspended, or whose path has unknown variables.
+    fn not_read(&mut self, object: &Object, pass: &mut Pass) {
+        let mut resumed = object.clone();
+        let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
+        match suspend {
+            Some(suspend) => {
+                *suspend = false.into();
+                pass.survey.reached.extend(self.reach(&resumed).folders);
+            }
+            None => {
+                let why = "its path or source has variables whose values are unknown";
+                pass.survey.unknown.push((object.clone(), why.to_owned()));
+            }
+        }
+    }
+
+    /// Returns the Kustomizations, ConfigMaps and Secrets that a root renders; none if it cannot be built.
+    fn rendered(&mut self, key: &TreeKey, root: &TreePath, options: &Options, pass: &mut Pass) -> Rc<Vec<Object>> {
+        let reach = self.reaches.of(root, &options.flux.components);
+        let matters = reach.files.iter().any(|file| self.mentions(file));
+        pass.survey.reached.extend(reach.folders);
+        if !matters {
+            return Rc::default();
+        }
+        let mut options = options.clone();
+        options.flux.post_build = None;
+        let known = (key.clone(), root.clone(), options.flux.clone());
+        if let Some(rendered) = self.rendered.get(&known) {
+            return rendered.clone().unwrap_or_default();
+        }
+        let tree = self.tree(key);
+        let rendered = render(&tree, root, &options, self.checkout.files, wanted).ok().map(Rc::new);
+        self.rendered.insert(known, rendered.clone());
+        rendered.unwrap_or_default()
+    }
+
+    /// Returns whether a file may lead to objects that matter here.
+    fn mentions(&mut self, file: &TreePath) -> bool {
+        if let Some(known) = self.mentions.get(file) {
+            return *known;
+        }
+        let bytes = self.checkout.tree.read(file).unwrap_or_else(|_| [].into());
+        let has = |word: &String| memchr::memmem::find(&bytes, word.as_bytes()).is_some();
+        let found = self.words.iter().any(has);
+        self.mentions.insert(file.clone(), found);
+        found
+    }
+
+    fn tree(&mut self, key: &TreeKey) -> Arc<Tree> {
+        let (tree, ignores) = (self.checkout.tree, &self.ignores);
+        let make = || Arc::new(ignore::artifact(tree, &key.0, ignores, key.1.as_deref()));
+        Arc::clone(self.trees.entry(key.clone()).or_insert_with(make))
+    }
+
+    /// Adds the Kustomizations in files that should have been rendered, but whose root cannot be built here: they count as
+    /// they are, with unknown variables.
+    fn add_unrendered(&mut self, standing: &Standing, pass: &mut Pass) {
+        let known: HashSet<TreePath> =
+            pass.survey.clusters.iter().flatten().map(|object| object.file.clone()).collect();
+        let rest: Vec<_> = standing.kustomizations.iter().filter(|object| !known.contains(&object.file)).collect();
+        pass.survey.rendered = known;
+        if rest.is_empty() {
+            return;
+        }
+        let cluster = pass.survey.clusters.len();
+        pass.survey.clusters.push(Vec::new());
+        pass.variables.push(Variables::default());
+        for object in rest {
+            // What these render is a guess; it is followed all the same.
+            let mut open = vec![(object.clone(), 0)];
+            while let Some((object, depth)) = open.pop() {
+                let inner = self.kustomization(&object, cluster, &Variables::default(), pass);
+                open.extend(inner.into_iter().filter(|_| depth < DEEPEST).map(|object| (object, depth + 1)));
+            }
+        }
+    }
+}
+
+impl Pass {
+    fn add(&mut self, build: Build, key: TreeKey) {
+        let key = (build.root.clone(), build.options.clone(), key);
+        match self.builds.get(&key) {
+            Some(at) => self.survey.builds[*at].owners.extend(build.owners),
+            None => {
+                self.builds.insert(key, self.survey.builds.len());
+                self.survey.builds.push(build);
+            }
+        }
+    }
+
+    fn problem(&mut self, problem: String) {
+        if !self.survey.problems.contains(&problem) {
+            self.survey.problems.push(problem);
+        }
+    }
+}
+
+/// Returns the cluster of each seed. Those in the same folder are applied together.
+fn clusters(seeds: &[Seed]) -> Vec<usize> {
+    let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
+    let of = |seed: &Seed| {
+        let folder = match seed {
+            Seed::Object(object) => object.file.parent().unwrap_or_default(),
+            Seed::Folder(folder) => folder.clone(),
+        };
+        let next = known.len();
+        *known.entry(folder).or_insert(next)
+    };
+    seeds.iter().map(of).collect()
+}
+
+/// Returns namespace and name.
+fn named(object: &Object) -> String {
+    format!("{}/{}", object.namespace(), object.name())
+}
+
+/// Returns whether an object matters to the survey.
+fn wanted(resource: &Resource) -> bool {
+    let version = resource.node.get("apiVersion").and_then(|version| version.text().map(str::to_owned));
+    let version = version.unwrap_or_default();
+    let is_flux = [KUSTOMIZE, SOURCE].iter().any(|group| version.starts_with(group));
+    is_flux || version == "v1" && ["ConfigMap", "Secret"].contains(&resource.kind())
+}
+
+/// Records the rendered ConfigMaps and Secrets, and returns the Kustomizations.
+fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: usize, pass: &mut Pass) -> Vec<Object> {
+    let mut inner = Vec::new();
+    for object in objects {
+        let object = substituted(object, post_build);
+        if group(&object.value) == KUSTOMIZE {
+            inner.push(object);
+        } else {
+            pass.variables[cluster].add(&object.value);
+        }
+    }
+    inner
+}
+
+/// Returns `postBuild` with the variables that files tell. Those of a reference that no file has are unknown, and so are
+/// earlier ones, which it may set too.
+fn resolved(post_build: PostBuild, namespace: &str, known: &Variables) -> PostBuild {
+    let (mut found, mut from) = (Data::new(), Vec::new());
+    for reference in &post_build.from {
+        let (kind, name) = reference.split_once('/').unwrap_or((reference, ""));
+        match known.get(kind, namespace, name) {
+            Some(data) => found.extend(data.clone()),
+            None => {
+                found.clear();
+                from.push(reference.clone());
+            }
+        }
+    }
+    found.extend(post_build.substitute.into_iter().map(|(name, value)| (name, Some(value))));
+    let (known, unknown): (Data, Data) = found.into_iter().partition(|(_, value)| value.is_some());
+    let substitute = known.into_iter().filter_map(|(name, value)| Some((name, value?.replace('\n', ""))));
+    PostBuild { substitute: substitute.collect(), unknown: unknown.into_keys().collect(), from, ..post_build }
+}

@@ -1,0 +1,246 @@
+//! The git files of a checkout: remotes, branches and submodules. Runs no program.
+//!
+//! Only `config`, `HEAD`, the default branches of remotes and `.gitmodules` are read, of which four keys are needed; the
+//! formats are those of git-config(1) and gitrepository-layout(5).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::url::Repository;
+use crate::kustomize::tree::{Entry, Located, Tree, TreePath};
+
+/// What git knows of a checkout.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Git {
+    /// The folder that holds `.git`.
+    pub top: TreePath,
+    /// The repositories that the remotes name.
+    pub remotes: BTreeSet<Repository>,
+    /// The branches that the checkout may be of: the one that is checked out, and the default ones of the remotes.
+    /// Empty in a checkout of a bare commit.
+    pub branches: BTreeSet<String>,
+    /// The folders of submodules.
+    pub submodules: Vec<TreePath>,
+    /// Why the remotes are unknown.
+    pub problem: Option<String>,
+}
+
+/// Maximum number of remotes that are read. Each pull request of a large project can be a remote, but not more.
+const MOST_REMOTES: usize = 10_000;
+/// The format `gitdir: PATH` of a file `.git`, in worktrees and submodules.
+const GIT_DIR: &str = "gitdir:";
+
+impl Git {
+    /// Finds the checkout that contains a folder; `None` if there is none.
+    pub fn find(tree: &Tree, folder: &TreePath) -> Option<Self> {
+        let mut above = Some(folder.clone());
+        while let Some(top) = above {
+            if let Some(entry) = tree.entry(&top.join(".git")) {
+                return Some(Self::read(tree, top, &entry));
+            }
+            above = top.parent();
+        }
+        None
+    }
+
+    /// Returns the submodule that contains a path, if it is not checked out.
+    pub(super) fn not_checked_out(&self, tree: &Tree, path: &TreePath) -> Option<&TreePath> {
+        self.submodules.iter().find(|submodule| path.is_within(submodule) && tree.names(submodule).is_empty())
+    }
+
+    fn read(tree: &Tree, top: TreePath, entry: &Entry) -> Self {
+        let submodules = submodules(tree, &top);
+        let git = Self { top, submodules, ..Self::default() };
+        match git.folders(tree, entry) {
+            Ok((own, common)) => git.with_remotes(tree, &own, &common),
+            Err(problem) => Self { problem: Some(problem), ..git },
+        }
+    }
+
+    /// Returns the git folder of the checkout, and the one that its worktrees share.
+    fn folders(&self, tree: &Tree, entry: &Entry) -> Result<(TreePath, TreePath), String> {
+        let path = self.top.join(".git");
+        let own = match entry {
+            Entry::Folder => path,
+            _ => {
+                let text = text(tree, &path).ok_or_else(|| format!("{path} cannot be read"))?;
+                let target = text.trim().strip_prefix(GIT_DIR).map(str::trim);
+                let target =
+                    target.ok_or_else(|| format!("{path} is neither a folder nor a file with \"{GIT_DIR}\""))?;
+                folder(tree, &self.top, target)
+                    .ok_or_else(|| format!("{path} leads to {target}, which does not exist"))?
+            }
+        };
+        let common = text(tree, &own.join("commondir")).and_then(|text| folder(tree, &own, text.trim()));
+        let common = common.unwrap_or_else(|| own.clone());
+        Ok((own, common))
+    }
+
+    fn with_remotes(mut self, tree: &Tree, own: &TreePath, common: &TreePath) -> Self {
+        let Some(config) = text(tree, &common.join("config")) else {
+            let problem = Some(format!("{} cannot be read", common.join("config")));
+            return Self { problem, ..self };
+        };
+        let sections = sections(&config);
+        let of = |kind: &'static str| sections.iter().filter(move |section| section.kind == kind);
+        let aliases: Vec<(&str, &str)> =
+            of("url").flat_map(|section| section.values("insteadof").map(|alias| (alias, &*section.name))).collect();
+        for remote in of("remote").take(MOST_REMOTES) {
+            for url in remote.values("url").chain(remote.values("pushurl")) {
+                let alias =
+                    aliases.iter().find_map(|(alias, base)| Some(format!("{base}{}", url.strip_prefix(alias)?)));
+                // Flux reads the URL as it is written; `insteadOf` is a setting of this machine.
+                let urls = [Some(url.to_owned()), alias];
+                self.remotes.extend(urls.into_iter().flatten().filter_map(|url| Repository::parse(&url)));
+            }
+            let head = text(tree, &TreePath::from(&*format!("{common}/refs/remotes/{}/HEAD", remote.name)));
+            let prefix = format!("refs/remotes/{}/", remote.name);
+            self.branches.extend(head.and_then(|head| branch(&head, &prefix)));
+        }
+        let head = text(tree, &own.join("HEAD"));
+        self.branches.extend(head.and_then(|head| branch(&head, "refs/heads/")));
+        self
+    }
+}
+
+/// Returns the branch in a symbolic reference: `ref: refs/heads/main`.
+fn branch(head: &str, prefix: &str) -> Option<String> {
+    head.trim().strip_prefix("ref:")?.trim().strip_prefix(prefix).map(str::to_owned)
+}
+
+fn text(tree: &Tree, path: &TreePath) -> Option<String> {
+    match tree.locate(&TreePath::root(), path.as_str()) {
+        Ok(Located::File(file)) => tree.read(&file).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        _ => None,
+    }
+}
+
+fn folder(tree: &Tree, from: &TreePath, path: &str) -> Option<TreePath> {
+    match tree.locate(from, path) {
+        Ok(Located::Folder(folder)) => Some(folder),
+        _ => None,
+    }
+}
+
+fn submodules(tree: &Tree, top: &TreePath) -> Vec<TreePath> {
+    let Some(text) = text(tree, &top.join(".gitmodules")) else { return Vec::new() };
+    let sections = sections(&text);
+    let of_modules = sections.iter().filter(|section| section.kind == "submodule");
+    let paths = of_modules.flat_map(|section| section.values("path").map(|path| format!("{top}/{path}")));
+    paths.map(|path| TreePath::from(&*path)).collect()
+}
+
+/// A section of a git configuration: `[remote "origin"]`.
+#[derive(Debug, Default)]
+struct Section {
+    /// `remote`, in lower case.
+    kind: String,
+    /// `origin`.
+    name: String,
+    /// The values by their keys, in lower case.
+    values: BTreeMap<String, Vec<String>>,
+}
+
+impl Section {
+    fn values(&self, key: &str) -> impl Iterator<Item = &str> {
+        self.values.get(key).into_iter().flatten().map(String::as_str)
+    }
+}
+
+/// Parses a git configuration. Lines that are invalid are skipped, because only some keys are needed.
+fn sections(text: &str) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    let text = text.replace("\\\r\n", "").replace("\\\n", "");
+    for line in text.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            sections.push(header_of(header));
+        } else if let (Some(section), Some((key, value))) = (sections.last_mut(), line.split_once('=')) {
+            let values = section.values.entry(key.trim().to_ascii_lowercase()).or_default();
+            values.push(unquoted(value.trim()));
+        }
+    }
+    sections
+}
+
+fn header_of(header: &str) -> Section {
+    let (kind, rest) = header.split_once([' ', ']', '"']).unwrap_or((header, ""));
+    let quoted = rest.trim_start().trim_start_matches('"').rsplit_once('"').map(|(name, _)| name);
+    let name = quoted.unwrap_or_default().replace("\\\"", "\"").replace("\\\\", "\\");
+    Section { kind: kind.to_ascii_lowercase(), name, ..Section::default() }
+}
+
+/// Returns a value without its quotes and the comment after it.
+fn unquoted(value: &str) -> String {
+    let (mut text, mut is_quoted, mut letters) = (String::new(), false, value.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '#' | ';' if !is_quoted => break,
+            '\\' => text.extend(letters.next()),
+            letter => text.push(letter),
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kustomize::tree::Memory;
+
+    const CONFIG: &str = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@github.com:o/r.git # ours\n\
+                          \tfetch = +refs/heads/*:refs/remotes/origin/*\n[Remote \"mirror\"]\n  URL = \"gl:o/m\"\n\
+                          [url \"https://gitlab.com/\"]\n\tinsteadOf = gl:\n";
+
+    fn found(files: Memory, folder: &str) -> Git {
+        Git::find(&Tree::new(files, "/"), &folder.into()).unwrap()
+    }
+
+    fn names(git: &Git) -> Vec<String> {
+        git.remotes.iter().map(|remote| format!("{}/{}", remote.host, remote.path)).collect()
+    }
+
+    #[test]
+    fn finds_remotes_branches_and_submodules_above_a_folder() {
+        let files = Memory::new()
+            .file("r/.git/config", CONFIG)
+            .file("r/.git/HEAD", "ref: refs/heads/fix/a\n")
+            .file("r/.git/refs/remotes/origin/HEAD", "ref: refs/remotes/origin/main\n")
+            .file("r/.gitmodules", "[submodule \"lib\"]\n\tpath = vendor/lib\n\turl = ../lib\n")
+            .file("r/apps/a/kustomization.yaml", "");
+        let git = found(files, "r/apps/a");
+        assert_eq!((git.top.as_str(), git.problem.as_deref()), ("r", None));
+        // A URL counts as it is written too: `insteadOf` may lead to a mirror of what Flux reads.
+        assert_eq!(names(&git), ["github.com/o/r", "gitlab.com/o/m", "gl/o/m"]);
+        assert_eq!(git.branches.iter().collect::<Vec<_>>(), ["fix/a", "main"]);
+        assert_eq!(git.submodules, [TreePath::from("r/vendor/lib")]);
+    }
+
+    #[test]
+    fn reads_the_shared_configuration_of_a_worktree() {
+        let files = Memory::new()
+            .file("work/.git", "gitdir: /r/.git/worktrees/work\n")
+            .file("r/.git/worktrees/work/commondir", "../..\n")
+            .file("r/.git/worktrees/work/HEAD", "0123456789\n")
+            .file("r/.git/config", CONFIG);
+        let git = found(files, "work");
+        assert_eq!((git.remotes.len(), git.branches.len()), (3, 0));
+    }
+
+    #[test]
+    fn reports_git_folders_that_do_not_exist() {
+        let git = found(Memory::new().file("r/.git", "gitdir: ../gone\n"), "r");
+        assert_eq!(git.problem.as_deref(), Some("r/.git leads to ../gone, which does not exist"));
+        let git = found(Memory::new().file("r/.git", "what\n"), "r");
+        assert!(git.problem.is_some_and(|problem| problem.contains("neither a folder nor a file")));
+        let git = found(Memory::new().file("r/.git/HEAD", "ref: refs/heads/main\n"), "r");
+        assert_eq!(git.problem.as_deref(), Some("r/.git/config cannot be read"));
+        assert_eq!(Git::find(&Tree::new(Memory::new().file("r/a", ""), "/"), &"r".into()), None);
+    }
+
+    #[test]
+    fn reads_a_thousand_remotes() {
+        let config: String = (0..1000).map(|at| format!("[remote \"r{at}\"]\nurl = https://h/o/{at}\n")).collect();
+        let files = Memory::new().file("r/.git/config", config).file("r/.git/HEAD", "ref: refs/heads/main\n");
+        assert_eq!(found(files, "r").remotes.len(), 1000);
+    }
+}

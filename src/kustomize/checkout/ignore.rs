@@ -1,0 +1,107 @@
+//! The files of a checkout that Flux leaves out of the artifact of a source.
+//!
+//! Source: fluxcd/pkg's `sourceignore`: its default patterns, then every `.sourceignore`, then `spec.ignore` of the
+//! source. The last pattern that matches decides.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::kustomize::tree::{Entry, Tree, TreePath};
+
+/// The patterns that Flux applies by default.
+const DEFAULTS: [&str; 24] = [
+    ".git/",
+    ".gitignore",
+    ".gitmodules",
+    ".gitattributes",
+    "*.jpg",
+    "*.jpeg",
+    "*.gif",
+    "*.png",
+    "*.wmv",
+    "*.flv",
+    "*.tar.gz",
+    "*.zip",
+    ".github/",
+    ".circleci/",
+    ".travis.yml",
+    ".gitlab-ci.yml",
+    "appveyor.yml",
+    ".drone.yml",
+    "cloudbuild.yaml",
+    "codeship-services.yml",
+    "codeship-steps.yml",
+    "**/.goreleaser.yml",
+    "**/.sops.yaml",
+    "**/.flux.yaml",
+];
+/// The file with patterns for its folder.
+pub(super) const FILE: &str = ".sourceignore";
+
+/// Returns the tree that an artifact of a source has: the files in or below `top`, without those that the patterns of
+/// the files in `ignores` and of `spec.ignore` exclude. All paths stay as they are.
+pub(super) fn artifact(tree: &Arc<Tree>, top: &TreePath, ignores: &[TreePath], spec: Option<&str>) -> Tree {
+    let mut matchers = vec![(TreePath::root(), matcher(&DEFAULTS.join("\n")))];
+    for file in ignores.iter().filter(|file| file.is_within(top)) {
+        let text = tree.read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let folder = file.parent().unwrap_or_default();
+        matchers.push((TreePath::from(&*folder.relative_to(top)), matcher(&text)));
+    }
+    matchers.extend(spec.map(|patterns| (TreePath::root(), matcher(patterns))));
+    let top = top.clone();
+    tree.without(move |path, entry| {
+        if !path.is_within(&top) {
+            return !top.is_within(path);
+        }
+        if *path == top || *entry == Entry::Folder {
+            // An excluded folder may hold files that a later pattern includes.
+            return false;
+        }
+        let below = TreePath::from(&*path.relative_to(&top));
+        let is_ignored = |(folder, patterns): &(TreePath, Gitignore)| {
+            if below == *folder || !below.is_within(folder) {
+                return None;
+            }
+            let name = below.relative_to(folder);
+            let matched = patterns.matched_path_or_any_parents(Path::new(&name), false);
+            (!matched.is_none()).then(|| matched.is_ignore())
+        };
+        // source-controller archives no links.
+        matches!(entry, Entry::Link(_)) || matchers.iter().rev().find_map(is_ignored).unwrap_or_default()
+    })
+}
+
+fn matcher(patterns: &str) -> Gitignore {
+    let mut builder = GitignoreBuilder::new("");
+    for line in patterns.lines() {
+        // Like Flux, this skips a pattern that cannot be parsed.
+        drop(builder.add_line(None, line));
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kustomize::tree::Memory;
+
+    #[test]
+    fn leaves_out_what_the_patterns_exclude() {
+        let files = ["r/.sops.yaml", "r/a/logo.png", "r/a/k.yaml", "r/b/.sops.yaml", "r/deploy/x/k.yaml", "s/k.yaml"];
+        let memory = files.iter().fold(Memory::new(), |memory, file| memory.file(file, "a: b\n"));
+        let memory =
+            memory.file("r/b/.sourceignore", "/old\n*.txt\n").file("r/b/old/k.yaml", "").file("r/b/c/n.txt", "");
+        let tree = Arc::new(Tree::new(memory, "/"));
+        let has = |tree: &Tree, path: &str| tree.entry(&path.into()) == Some(Entry::File);
+        let ignores = [TreePath::from("r/b/.sourceignore")];
+        let artifact = super::artifact(&tree, &"r".into(), &ignores, None);
+        let kept: Vec<_> = files.into_iter().filter(|file| has(&artifact, file)).collect();
+        assert_eq!(kept, ["r/a/k.yaml", "r/deploy/x/k.yaml"]);
+        assert!(!has(&artifact, "r/b/old/k.yaml") && !has(&artifact, "r/b/c/n.txt"));
+        assert_eq!(artifact.names(&"r".into()), ["a", "b", "deploy"]);
+        let artifact = super::artifact(&tree, &"r".into(), &ignores, Some("/*\n!/deploy"));
+        assert!(has(&artifact, "r/deploy/x/k.yaml") && !has(&artifact, "r/a/k.yaml"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Finds out who builds which root of a checkout, from its files alone: no process, no network.
+//!
+//! ```text
+//! files ─► Kustomizations, sources ─► which sources are this checkout ─► render, find more, repeat ─► builds
+//! ```
+//!
+//! A Flux Kustomization counts as the root that contains it renders it: with its namespace, patches, components and
+//! variables. Flux builds from an artifact, which has no links and not all files of the checkout (`ignore`).
+
+mod flux;
+mod git;
+mod ignore;
+mod object;
+mod reach;
+mod render;
+mod source;
+mod url;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+pub use git::Git;
+pub use object::Object;
+pub use url::Repository;
+
+use super::analysis::{Report, Verdict};
+use super::files::Files;
+use super::finding::{InTree, Site, TreeFinding};
+use super::options::Options;
+use super::rules::{kz004, kz040};
+use super::tree::{Tree, TreePath};
+use crate::admission::field::Segment;
+use crate::admission::{FieldPath, Level};
+
+/// A checkout to survey.
+pub struct Checkout<'a> {
+    /// The whole file system, or a part with the checkout.
+    pub tree: &'a Arc<Tree>,
+    /// Kustomization files that were read.
+    pub files: &'a Files,
+    /// What git knows of it.
+    pub git: &'a Git,
+    /// The folders that are surveyed, each of which may be the root of a repository.
+    pub tops: &'a [TreePath],
+    /// The folders with a kustomization file.
+    pub folders: &'a [TreePath],
+    /// The manifests, without kustomization files and their parts.
+    pub manifests: &'a [TreePath],
+    /// The folders of sources, by namespace and name, as somebody says.
+    pub sources: &'a BTreeMap<(String, String), TreePath>,
+}
+
+/// A root, and who builds it.
+#[derive(Debug, Clone)]
+pub struct Build {
+    /// The tree that the builder has.
+    pub tree: Arc<Tree>,
+    /// The folder.
+    pub root: TreePath,
+    /// How it is built.
+    pub options: Options,
+    /// The objects that name it, each with its cluster; empty if no object does.
+    pub owners: Vec<Object>,
+}
+
+/// What a survey found.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// What Flux builds of the checkout.
+    pub builds: Vec<Build>,
+    /// The Kustomizations that are built from elsewhere, with the name of the repository.
+    pub elsewhere: Vec<(Object, String)>,
+    /// The Kustomizations that cannot be judged, with the reason.
+    pub unknown: Vec<(Object, String)>,
+    /// The Kustomizations of each cluster, as they are rendered.
+    pub clusters: Vec<Vec<Object>>,
+    /// The files whose Kustomizations count only as they are rendered.
+    pub rendered: HashSet<TreePath>,
+    /// The folders that Flux builds, or that are parts of what it builds.
+    pub reached: HashSet<TreePath>,
+    /// What cannot be worked out, once for the checkout.
+    pub problems: Vec<String>,
+}
+
+impl Build {
+    /// Returns a finding at the position that users know: a finding about the spec of a Kustomization is in the file that
+    /// defines it. What another Kustomization sets for many, such as patches, may have no effect in some of them.
+    pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
+        let field = match finding.field.segments().first() {
+            _ if kz004::is_absent_root(&finding) => FieldPath::of(["spec", "path"]),
+            Some(Segment::Key(key)) if &**key == "spec" => finding.field.clone(),
+            _ => return finding,
+        };
+        let Some(owner) = self.owners.first() else { return finding };
+        let is_inherited = !finding.location.refused && !owner.has_written(tree, &field);
+        let level = if is_inherited { finding.level.min(Level::Audit) } else { finding.level };
+        let Site { file, place, field } = owner.site(tree, &field);
+        let location = InTree { file, place, ..finding.location };
+        TreeFinding { level, field, location, ..finding }
+    }
+}
+
+/// Returns whether an object is a Kustomization of Flux.
+pub fn is_flux_kustomization(object: &serde_json::Value) -> bool {
+    object::group(object) == object::KUSTOMIZE && object::text(object.get("kind")) == "Kustomization"
+}
+
+/// Returns a report in which nothing is missing that is in a submodule which is not checked out: it is unknown.
+pub fn without_submodules(tree: &Tree, git: &Git, mut report: Report) -> Report {
+    if git.submodules.is_empty() {
+        return report;
+    }
+    for finding in report.findings.iter_mut().filter(|finding| finding.location.refused) {
+        let Some(submodule) = entry(tree, finding).and_then(|path| git.not_checked_out(tree, &path)) else { continue };
+        let why = format!("{submodule} is a submodule, which is not checked out");
+        report.reasons.push(format!("{}: {why}", finding.site()));
+        *finding = kz040::found(finding.site(), &why);
+    }
+    let is_refused = report.findings.iter().any(|finding| finding.location.refused);
+    if !is_refused && !report.reasons.is_empty() {
+        report.verdict = Verdict::Unknown;
+    }
+    report
+}
+
+/// Returns the path of the entry that a finding is about.
+fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
+    let InTree { file, place, .. } = &finding.location;
+    let bytes = tree.read(file).ok()?;
+    let text = std::str::from_utf8(&bytes).ok()?;
+    let entry = text.get(place.start..place.end)?.trim_matches(['"', '\'']);
+    Some(TreePath::from(&*format!("{}/{entry}", file.parent()?)))
+}
+
+/// Surveys a checkout.
+pub fn survey(checkout: &Checkout<'_>) -> Survey {
+    flux::survey(checkout)
+}

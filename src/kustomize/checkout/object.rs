@@ -1,0 +1,241 @@
+//! The objects in the files of a checkout that say who builds what.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::admission::{FieldPath, Metadata};
+use crate::kustomize::finding::Site;
+use crate::kustomize::tree::{Tree, TreePath};
+use crate::yaml::{self, Document, Limits};
+
+/// API group of Flux's Kustomizations.
+pub(super) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
+/// API group of Flux's sources.
+pub(super) const SOURCE: &str = "source.toolkit.fluxcd.io";
+/// API group of the Flux Operator.
+const OPERATOR: &str = "fluxcd.controlplane.io";
+/// API group of Helm releases, one of which may install a FluxInstance.
+const HELM: &str = "helm.toolkit.fluxcd.io";
+
+/// An object and its position.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    /// Its file.
+    pub file: TreePath,
+    /// The line at which it begins.
+    pub line: u32,
+    /// Its content.
+    pub value: Value,
+}
+
+impl Object {
+    /// Returns the API group.
+    pub(super) fn group(&self) -> &str {
+        group(&self.value)
+    }
+
+    /// Returns the kind.
+    pub(super) fn kind(&self) -> &str {
+        text(self.value.get("kind"))
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        Metadata::of(&self.value).name()
+    }
+
+    /// Returns the namespace; empty if it has none yet.
+    pub fn namespace(&self) -> &str {
+        Metadata::of(&self.value).namespace()
+    }
+
+    /// Returns the position of a field in the file of the object, or of the deepest part of it that is written there.
+    pub fn site(&self, tree: &Tree, field: &FieldPath) -> Site {
+        let site = Site { field: field.clone(), ..Site::of_file(self.file.clone()) };
+        match self.document(tree) {
+            Some(document) => Site { place: place(&document, field), ..site },
+            None => site,
+        }
+    }
+
+    /// Returns whether a field is written in the file of the object.
+    pub(super) fn has_written(&self, tree: &Tree, field: &FieldPath) -> bool {
+        self.document(tree).is_some_and(|document| document.place(field).is_some())
+    }
+
+    fn document(&self, tree: &Tree) -> Option<Document> {
+        let bytes = tree.read(&self.file).ok()?;
+        let (text, limits) = (String::from_utf8_lossy(&bytes), Limits::default());
+        let documents = yaml::documents(&text, &limits).flatten();
+        documents.filter(|document| document.start().line <= self.line).last()
+    }
+}
+
+fn place(document: &Document, field: &FieldPath) -> yaml::Place {
+    let is_block = |value: &Value| value.is_object() || value.is_array();
+    let value = document.value.pointer(&pointer(field));
+    let key = document.key_place(field).filter(|_| value.is_none_or(is_block));
+    key.or_else(|| document.place(field))
+        .or_else(|| document.key_place(&FieldPath::of(["spec"])))
+        .unwrap_or_else(|| document.start())
+}
+
+fn pointer(field: &FieldPath) -> String {
+    use crate::admission::field::Segment;
+    let segment = |segment: &Segment| match segment {
+        Segment::Key(key) => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+        Segment::Index(index) => format!("/{index}"),
+    };
+    field.segments().iter().map(segment).collect()
+}
+
+/// Returns the text of a value; empty if it is none.
+pub(super) fn text(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the API group of an object.
+pub(super) fn group(value: &Value) -> &str {
+    text(value.get("apiVersion")).split_once('/').map_or("", |(group, _)| group)
+}
+
+/// What the files of a checkout hold, as far as it says who builds what.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    /// Flux Kustomizations.
+    pub(super) kustomizations: Vec<Object>,
+    /// Flux's sources.
+    pub(super) sources: Vec<Object>,
+    /// FluxInstances, and HelmReleases that install one.
+    pub(super) instances: Vec<Object>,
+    /// The names of ConfigMaps and Secrets from which variables are read.
+    pub(super) variables: Vec<String>,
+    /// Whether a file installs a kustomize-controller that takes unset variables for empty.
+    pub(super) is_lenient: bool,
+}
+
+/// The image of kustomize-controller, before its version.
+const CONTROLLER: &str = "fluxcd/kustomize-controller:v";
+/// The first version of kustomize-controller in which an unset variable is an error: 1.9.
+const FIRST_STRICT: (u32, u32) = (1, 9);
+
+/// Returns whether a text names an image of kustomize-controller before [`FIRST_STRICT`].
+fn installs_lenient(text: &str) -> bool {
+    let versions = text.match_indices(CONTROLLER).filter_map(|(at, name)| text.get(at + name.len()..));
+    let parsed = versions.filter_map(|version| {
+        let mut numbers = version.split(|letter: char| !letter.is_ascii_digit());
+        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    });
+    parsed.min().is_some_and(|version: (u32, u32)| version < FIRST_STRICT)
+}
+
+/// Words of which a file with such objects has one; others are not parsed.
+const WORDS: [&str; 3] = [KUSTOMIZE, SOURCE, OPERATOR];
+/// The word in a HelmRelease that installs a FluxInstance.
+const INSTANCE_CHART: &str = "flux-instance";
+
+impl Standing {
+    /// Reads files. Those that are no YAML are skipped: they are reported elsewhere.
+    pub(super) fn read(tree: &Tree, files: &[TreePath]) -> Self {
+        let mut standing = Self::default();
+        for file in files {
+            let Ok(bytes) = tree.read(file) else { continue };
+            let Ok(text) = std::str::from_utf8(&bytes) else { continue };
+            standing.variables.extend(variables(text));
+            standing.is_lenient |= installs_lenient(text);
+            if WORDS.iter().chain([&INSTANCE_CHART]).any(|word| text.contains(word)) {
+                standing.parse(file, text);
+            }
+        }
+        standing.variables.sort();
+        standing.variables.dedup();
+        standing
+    }
+
+    fn parse(&mut self, file: &TreePath, text: &str) {
+        let limits = Limits::default();
+        for document in yaml::documents(text, &limits).flatten() {
+            let line = document.start().line;
+            let items = document.value.get("items").and_then(Value::as_array);
+            let objects = items.map_or_else(|| vec![document.value.clone()], Clone::clone);
+            for value in objects {
+                self.add(Object { file: file.clone(), line, value });
+            }
+        }
+    }
+
+    fn add(&mut self, object: Object) {
+        match (object.group(), object.kind()) {
+            (KUSTOMIZE, "Kustomization") => self.kustomizations.push(object),
+            (SOURCE, _) => self.sources.push(object),
+            (OPERATOR, "FluxInstance") => self.instances.push(object),
+            (HELM, "HelmRelease") if object.value.pointer("/spec/values/instance/sync").is_some() => {
+                self.instances.push(object);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Maximum number of lines below `substituteFrom` that are searched for names; a reference has three.
+const LONGEST_LIST: usize = 24;
+
+/// Returns the names below `substituteFrom` in a text, which may be a patch in another object.
+fn variables(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for (at, _) in text.match_indices("substituteFrom") {
+        let rest = text.get(at..).unwrap_or_default();
+        for line in rest.lines().take(LONGEST_LIST) {
+            let name = line.split_once("name:").map(|(_, name)| name.trim().trim_matches(['"', '\'', '}', ' ', ',']));
+            names.extend(name.filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+    }
+    names
+}
+
+/// The variables in the ConfigMaps and Secrets of one cluster, as far as files tell them.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Variables(BTreeMap<(String, String, String), Data>);
+
+/// The variables in a ConfigMap or Secret; `None` for a value that is unknown.
+pub(super) type Data = BTreeMap<String, Option<String>>;
+
+impl Variables {
+    /// Adds the data of a ConfigMap or Secret. Encrypted values, and those with unknown variables, are unknown.
+    pub(super) fn add(&mut self, object: &Value) {
+        let kind = text(object.get("kind"));
+        if !["ConfigMap", "Secret"].contains(&kind) || !group(object).is_empty() {
+            return;
+        }
+        let metadata = Metadata::of(object);
+        let key = (kind.to_owned(), metadata.namespace().to_owned(), metadata.name().to_owned());
+        self.0.insert(key, data(object, kind == "Secret"));
+    }
+
+    /// Returns the data of a ConfigMap or Secret.
+    pub(super) fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<&Data> {
+        self.0.get(&(kind.to_owned(), namespace.to_owned(), name.to_owned()))
+    }
+}
+
+/// Returns the data of a ConfigMap or Secret; `None` for a value that is unknown.
+fn data(object: &Value, is_secret: bool) -> Data {
+    let is_encrypted = object.get("sops").is_some();
+    let members = |field: &str| object.get(field).and_then(Value::as_object).into_iter().flatten();
+    let known = |value: String| (!is_encrypted && !value.contains("${")).then_some(value);
+    let plain = |value: &Value| value.as_str().map(str::to_owned).and_then(known);
+    let encoded = |value: &Value| value.as_str().and_then(decoded).and_then(known);
+    let own = members("data").map(|(key, value)| (key.clone(), if is_secret { encoded(value) } else { plain(value) }));
+    let mut data: Data = own.collect();
+    if is_secret {
+        data.extend(members("stringData").map(|(key, value)| (key.clone(), plain(value))));
+    }
+    data
+}
+
+fn decoded(value: &str) -> Option<String> {
+    use base64::Engine as _;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(value.trim()).ok()?;
+    String::from_utf8(bytes).ok()
+}

@@ -1,0 +1,76 @@
+//! Renders a root as Flux does, to find the objects that say what else is built.
+
+use serde_json::Value;
+
+use super::object::Object;
+use crate::admission::Metadata;
+use crate::kustomize::build::{Resource, Settings, Step, build};
+use crate::kustomize::emit;
+use crate::kustomize::files::Files;
+use crate::kustomize::finding::Site;
+use crate::kustomize::flux::{Template, Variable};
+use crate::kustomize::node::printed;
+use crate::kustomize::options::{Options, PostBuild};
+use crate::kustomize::tree::{Tree, TreePath};
+use crate::yaml::{self, Limits};
+
+/// The label or annotation that excludes objects from substitution with the value `disabled`.
+const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
+
+/// Returns the objects for which `wants` holds that Flux builds of a root, before variables are substituted.
+///
+/// # Errors
+///
+/// If the root cannot be built here.
+pub(super) fn render(
+    tree: &Tree,
+    root: &TreePath,
+    options: &Options,
+    files: &Files,
+    wants: impl Fn(&Resource) -> bool,
+) -> Step<Vec<Object>> {
+    let built = build(tree, root, options, &Settings::default(), files)?;
+    let wanted = built.resources().iter().filter(|resource| wants(resource));
+    Ok(wanted.filter_map(|resource| object(resource, built.site(resource))).collect())
+}
+
+fn object(resource: &Resource, site: Site) -> Option<Object> {
+    let mut text = String::new();
+    emit::document(&printed(&resource.node).ok()?, &mut text).ok()?;
+    let limits = Limits::default();
+    let value = yaml::documents(&text, &limits).next()?.ok()?.value;
+    Some(Object { file: site.file, line: site.place.line, value })
+}
+
+/// Substitutes the known variables in an object. Texts with an unknown one stay as they are.
+pub(super) fn substituted(object: &Object, post_build: Option<&PostBuild>) -> Object {
+    let mut object = object.clone();
+    let metadata = Metadata::of(&object.value);
+    let is_excluded = [metadata.label(OPT_OUT), metadata.annotation(OPT_OUT)].contains(&Some("disabled"));
+    if let Some(post_build) = post_build.filter(|_| !is_excluded) {
+        let wants = post_build.is_certain() || !post_build.from.is_empty();
+        if wants {
+            substitute(&mut object.value, post_build);
+        }
+    }
+    object
+}
+
+fn substitute(value: &mut Value, post_build: &PostBuild) {
+    match value {
+        Value::String(text) if text.contains('$') => {
+            let variable = |name: &str| match post_build.substitute.get(name) {
+                Some(value) => Variable::Known(value),
+                None if !post_build.is_unset(name) => Variable::Unknown,
+                None if post_build.is_lenient => Variable::Known(""),
+                None => Variable::Unset,
+            };
+            if let Ok(Some(result)) = Template::read(text).and_then(|template| template.evaluate(&variable)) {
+                *text = result;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| substitute(item, post_build)),
+        Value::Object(members) => members.values_mut().for_each(|member| substitute(member, post_build)),
+        _ => {}
+    }
+}

@@ -1,0 +1,264 @@
+//! Decides which sources of Flux have the tree of this checkout.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::git::Git;
+use super::object::{Object, Standing, text};
+use super::url::Repository;
+use crate::kustomize::delivery::SourceRef;
+use crate::kustomize::tree::{Located, Tree, TreePath};
+
+/// Where the tree of a source is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the checkout: a folder, and the patterns of `spec.ignore`.
+    Checkout {
+        /// The folder that is the root of the source.
+        top: TreePath,
+        /// Additional patterns of files that the artifact does not have.
+        ignore: Option<String>,
+    },
+    /// Elsewhere; the repository or the name of the source.
+    Elsewhere(String),
+}
+
+/// The file that `flux bootstrap` writes.
+const BOOTSTRAP: &str = "gotk-sync.yaml";
+/// Branches that a checkout is assumed to be of, if git does not name the default branch.
+const DEFAULT_BRANCHES: [&str; 2] = ["main", "master"];
+/// The namespace in which Flux is installed, unless configured otherwise.
+const FLUX_NAMESPACE: &str = "flux-system";
+
+/// What is known of the sources.
+pub(super) struct Sources<'a> {
+    tree: &'a Tree,
+    git: &'a Git,
+    /// Folders that may be the root of the repository.
+    tops: Vec<TreePath>,
+    given: &'a BTreeMap<(String, String), TreePath>,
+    definitions: Vec<Definition>,
+    users: BTreeMap<(String, String), Vec<User>>,
+    /// The places found so far, by [`SourceRef::key`].
+    places: RefCell<HashMap<String, Place>>,
+}
+
+/// A definition of a source in a file.
+struct Definition {
+    file: TreePath,
+    kind: String,
+    namespace: String,
+    name: String,
+    url: String,
+    /// `spec.ref`.
+    reference: Value,
+    ignore: Option<String>,
+}
+
+/// A Kustomization that uses a source: its file, and `spec.path`.
+struct User {
+    file: TreePath,
+    path: String,
+}
+
+/// The `spec.sync` of a FluxInstance, which makes a source and a Kustomization of the same name.
+pub(super) struct Sync<'a> {
+    object: &'a Object,
+    sync: &'a Value,
+}
+
+impl<'a> Sync<'a> {
+    /// Returns the settings in a FluxInstance, or in the values of a HelmRelease that installs one.
+    pub(super) fn of(object: &'a Object) -> Option<Self> {
+        let sync = ["/spec/sync", "/spec/values/instance/sync"];
+        let sync = sync.into_iter().find_map(|pointer| object.value.pointer(pointer))?;
+        Some(Self { object, sync })
+    }
+
+    fn namespace(&self) -> String {
+        let target = text(self.object.value.pointer("/spec/targetNamespace"));
+        let own = if target.is_empty() { self.object.namespace() } else { target };
+        if own.is_empty() { FLUX_NAMESPACE.to_owned() } else { own.to_owned() }
+    }
+
+    /// Returns the Kustomization that the Flux Operator makes.
+    pub(super) fn kustomization(&self) -> Object {
+        let given = text(self.sync.get("name"));
+        let namespace = self.namespace();
+        let name = if given.is_empty() { namespace.clone() } else { given.to_owned() };
+        let kind = match text(self.sync.get("kind")) {
+            "" => "GitRepository",
+            kind => kind,
+        };
+        let value = serde_json::json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"path": text(self.sync.get("path")), "sourceRef": {"kind": kind, "name": name}},
+        });
+        Object { value, ..self.object.clone() }
+    }
+
+    fn definition(&self) -> Definition {
+        let Object { value, .. } = self.kustomization();
+        Definition {
+            file: self.object.file.clone(),
+            kind: text(value.pointer("/spec/sourceRef/kind")).to_owned(),
+            namespace: self.namespace(),
+            name: text(value.pointer("/metadata/name")).to_owned(),
+            url: text(self.sync.get("url")).to_owned(),
+            reference: serde_json::json!({"name": self.sync.get("ref")}),
+            ignore: None,
+        }
+    }
+}
+
+impl Definition {
+    fn of(source: &Object) -> Self {
+        let spec = |key: &str| source.value.get("spec").and_then(|spec| spec.get(key));
+        Self {
+            file: source.file.clone(),
+            kind: source.kind().to_owned(),
+            namespace: source.namespace().to_owned(),
+            name: source.name().to_owned(),
+            url: text(spec("url")).to_owned(),
+            reference: spec("ref").cloned().unwrap_or_default(),
+            ignore: spec("ignore").and_then(Value::as_str).map(str::to_owned),
+        }
+    }
+
+    /// Returns the branch that the source follows; `None` for a tag, a version or a commit.
+    fn branch(&self) -> Option<&str> {
+        let of = |key: &str| text(self.reference.get(key));
+        if ["tag", "semver", "commit", "digest"].into_iter().any(|key| !of(key).is_empty()) {
+            return None;
+        }
+        match of("name") {
+            "" => Some(of("branch")),
+            name => name.strip_prefix("refs/heads/"),
+        }
+    }
+}
+
+impl<'a> Sources<'a> {
+    /// Gathers what files tell of sources. `tops` are the folders that may be the root of the repository.
+    pub(super) fn new(
+        tree: &'a Tree,
+        git: &'a Git,
+        tops: Vec<TreePath>,
+        given: &'a BTreeMap<(String, String), TreePath>,
+        standing: &Standing,
+    ) -> Self {
+        let syncs = standing.instances.iter().filter_map(Sync::of);
+        let mut definitions: Vec<_> = standing.sources.iter().map(Definition::of).collect();
+        definitions.extend(syncs.map(|sync| sync.definition()));
+        let mut users: BTreeMap<_, Vec<User>> = BTreeMap::new();
+        let made = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization()).collect::<Vec<_>>();
+        for object in standing.kustomizations.iter().chain(&made) {
+            let spec = |pointer: &str| text(object.value.pointer(pointer)).to_owned();
+            let key = (spec("/spec/sourceRef/kind"), spec("/spec/sourceRef/name"));
+            users.entry(key).or_default().push(User { file: object.file.clone(), path: spec("/spec/path") });
+        }
+        Self { tree, git, tops, given, definitions, users, places: RefCell::default() }
+    }
+
+    /// Returns where the tree of a source is.
+    pub(super) fn place(&self, source: &SourceRef) -> Place {
+        let key = source.key();
+        if let Some(known) = self.places.borrow().get(&key) {
+            return known.clone();
+        }
+        let place = self.find(source);
+        self.places.borrow_mut().insert(key, place.clone());
+        place
+    }
+
+    fn find(&self, source: &SourceRef) -> Place {
+        let given = (source.namespace.clone(), source.name.clone());
+        if let Some(top) = self.given.get(&given) {
+            return Place::Checkout { top: top.clone(), ignore: None };
+        }
+        let is_same = |namespace: &str| [namespace, &source.namespace].contains(&"") || namespace == source.namespace;
+        let mut defined = self.definitions.iter().filter(|definition| {
+            definition.kind == source.kind && definition.name == source.name && is_same(&definition.namespace)
+        });
+        let definition = defined.clone().find(|definition| self.is_remote(definition)).or_else(|| defined.next());
+        let users = self.users.get(&(source.kind.clone(), source.name.clone())).map_or(&[][..], Vec::as_slice);
+        let ignore = definition.and_then(|definition| definition.ignore.clone());
+        let found = match definition {
+            Some(definition) if self.is_remote(definition) => self.remote(definition, users),
+            Some(definition) if is_known(&definition.url) => self.bootstrapped(users, Some(&definition.file)),
+            _ => self.bootstrapped(users, None).or_else(|| self.most(users, true)),
+        };
+        match (found, definition) {
+            (Some(top), _) => Place::Checkout { top, ignore },
+            (None, Some(definition)) => Place::Elsewhere(self.label(definition)),
+            (None, None) => Place::Elsewhere(format!("{} {}/{}", source.kind, source.namespace, source.name)),
+        }
+    }
+
+    /// Returns whether the URL of a source is one of the remotes.
+    fn is_remote(&self, definition: &Definition) -> bool {
+        Repository::parse(&definition.url).is_some_and(|url| self.git.remotes.contains(&url))
+    }
+
+    /// Returns the root of a source that is a remote, unless it follows another branch or a fixed revision.
+    fn remote(&self, definition: &Definition, users: &[User]) -> Option<TreePath> {
+        let branch = definition.branch()?;
+        let Git { branches, .. } = self.git;
+        let is_own = branch.is_empty() || branches.contains(branch) || DEFAULT_BRANCHES.contains(&branch);
+        if is_own {
+            return self.most(users, false).or_else(|| self.tops.first().cloned());
+        }
+        // A checkout of a bare commit does not tell its branch.
+        if branches.is_empty() { self.most(users, true) } else { None }
+    }
+
+    /// Returns the root of a source from which Flux was bootstrapped: a Kustomization that uses the source is defined below
+    /// its own path, in the file that defines the source, if any does. There, the path of the root proves this only in the
+    /// file of `flux bootstrap`.
+    fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
+        let is_below = |top: &TreePath, user: &User| {
+            let folder = TreePath::from(&*format!("{top}/{}", user.path));
+            let proves =
+                defined_in.is_none_or(|file| user.file == *file && (folder != *top || file.name() == BOOTSTRAP));
+            is_known(&user.path) && proves && user.file.is_within(&folder)
+        };
+        self.tops.iter().find(|top| users.iter().any(|user| is_below(top, user))).cloned()
+    }
+
+    /// Returns the root under which most paths of Kustomizations exist; with `is_needed`, at least half of them must.
+    fn most(&self, users: &[User], is_needed: bool) -> Option<TreePath> {
+        let paths: BTreeSet<&str> = users.iter().map(|user| &*user.path).filter(|path| is_known(path)).collect();
+        let count = |top: &&TreePath| {
+            let path = |path: &str| TreePath::from(&*format!("{top}/{path}"));
+            let exists = |text: &&&str| {
+                let located = self.tree.locate(&TreePath::root(), path(text).as_str());
+                matches!(located, Ok(Located::Folder(_)))
+            };
+            paths.iter().filter(exists).count()
+        };
+        // Of equal ones, the first.
+        let best = self.tops.iter().rev().max_by_key(count)?;
+        let enough = count(&best) * 2 >= paths.len() && !paths.is_empty();
+        (enough || !is_needed).then(|| best.clone())
+    }
+
+    /// Returns how a source elsewhere is named.
+    fn label(&self, definition: &Definition) -> String {
+        let Definition { kind, namespace, name, url, .. } = definition;
+        let repository = Repository::parse(url).map(|Repository { host, path }| format!("{host}/{path}"));
+        let label = repository.unwrap_or_else(|| format!("{kind} {namespace}/{name}"));
+        match definition.branch() {
+            _ if !self.is_remote(definition) => label,
+            Some(branch) => format!("{label} (branch {branch})"),
+            None => format!("{label} (another revision)"),
+        }
+    }
+}
+
+/// Returns whether a text is written out, without variables.
+fn is_known(text: &str) -> bool {
+    !text.contains("${")
+}

@@ -1,0 +1,316 @@
+//! Tests of `portcullis check` on checkouts of GitOps repositories: who builds which root.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use cases::repository;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A copy of a repository with a folder `.git`.
+struct Copy(TempDir);
+
+impl Copy {
+    /// Copies a folder, with a remote.
+    fn of(folder: &str, remote: &str) -> Self {
+        let copy = Self(tempfile::tempdir().unwrap());
+        copied(&repository().join(folder), copy.0.path());
+        copy.write(".git/HEAD", "ref: refs/heads/fix\n");
+        copy.write(".git/config", &format!("[remote \"origin\"]\n\turl = {remote}\n"));
+        copy.write(".git/refs/remotes/origin/HEAD", "ref: refs/remotes/origin/main\n");
+        copy
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Replaces a text in a file, which must have it.
+    fn replace(&self, path: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.0.path().join(path)).unwrap();
+        assert!(text.contains(from), "{path} has no {from:?}");
+        self.write(path, &text.replace(from, to));
+    }
+
+    fn check(&self, args: &[&str]) -> String {
+        let run = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+            .args([&["check", "."], args].concat())
+            .current_dir(self.0.path())
+            .output()
+            .expect("the binary is there");
+        assert!(run.stderr.is_empty(), "{}", String::from_utf8_lossy(&run.stderr));
+        String::from_utf8(run.stdout).expect("it writes text")
+    }
+
+    fn report(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.check(&[args, &["-o", "json"]].concat())).expect("it writes JSON")
+    }
+
+    /// Returns rule, level, file and line of each finding.
+    fn findings(&self, args: &[&str]) -> Vec<String> {
+        let report = self.report(args);
+        let text = |finding: &Value, key: &str| finding[key].to_string().replace('"', "");
+        let findings = report["findings"].as_array().unwrap().iter();
+        let line = |finding| ["level", "rule", "file", "line"].map(|key| text(finding, key)).join(" ");
+        findings.map(line).collect()
+    }
+
+    /// Returns builder, verdict and folder of each root.
+    fn roots(&self, args: &[&str]) -> Vec<String> {
+        let report = self.report(args);
+        let text = |root: &Value, key: &str| root[key].as_str().unwrap().to_owned();
+        let roots = report["roots"].as_array().unwrap().iter();
+        let mut roots: Vec<_> =
+            roots.map(|root| ["profile", "verdict", "root"].map(|key| text(root, key)).join(" ")).collect();
+        roots.sort();
+        roots
+    }
+}
+
+fn copied(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        let target = to.join(&name);
+        if path.is_dir() {
+            fs::create_dir_all(&target).unwrap();
+            copied(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+fn monorepo() -> Copy {
+    Copy::of("examples/gitops", "git@github.com:example/fleet.git")
+}
+
+fn home_ops() -> Copy {
+    Copy::of("tests/repositories/home-ops", "https://github.com/Example/home-ops.git")
+}
+
+fn team_repositories() -> Copy {
+    Copy::of("tests/repositories/team-repositories", "https://github.com/example/platform")
+}
+
+fn applied_by_others() -> Copy {
+    Copy::of("tests/repositories/applied-by-others", "https://github.com/example/fleet")
+}
+
+#[test]
+fn prints_one_line_for_a_healthy_repository() {
+    for (copy, expected) in [
+        (monorepo(), "checked 9 objects in 7 files and 4 kustomize roots: 0 denied, 0 warnings\n"),
+        (home_ops(), "checked 5 objects in 5 files and 4 kustomize roots: 0 denied, 0 warnings\n"),
+        (
+            team_repositories(),
+            "checked 7 objects in 4 files and 2 kustomize roots: 0 denied, 0 warnings; 2 Kustomizations build from 2 other \
+             repositories\n",
+        ),
+        (applied_by_others(), "checked 2 objects in 2 files and 2 kustomize roots: 0 denied, 0 warnings\n"),
+    ] {
+        assert_eq!(copy.check(&[]), expected);
+    }
+}
+
+#[test]
+fn judges_each_root_as_flux_builds_it() {
+    let copy = monorepo();
+    let expected = ["apps/production", "apps/staging", "clusters/production", "clusters/staging"];
+    assert_eq!(copy.roots(&[]), expected.map(|root| format!("flux accept {root}")));
+    // kubectl allows no patch outside the folder
+    assert!(copy.roots(&["--profile", "kubectl"]).contains(&"kubectl reject apps/staging".to_owned()));
+}
+
+#[test]
+fn reports_errors_in_the_file_that_has_them_once() {
+    let copy = monorepo();
+    copy.replace("apps/base/web/kustomization.yaml", "deployment.yaml", "deploymnt.yaml");
+    assert_eq!(copy.findings(&[]), ["deny KZ004 apps/base/web/kustomization.yaml 4"]);
+    let text = copy.check(&[]);
+    assert!(
+        text.contains("builder  roots  accepted  rejected  unknown  warnings\nflux         4         2         2"),
+        "{text}"
+    );
+}
+
+#[test]
+fn reports_a_path_that_does_not_exist_in_the_kustomization() {
+    let copy = monorepo();
+    copy.replace("clusters/staging/apps.yaml", "path: ./apps/staging", "path: ./apps/stagin");
+    // Nobody builds apps/staging then, so the rules of kubectl apply to it.
+    let expected = ["deny KZ004 clusters/staging/apps.yaml 8", "deny KZ010 apps/staging/kustomization.yaml 7"];
+    assert_eq!(copy.findings(&[]), expected);
+}
+
+#[test]
+fn substitutes_variables_of_config_maps_in_the_checkout() {
+    let copy = monorepo();
+    copy.replace("clusters/production/settings.yaml", "domain:", "domian:");
+    let findings = copy.findings(&[]);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].starts_with("deny KZ018 "), "{findings:?}");
+    // The values of an encrypted object are unknown, its variables are not.
+    copy.replace("clusters/production/settings.yaml", "domian:", "domain:");
+    copy.replace("clusters/production/settings.yaml", "\ndata:", "\nsops: {}\ndata:");
+    assert_eq!(copy.roots(&[])[0], "flux accept apps/production");
+    fs::remove_file(copy.0.path().join("clusters/production/settings.yaml")).unwrap();
+    assert_eq!(copy.roots(&[])[3], "flux unknown apps/production");
+}
+
+#[test]
+fn judges_kustomizations_as_their_root_renders_them() {
+    let copy = home_ops();
+    let expected = [
+        "kubernetes/apps",
+        "kubernetes/apps/default/web/app",
+        "kubernetes/apps/flux-system/instance/app",
+        "kubernetes/flux/cluster",
+    ];
+    assert_eq!(copy.roots(&[]), expected.map(|root| format!("flux accept {root}")));
+    let report = copy.report(&[]);
+    let owners: Vec<_> = report["roots"].as_array().unwrap().iter().map(|root| root["owners"][0].to_string()).collect();
+    assert!(owners.contains(&"\"Kustomization default/web\"".to_owned()), "{owners:?}");
+    // The variable comes from a patch of the parent.
+    copy.replace("kubernetes/flux/cluster/ks.yaml", "domain:", "domian:");
+    let findings = copy.findings(&[]);
+    assert!(findings.len() == 1 && findings[0].starts_with("deny KZ018 "), "{findings:?}");
+}
+
+#[test]
+fn judges_a_folder_with_kustomizations_as_flux_builds_it() {
+    let copy = applied_by_others();
+    assert_eq!(copy.roots(&[]), ["flux accept apps/web/one", "flux accept clusters/one"]);
+    // If one of them builds the folder itself, its variables are those of the others.
+    copy.write(
+        "apps/flux.yaml",
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: flux, namespace: flux-system}\n\
+         spec: {path: ./clusters/one, sourceRef: {kind: GitRepository, name: fleet}, postBuild: {substitute: {cluster: one}}}\n",
+    );
+    copy.replace("clusters/one/kustomization.yaml", "resources:", "resources:\n  - ../../apps/flux.yaml");
+    copy.replace("apps/web/ks.yaml", "apps/web/one", "apps/web/${cluster}");
+    assert_eq!(copy.roots(&[]), ["flux accept apps/web/one", "flux accept clusters/one"]);
+}
+
+#[test]
+fn takes_unset_variables_for_empty_if_the_installed_flux_does() {
+    let copy = monorepo();
+    copy.replace("apps/base/web/deployment.yaml", "${domain}", "${domain}/${unset}");
+    assert_eq!(copy.findings(&[]).len(), 1);
+    let controller = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kustomize-controller}\nspec: {template: {spec: \
+                      {containers: [{name: manager, image: \"ghcr.io/fluxcd/kustomize-controller:v1.8.5\"}]}}}\n";
+    copy.write("flux.yaml", controller);
+    assert_eq!(copy.findings(&[]), [""; 0]);
+    copy.write("flux.yaml", &controller.replace("1.8.5", "1.9.0"));
+    assert_eq!(copy.findings(&[]).len(), 1);
+}
+
+#[test]
+fn counts_what_is_built_from_other_repositories() {
+    let copy = team_repositories();
+    let text = copy.check(&["--verbose"]);
+    assert!(text.contains("Kustomization red/red builds from github.com/example/red\n"), "{text}");
+    // With a folder of its own, a source is judged like the rest.
+    copy.write("red/deploy/kustomization.yaml", "resources: [missing.yaml]\n");
+    assert_eq!(copy.findings(&["--source", "red/red=red"]), ["deny KZ004 red/deploy/kustomization.yaml 1"]);
+}
+
+#[test]
+fn leaves_sources_of_other_branches_alone() {
+    let copy = monorepo();
+    let source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: old, namespace: flux-system}\n\
+                  spec: {interval: 1m, url: https://github.com/example/fleet, ref: {branch: archive}}\n---\n\
+                  apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
+                  metadata: {name: old, namespace: flux-system}\n\
+                  spec: {interval: 1m, prune: true, path: ./gone, sourceRef: {kind: GitRepository, name: old}}\n";
+    copy.write("clusters/staging/old.yaml", source);
+    assert_eq!(copy.findings(&[]), [""; 0]);
+    assert!(copy.check(&[]).ends_with("; 1 Kustomization builds from 1 other repository\n"));
+}
+
+#[test]
+fn leaves_out_files_that_no_artifact_has() {
+    let copy = monorepo();
+    copy.write("clusters/staging/.sops.yaml", "creation_rules: []\n");
+    copy.write("clusters/staging/notes.yaml", "no: object\n");
+    let findings = copy.findings(&[]);
+    assert_eq!(findings[0], "deny KZ013 clusters/staging/notes.yaml 1");
+    assert!(findings.iter().skip(1).all(|finding| finding.starts_with("audit KZ040")), "{findings:?}");
+    copy.write("clusters/staging/.sourceignore", "notes.yaml\n");
+    assert_eq!(copy.findings(&[]), [""; 0]);
+}
+
+#[test]
+fn reports_unreadable_remotes_once_and_judges_all_the_same() {
+    let copy = monorepo();
+    fs::remove_dir_all(copy.0.path().join(".git")).unwrap();
+    copy.write(".git", "gitdir: ../gone/.git/worktrees/x\n");
+    let text = copy.check(&[]);
+    assert_eq!(text.matches("note: the remotes of the checkout are unknown").count(), 1, "{text}");
+    assert_eq!(copy.roots(&[]).len(), 4);
+}
+
+#[test]
+fn takes_submodules_that_are_not_checked_out_for_unknown() {
+    let copy = monorepo();
+    copy.write(".gitmodules", "[submodule \"lib\"]\n\tpath = lib\n\turl = https://example.org/lib\n");
+    fs::create_dir(copy.0.path().join("lib")).unwrap();
+    copy.replace("apps/base/web/kustomization.yaml", "- deployment.yaml", "- ../../../lib/web");
+    assert_eq!(copy.roots(&[])[..2], ["flux accept clusters/production", "flux accept clusters/staging"]);
+    assert_eq!(copy.roots(&[])[2..], ["flux unknown apps/production", "flux unknown apps/staging"]);
+    let text = copy.check(&[]);
+    assert!(text.contains("unknown: 2 × lib is a submodule, which is not checked out\n"), "{text}");
+}
+
+#[test]
+fn survives_kustomizations_that_contain_one_another() {
+    let copy = monorepo();
+    let apps = fs::read_to_string(copy.0.path().join("clusters/staging/apps.yaml")).unwrap();
+    copy.write("clusters/staging/apps.yaml", &apps.replace("./apps/staging", "./clusters/loop"));
+    copy.write(
+        "clusters/loop/back.yaml",
+        &apps.replace("name: apps", "name: back").replace("./apps/staging", "./clusters/staging"),
+    );
+    assert_eq!(copy.roots(&[]).iter().filter(|root| root.starts_with("flux accept clusters/")).count(), 4);
+}
+
+#[test]
+fn groups_findings_of_the_same_text() {
+    let copy = monorepo();
+    for name in ["a", "b", "c", "d", "e"] {
+        copy.write(&format!("tools/{name}/kustomization.yaml"), "resources: [gone.yaml]\n");
+    }
+    let text = copy.check(&[]);
+    assert_eq!(text.matches("error[KZ004]").count(), 5, "each help names its own folder: {text}");
+    for name in ["a", "b", "c", "d", "e"] {
+        copy.write(&format!("tools/{name}/kustomization.yaml"), "resources: [x.yaml]\nnameprefix: a-\n");
+        copy.write(&format!("tools/{name}/x.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n");
+    }
+    let text = copy.check(&[]);
+    assert!(
+        text.contains("also at tools/b/kustomization.yaml:2:1, tools/c/kustomization.yaml:2:1 and 2 more"),
+        "{text}"
+    );
+    assert_eq!(copy.check(&["--verbose"]).matches("tools/").count(), 5);
+}
+
+#[test]
+fn reports_missing_objects_only_if_the_files_are_complete() {
+    let copy = Copy(tempfile::tempdir().unwrap());
+    copy.write(
+        "a.yaml",
+        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\nmetadata: {name: a, namespace: n}\n\
+                          spec: {context: other}\n",
+    );
+    assert_eq!(copy.findings(&[]), [""; 0]);
+    assert_eq!(copy.findings(&["--complete"]), ["warn OW005 a.yaml 4"]);
+    // Landscaper creates the default Context in every namespace.
+    copy.replace("a.yaml", "other", "default");
+    assert_eq!(copy.findings(&["--complete"]), [""; 0]);
+}
