@@ -1,10 +1,11 @@
-//! A read-only tree of files: a folder on disk, a tar archive, or files in memory.
+//! A read-only tree of files: a folder on disk, a tar archive, a revision of a git repository, or files in memory.
 //!
 //! Paths are relative to the tree. Links are resolved here, step by step as in the kernel, and never lead out of the
 //! tree.
 
 mod archive;
 mod folder;
+mod git;
 mod memory;
 mod path;
 
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use archive::{ArchiveError, ArchiveLimits};
 pub use folder::FolderError;
+pub use git::{GitError, Repository, Revision};
 pub use memory::Memory;
 pub use path::TreePath;
 
@@ -20,7 +22,7 @@ pub use path::TreePath;
 pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// Go's `filepath.EvalSymlinks` gives up after as many.
-const MOST_LINKS: usize = 255;
+const MAX_LINKS: usize = 255;
 /// Kubernetes takes objects of 1.5 MB; a file beyond ten times that is not a configuration.
 pub const LARGEST_FILE: u64 = 16 << 20;
 
@@ -87,7 +89,7 @@ pub enum Lost {
     Missing(TreePath),
     /// The path continues after a file.
     NotAFolder(TreePath),
-    /// Links that lead to one another.
+    /// A cycle of links.
     Loop,
     /// The path leads out of the tree; `above` tells whether to a folder that contains the tree.
     Outside {
@@ -120,6 +122,20 @@ impl Tree {
     #[must_use]
     pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
         let source = Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes };
+        let Self { base, weight, kustomizations, .. } = &**self;
+        Self { source: Box::new(source), base: base.clone(), weight: *weight, kustomizations: *kustomizations }
+    }
+
+    /// Returns the same tree in which a file has another content.
+    #[must_use]
+    pub fn with_file(self: &Arc<Self>, path: TreePath, content: Vec<u8>) -> Self {
+        Self::new(Edited { tree: Arc::clone(self), path, content: content.into() }, &self.base)
+    }
+
+    /// Returns the same tree without the entries for which `hides` returns true, such as files that no artifact has.
+    #[must_use]
+    pub fn without(self: &Arc<Self>, hides: impl Fn(&TreePath, &Entry) -> bool + Send + Sync + 'static) -> Self {
+        let source = Filtered { tree: Arc::clone(self), hides: Box::new(hides) };
         let Self { base, weight, kustomizations, .. } = &**self;
         Self { source: Box::new(source), base: base.clone(), weight: *weight, kustomizations: *kustomizations }
     }
@@ -205,7 +221,7 @@ impl Tree {
                 continue;
             };
             links += 1;
-            if links > MOST_LINKS {
+            if links > MAX_LINKS {
                 return Err(Lost::Loop);
             }
             if target.starts_with('/') {
@@ -266,6 +282,62 @@ impl Source for Metered {
 
     fn has_seen(&self, folder: &TreePath) -> bool {
         self.tree.source.has_seen(folder)
+    }
+}
+
+/// A tree in which a file has another content.
+struct Edited {
+    tree: Arc<Tree>,
+    path: TreePath,
+    content: Arc<[u8]>,
+}
+
+impl Source for Edited {
+    fn entry(&self, path: &TreePath) -> Option<Entry> {
+        self.tree.entry(path)
+    }
+
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        if *path == self.path { Ok(Arc::clone(&self.content)) } else { self.tree.read(path) }
+    }
+
+    fn names(&self, path: &TreePath) -> Vec<String> {
+        self.tree.names(path)
+    }
+
+    fn has_seen(&self, folder: &TreePath) -> bool {
+        self.tree.source.has_seen(folder)
+    }
+}
+
+/// Decides whether an entry is hidden.
+type Hides = Box<dyn Fn(&TreePath, &Entry) -> bool + Send + Sync>;
+
+/// A tree without some entries.
+struct Filtered {
+    tree: Arc<Tree>,
+    hides: Hides,
+}
+
+impl Source for Filtered {
+    fn entry(&self, path: &TreePath) -> Option<Entry> {
+        self.tree.entry(path).filter(|entry| !(self.hides)(path, entry))
+    }
+
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        match self.entry(path) {
+            Some(_) => self.tree.read(path),
+            None => Err(Unreadable::System("it is not in the artifact of the source".to_owned())),
+        }
+    }
+
+    fn names(&self, path: &TreePath) -> Vec<String> {
+        let names = self.tree.names(path).into_iter();
+        names.filter(|name| self.entry(&path.join(name)).is_some()).collect()
+    }
+
+    fn has_seen(&self, folder: &TreePath) -> bool {
+        self.tree.source.has_seen(folder) && !(self.hides)(folder, &Entry::Folder)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A tar archive, packed with gzip, as Flux's artifacts are.
+//! A tar archive, packed with gzip as Flux's artifacts are, or not packed as that of `git archive`.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -12,7 +12,10 @@ use super::{LARGEST_FILE, Memory, Tree, TreePath};
 /// Linux opens no longer path, so that nothing can have packed one.
 const LONGEST_PATH: usize = 4096;
 
-/// How much an archive may ask of its reader.
+/// The first bytes of a file that gzip packed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Limits of reading an archive.
 #[derive(Debug, Clone, Copy)]
 pub struct ArchiveLimits {
     /// Maximum unpacked size in bytes: of the files, and of the archive's metadata.
@@ -50,23 +53,31 @@ pub enum ArchiveError {
 }
 
 impl Tree {
-    /// Reads the files of a `tar.gz`, which are at `base` for references by absolute paths.
+    /// Reads the files of a `tar` or `tar.gz`, which are at `base` for references by absolute paths.
     ///
     /// # Errors
     ///
     /// If it is not a valid archive, or exceeds the limits.
-    pub fn archive(packed: impl Read, base: &str) -> Result<Self, ArchiveError> {
-        Self::archive_within(packed, base, ArchiveLimits::default())
+    pub fn archive(mut archive: impl Read, base: &str) -> Result<Self, ArchiveError> {
+        let mut start = Vec::new();
+        archive.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
+        let (is_packed, whole) = (start == GZIP, io::Cursor::new(start).chain(archive));
+        let limits = ArchiveLimits::default();
+        if is_packed { Self::archive_within(whole, base, limits) } else { Self::unpacked_within(whole, base, limits) }
     }
 
-    /// Like [`Tree::archive`], with other limits.
+    /// Reads the files of a `tar.gz`, with other limits.
     ///
     /// # Errors
     ///
     /// See [`Tree::archive`].
     pub fn archive_within(packed: impl Read, base: &str, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
+        Self::unpacked_within(GzDecoder::new(packed), base, limits)
+    }
+
+    fn unpacked_within(unpacked: impl Read, base: &str, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
         let left = Cell::new(limits.bytes);
-        let mut archive = Archive::new(Bounded { unpacked: GzDecoder::new(packed), left: &left });
+        let mut archive = Archive::new(Bounded { unpacked, left: &left });
         let mut memory = Memory::new();
         for entry in archive.entries()? {
             let mut entry = entry.map_err(|error| cause(error, &left, limits))?;

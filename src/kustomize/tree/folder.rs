@@ -42,12 +42,12 @@ struct Folder {
 }
 
 /// Maximum number of cached paths, of some hundred bytes each; the cache is then emptied.
-const MOST_FOLDERS: usize = 5_000;
+const MAX_FOLDERS: usize = 5_000;
 
 impl Folder {
     fn remember(&self, folder: &TreePath) {
         let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
-        if folders.len() >= MOST_FOLDERS {
+        if folders.len() >= MAX_FOLDERS {
             folders.clear();
         }
         folders.insert(folder.clone());

@@ -49,6 +49,11 @@ impl TreePath {
         &self.0
     }
 
+    /// Returns the path for display: `.` for the root.
+    pub fn shown(&self) -> &str {
+        if self.0.is_empty() { "." } else { &self.0 }
+    }
+
     /// Returns the path relative to `folder`.
     pub fn relative_to(&self, folder: &Self) -> String {
         let (own, other) = (self.names(), folder.names());

@@ -1,0 +1,54 @@
+//! A plan as JSON. docs/changes.md describes the members.
+
+use serde_json::{Value, json};
+
+use crate::kustomize::changes::{Action, Counts, FieldChange, Located, ObjectChange, Plan, RootChange};
+
+/// Returns the plan.
+pub(super) fn render(plan: &Plan, broken: &[String]) -> Value {
+    let Counts { create, change, replace, delete, moved, unchanged } = plan.counts();
+    json!({
+        "summary": {"create": create, "change": change, "replace": replace, "delete": delete, "move": moved,
+                    "unchanged": unchanged},
+        "roots": plan.roots.iter().map(root).collect::<Vec<_>>(),
+        "untouchedRoots": plan.untouched,
+        "brokenLimits": broken,
+    })
+}
+
+fn root(root: &RootChange) -> Value {
+    let reason = root.state.cause().map(
+        |cause| json!({"message": cause.message, "file": cause.site.file.as_str(), "line": cause.site.place.line}),
+    );
+    json!({
+        "root": root.root.shown(), "state": root.state.as_str(), "reason": reason, "unchanged": root.unchanged,
+        "objects": root.objects.iter().map(object).collect::<Vec<_>>(),
+    })
+}
+
+fn object(object: &ObjectChange) -> Value {
+    let id = &object.id;
+    let replaces = match &object.action {
+        Action::Replace { old } => Some(&old.name),
+        _ => None,
+    };
+    let moved_to = match &object.action {
+        Action::Move { to } => Some(to),
+        _ => None,
+    };
+    json!({
+        "action": object.action.as_str(), "group": id.group, "kind": id.kind, "namespace": id.namespace,
+        "name": id.name, "replaces": replaces, "movedTo": moved_to,
+        "fields": object.fields.iter().map(field).collect::<Vec<_>>(),
+    })
+}
+
+fn field(field: &FieldChange) -> Value {
+    json!({"path": field.path, "before": located(&field.before), "after": located(&field.after)})
+}
+
+fn located(side: &Option<Located>) -> Value {
+    let Some(located) = side else { return Value::Null };
+    let place = located.place.as_ref();
+    json!({"value": located.value, "file": place.map(|(file, _)| file.as_str()), "line": place.map(|(_, line)| line)})
+}

@@ -1,0 +1,84 @@
+//! A plan as Markdown for the comment of a pull request.
+
+use std::fmt::Write as _;
+
+use super::text::{note, subject, summary};
+use super::unified;
+use crate::kustomize::changes::{Plan, RootChange};
+
+/// The maximum length in characters. GitHub takes comments up to 65,536.
+const LONGEST: usize = 60_000;
+/// Room for the line that counts what is left out.
+const ROOM: usize = 200;
+
+/// Returns the summary, then a folded part for each root. Parts that do not fit are left out and counted.
+pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
+    let mut out = format!("**{}**\n", summary(plan));
+    if !broken.is_empty() {
+        out.push('\n');
+    }
+    for sentence in broken {
+        let _ = writeln!(out, "- :x: {sentence}");
+    }
+    let mut length = out.chars().count();
+    let changed: Vec<_> = plan.roots.iter().filter(|root| root.is_changed()).collect();
+    let mut left_out = 0;
+    for root in &changed {
+        let whole = part(root, true);
+        let fits = |text: &str| length + text.chars().count() + ROOM <= LONGEST;
+        let text = if fits(&whole) { whole } else { part(root, false) };
+        if fits(&text) {
+            length += text.chars().count();
+            out.push_str(&text);
+        } else {
+            left_out += 1;
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(out, "\n{left_out} of {} roots are left out: the text would be too long.", changed.len());
+    }
+    out
+}
+
+/// Returns the part of one root, with or without the differences of its objects.
+fn part(root: &RootChange, with_differences: bool) -> String {
+    let count = root.objects.len();
+    let objects = if count == 1 { "object" } else { "objects" };
+    let (name, note) = (root.root.shown(), note(&root.state));
+    let mut out = format!("\n<details><summary><code>{name}</code>{note}: {count} {objects}</summary>\n\n");
+    if let Some(cause) = root.state.cause() {
+        let _ = writeln!(out, "{} (`{}:{}`)\n", cause.message, cause.site.file, cause.site.place.line);
+    }
+    if count > 0 {
+        out.push_str("| action | object |\n|---|---|\n");
+    }
+    for object in &root.objects {
+        let _ = writeln!(out, "| {} | `{}` |", object.action.as_str(), subject(object));
+    }
+    let differences: String = root.objects.iter().map(|object| unified::object(root.root.shown(), object)).collect();
+    if with_differences && !differences.is_empty() {
+        let fence = fence(&differences);
+        let _ = write!(out, "\n{fence}diff\n{differences}{fence}\n");
+    } else if !differences.is_empty() {
+        out.push_str("\nThe differences are left out: the text would be too long.\n");
+    }
+    out.push_str("\n</details>\n");
+    out
+}
+
+/// Returns a fence that is longer than any in the text.
+fn fence(text: &str) -> String {
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
+    "`".repeat(longest.max(2) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_are_longer_than_any_in_the_text() {
+        assert_eq!(fence("a"), "```");
+        assert_eq!(fence("```` b"), "`````");
+    }
+}

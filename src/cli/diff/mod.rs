@@ -1,0 +1,130 @@
+//! `portcullis diff`: shows what a change of files does to the objects of its kustomize roots.
+
+mod json;
+mod limits;
+mod markdown;
+mod sides;
+mod text;
+mod unified;
+
+use std::path::PathBuf;
+
+use super::parallel::in_order;
+use super::walk::Progress;
+use super::{OK, Unusable, pretty, print, say};
+use crate::kustomize::changes::{Plan, State, reached, root_change};
+use crate::kustomize::options::Restrictor;
+use limits::Limits;
+use sides::Sides;
+
+/// Something changes, and `--exit-code` is given.
+const CHANGED: u8 = 1;
+/// A limit is broken.
+const BROKEN: u8 = 2;
+/// The change cannot be judged.
+const UNKNOWN: u8 = 3;
+
+/// The output format of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// Objects and fields for people
+    Text,
+    /// JSON for programs
+    Json,
+    /// Markdown for the comment of a pull request, at most 60,000 characters
+    Markdown,
+    /// The same, appended to the job summary of GitHub Actions
+    Github,
+    /// The rendered objects as in `diff -u`
+    Unified,
+}
+
+/// Show what a change of files does to the objects of its kustomize roots.
+///
+/// Both sides of every kustomize root that a changed file can reach are built as kustomize builds them, and their objects
+/// are compared. Exit codes: 0 success, 1 something changes (with --exit-code), 2 a limit is broken, 3 the change cannot be
+/// judged, because a side cannot be read or the result of a root is unknown.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The folder or tar archive before the change
+    #[arg(required_unless_present = "git", conflicts_with = "git", requires = "new")]
+    old: Option<PathBuf>,
+    /// The folder or tar archive after it
+    new: Option<PathBuf>,
+    /// Compare two revisions, A..B, or a revision with the files of the checkout
+    #[arg(long, value_name = "REV[..REV]")]
+    git: Option<String>,
+    /// The git repository
+    #[arg(long, value_name = "DIR", default_value = ".", requires = "git")]
+    repository: PathBuf,
+    /// The output format
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Output,
+    /// Exit with 1 if something changes
+    #[arg(long)]
+    exit_code: bool,
+    #[command(flatten)]
+    limits: Limits,
+    /// Which files a kustomization may load: root-only or none, as Flux allows
+    #[arg(long, default_value = "root-only")]
+    load_restrictor: Restrictor,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let plan = match Sides::open(args) {
+        Ok(sides) => planned(&sides),
+        Err(unusable) => {
+            say(&format!("error: {unusable}\n"));
+            return Ok(UNKNOWN);
+        }
+    };
+    let broken = args.limits.broken(&plan);
+    match args.output {
+        Output::Text => print(&text::render(&plan, &broken)),
+        Output::Json => print(&pretty(&json::render(&plan, &broken))),
+        Output::Markdown => print(&markdown::render(&plan, &broken)),
+        Output::Github => summarize(&markdown::render(&plan, &broken))?,
+        Output::Unified => print(&unified::render(&plan)),
+    }
+    Ok(args.code(&plan, &broken))
+}
+
+/// Builds the roots in parallel.
+fn planned(sides: &Sides) -> Plan {
+    let (old, new) = (&sides.old, &sides.new);
+    let (roots, untouched) = reached(old, new, Some(&sides.changed));
+    let (mut progress, mut changes) = (Progress::new("compared kustomize roots:"), Vec::new());
+    in_order(
+        &roots,
+        |root| root_change(root, old, new),
+        |number, change| {
+            progress.step(number, roots.len());
+            changes.push(change);
+        },
+    );
+    Plan::new(changes, untouched)
+}
+
+/// Appends a text to the job summary of GitHub Actions, or prints it outside of a job.
+fn summarize(text: &str) -> Result<(), Unusable> {
+    use std::io::Write as _;
+    let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").map(PathBuf::from) else {
+        print(text);
+        return Ok(());
+    };
+    let failed = |error| Unusable::because(path.display(), error);
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&path).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)
+}
+
+impl Args {
+    fn code(&self, plan: &Plan, broken: &[String]) -> u8 {
+        let is_unknown = plan.roots.iter().any(|root| matches!(root.state, State::Unknown(_)));
+        match () {
+            () if !broken.is_empty() => BROKEN,
+            () if is_unknown => UNKNOWN,
+            () if self.exit_code && !plan.is_empty() => CHANGED,
+            () => OK,
+        }
+    }
+}

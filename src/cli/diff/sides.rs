@@ -1,0 +1,68 @@
+//! Opens the two sides of a comparison.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use super::super::Unusable;
+use super::Args;
+use crate::kustomize::changes::{Side, changed_files};
+use crate::kustomize::options::Options;
+use crate::kustomize::tree::{Repository, Tree, TreePath};
+
+/// Both sides, and the files in which they differ.
+pub(super) struct Sides {
+    pub(super) old: Side,
+    pub(super) new: Side,
+    pub(super) changed: BTreeSet<TreePath>,
+}
+
+impl Sides {
+    /// Opens the sides of the arguments.
+    pub(super) fn open(args: &Args) -> Result<Self, Unusable> {
+        let options = Options { restrictor: args.load_restrictor, ..Options::default() };
+        let (old, new, changed) = match (&args.old, &args.new, &args.git) {
+            (_, _, Some(range)) => revisions(&args.repository, range)?,
+            (Some(old), Some(new), None) => {
+                let (old, new) = (tree(old)?, tree(new)?);
+                let changed = changed_files(&old, &new);
+                (old, new, changed)
+            }
+            _ => return Err(Unusable::new("give two folders, or --git")),
+        };
+        Ok(Self { old: Side::new(old, &options), new: Side::new(new, &options), changed })
+    }
+}
+
+/// Opens a folder or a tar archive.
+fn tree(path: &Path) -> Result<Tree, Unusable> {
+    let failed = |error: &dyn std::fmt::Display| Unusable::because(path.display(), error);
+    if path.is_dir() {
+        return Tree::folder(path).map_err(|error| Unusable::new(error.to_string()));
+    }
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    Tree::archive(BufReader::new(file), "/").map_err(|error| failed(&error))
+}
+
+/// Opens two revisions, or a revision and the files of the checkout.
+fn revisions(folder: &Path, range: &str) -> Result<(Tree, Tree, BTreeSet<TreePath>), Unusable> {
+    let failed = |error: crate::kustomize::tree::GitError| Unusable::new(error.to_string());
+    let repository = Repository::discover(folder).map_err(failed)?;
+    let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
+    let Some((from, to)) = range.split_once("..") else {
+        let old = repository.revision(range).map_err(failed)?.into_tree();
+        let folder =
+            repository.folder().ok_or_else(|| Unusable::new("a bare repository has no checkout: give A..B"))?;
+        let new = tree(&folder)?;
+        let changed = changed_files(&old, &new);
+        return Ok((old, new, changed));
+    };
+    if to.starts_with('.') {
+        return Err(Unusable::because(range, "a range with three dots is not supported: give the merge base, A..B"));
+    }
+    let (old, new) = (repository.revision(&or_head(from)), repository.revision(&or_head(to)));
+    let (old, new) = (old.map_err(failed)?, new.map_err(failed)?);
+    let changed = old.changed_files(&new);
+    Ok((old.into_tree(), new.into_tree(), changed))
+}

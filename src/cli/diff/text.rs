@@ -1,0 +1,93 @@
+//! A plan as text for people.
+
+use std::fmt::Write as _;
+
+use crate::kustomize::changes::{Action, FieldChange, Located, ObjectChange, Plan, RootChange, State};
+
+/// Returns the plan: a part for each root that changes, then the summary.
+pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
+    let mut out = String::new();
+    for root in plan.roots.iter().filter(|root| root.is_changed()) {
+        part(&mut out, root);
+        out.push('\n');
+    }
+    for sentence in broken {
+        let _ = writeln!(out, "error: {sentence}");
+    }
+    let _ = writeln!(out, "{}", summary(plan));
+    out
+}
+
+/// Returns the line that sums a plan up.
+pub(super) fn summary(plan: &Plan) -> String {
+    format!("Plan: {}", plan.counts())
+}
+
+fn part(out: &mut String, root: &RootChange) {
+    let _ = writeln!(out, "{}{}", root.root.shown(), note(&root.state));
+    if let Some(cause) = root.state.cause() {
+        let _ = writeln!(out, "  {} ({}:{})", cause.message, cause.site.file, cause.site.place.line);
+    }
+    for object in &root.objects {
+        let _ = writeln!(out, "  {} {:<8} {}", mark(&object.action), object.action.as_str(), subject(object));
+        for field in &object.fields {
+            let _ = writeln!(out, "      {}", line(field));
+        }
+    }
+}
+
+fn mark(action: &Action) -> char {
+    match action {
+        Action::Create => '+',
+        Action::Change => '~',
+        Action::Replace { .. } => '±',
+        Action::Delete => '-',
+        Action::Move { .. } => '>',
+    }
+}
+
+/// Returns the words that follow the path of a root.
+pub(super) fn note(state: &State) -> &'static str {
+    match state {
+        State::Builds => "",
+        State::Appears => " (new)",
+        State::Vanishes => " (gone)",
+        State::BeginsToBuild => " (builds now)",
+        State::StopsBuilding(_) => " (does not build any more)",
+        State::Fails(_) => " (does not build)",
+        State::Unknown(_) => " (unknown)",
+    }
+}
+
+/// Returns the object with the other one that belongs to its change.
+pub(super) fn subject(object: &ObjectChange) -> String {
+    match &object.action {
+        Action::Replace { old } => format!("{} -> {}", old, object.id.name),
+        Action::Move { to } => format!("{} -> {to}", object.id),
+        Action::Create | Action::Change | Action::Delete => object.id.to_string(),
+    }
+}
+
+fn line(field: &FieldChange) -> String {
+    let value = |side: &Option<Located>| side.as_ref().map_or("(none)".to_owned(), |located| located.value.clone());
+    let values = match (&field.before, &field.after) {
+        (None, Some(after)) => format!("set to {}", after.value),
+        (Some(before), None) => format!("removed, was {}", before.value),
+        (before, after) => format!("{} -> {}", value(before), value(after)),
+    };
+    let places = places(field);
+    format!("{}: {values}{}", field.path, if places.is_empty() { places } else { format!("  ({places})") })
+}
+
+/// Returns the places of both values; one if they are the same.
+pub(super) fn places(field: &FieldChange) -> String {
+    let place = |side: &Option<Located>| {
+        let (file, line) = side.as_ref()?.place.as_ref()?;
+        Some(format!("{file}:{line}"))
+    };
+    match (place(&field.before), place(&field.after)) {
+        (Some(before), Some(after)) if before != after => format!("{before} -> {after}"),
+        (Some(place), _) | (None, Some(place)) => place,
+        (None, None) => String::new(),
+    }
+}

@@ -1,0 +1,31 @@
+//! A plan as differences of the rendered objects, as `diff -u` prints them.
+
+use similar::TextDiff;
+
+use crate::kustomize::changes::{Action, ObjectChange, Plan};
+
+/// Lines around a difference.
+const CONTEXT: usize = 3;
+
+/// Returns the differences of all objects.
+pub(super) fn render(plan: &Plan) -> String {
+    let parts =
+        plan.roots.iter().flat_map(|root| root.objects.iter().map(move |change| object(root.root.shown(), change)));
+    parts.collect()
+}
+
+/// Returns the difference of one object; nothing for an object that only moved.
+pub(super) fn object(root: &str, change: &ObjectChange) -> String {
+    let (kind, place) = (&change.id.kind, change.id.place());
+    let name = |place: &str| format!("{root}/{kind}/{place}");
+    let none = || "/dev/null".to_owned();
+    let (before, after) = match &change.action {
+        Action::Create => (none(), name(&place)),
+        Action::Delete => (name(&place), none()),
+        Action::Replace { old } => (name(&old.place()), name(&place)),
+        Action::Change => (name(&place), name(&place)),
+        Action::Move { to } => (name(&place), format!("{to}/{kind}/{place}")),
+    };
+    let difference = TextDiff::from_lines(&change.before, &change.after);
+    difference.unified_diff().context_radius(CONTEXT).header(&before, &after).to_string()
+}

@@ -1,0 +1,157 @@
+//! Compares the objects of one root before and after a change.
+
+use std::collections::BTreeMap;
+
+use super::fields::{self, FieldChange};
+use super::object::{Id, Object};
+use super::secret;
+use crate::kustomize::build::Built;
+
+/// Letters of the hash that kustomize appends to the names of generated objects.
+const HASH: usize = 10;
+
+/// What happens to an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// It is created.
+    Create,
+    /// Fields change.
+    Change,
+    /// It is deleted, and one with another hash in its name is created.
+    Replace {
+        /// The deleted object.
+        old: Id,
+    },
+    /// It is deleted.
+    Delete,
+    /// Another root renders it from now on.
+    Move {
+        /// That root.
+        to: String,
+    },
+}
+
+impl Action {
+    /// Returns the word in reports.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Replace { .. } => "replace",
+            Self::Delete => "delete",
+            Self::Move { .. } => "move",
+        }
+    }
+}
+
+/// A change of an object.
+#[derive(Debug, Clone)]
+pub struct ObjectChange {
+    /// What happens.
+    pub action: Action,
+    /// The object. For a replaced one, the new object.
+    pub id: Id,
+    /// The changed fields, if it is changed or replaced.
+    pub fields: Vec<FieldChange>,
+    /// The text before, without values of Secrets; empty for a created object.
+    pub before: String,
+    /// The text after it; empty for a deleted object.
+    pub after: String,
+}
+
+/// The objects of one side of a root, with their build.
+pub(super) type Rendered<'b, 'a> = (&'b [Object], &'b Built<'a>);
+
+/// Returns the changed objects, sorted by identity, and the number of the others.
+pub(super) fn objects(old: Option<Rendered<'_, '_>>, new: Option<Rendered<'_, '_>>) -> (Vec<ObjectChange>, usize) {
+    let by_id = |side: Option<Rendered<'_, '_>>| -> BTreeMap<Id, usize> {
+        let objects = side.map(|(objects, _)| objects).unwrap_or_default();
+        objects.iter().enumerate().map(|(at, object)| (object.id.clone(), at)).collect()
+    };
+    let (mut gone, mut came, mut changes, mut unchanged) = (by_id(old), by_id(new), Vec::new(), 0);
+    if let (Some(old), Some(new)) = (old, new) {
+        came.retain(|id, at| match gone.remove(id) {
+            None => true,
+            Some(before) => {
+                match changed(&old.0[before], &new.0[*at], (old.1, new.1), Action::Change) {
+                    Some(change) => changes.push(change),
+                    None => unchanged += 1,
+                }
+                false
+            }
+        });
+        replace(&mut gone, &mut came, (old, new), &mut changes);
+    }
+    let texts = |side: Option<Rendered<'_, '_>>, at: usize| {
+        side.map(|(objects, _)| secret::shown(&objects[at])).unwrap_or_default()
+    };
+    changes.extend(gone.into_iter().map(|(id, at)| ObjectChange {
+        action: Action::Delete,
+        id,
+        fields: Vec::new(),
+        before: texts(old, at),
+        after: String::new(),
+    }));
+    changes.extend(came.into_iter().map(|(id, at)| ObjectChange {
+        action: Action::Create,
+        id,
+        fields: Vec::new(),
+        before: String::new(),
+        after: texts(new, at),
+    }));
+    changes.sort_by(|a, b| a.id.cmp(&b.id));
+    (changes, unchanged)
+}
+
+/// Pairs deleted and created objects that differ in the hash of their names.
+fn replace(
+    gone: &mut BTreeMap<Id, usize>,
+    came: &mut BTreeMap<Id, usize>,
+    (old, new): (Rendered<'_, '_>, Rendered<'_, '_>),
+    changes: &mut Vec<ObjectChange>,
+) {
+    came.retain(|id, at| {
+        let object = &new.0[*at];
+        let pair = gone.iter().find(|(_, before)| is_regenerated(&old.0[**before], object));
+        let Some((former, before)) = pair.map(|(former, before)| (former.clone(), *before)) else { return true };
+        gone.remove(&former);
+        let action = Action::Replace { old: former };
+        let change = changed(&old.0[before], object, (old.1, new.1), action.clone());
+        changes.push(change.unwrap_or_else(|| ObjectChange {
+            action,
+            id: id.clone(),
+            fields: Vec::new(),
+            before: secret::shown(&old.0[before]),
+            after: secret::shown(object),
+        }));
+        false
+    });
+}
+
+/// Returns whether two objects are one generated object with another hash.
+fn is_regenerated(old: &Object, new: &Object) -> bool {
+    let without_hash = |object: &Object| -> Option<String> {
+        let (name, hash) = object.id.name.rsplit_once('-')?;
+        (hash.len() == HASH).then(|| name.to_owned())
+    };
+    let is_same_kind =
+        (&old.id.group, &old.id.kind, &old.id.namespace) == (&new.id.group, &new.id.kind, &new.id.namespace);
+    let stem = without_hash(old);
+    is_same_kind && old.original_name == new.original_name && stem.is_some() && stem == without_hash(new)
+}
+
+/// Returns the change of an object that is on both sides; `None` if the texts are equal.
+fn changed(
+    old: &Object,
+    new: &Object,
+    (before, after): (&Built<'_>, &Built<'_>),
+    action: Action,
+) -> Option<ObjectChange> {
+    if old.text == new.text {
+        return None;
+    }
+    let mut fields = fields::between((old, before), (new, after));
+    // The new hash is in the name of a replaced object, which is reported with it.
+    fields.retain(|field| action == Action::Change || field.path != "metadata.name");
+    Some(ObjectChange { action, id: new.id.clone(), fields, before: secret::shown(old), after: secret::shown(new) })
+}

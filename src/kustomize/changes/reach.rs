@@ -1,0 +1,69 @@
+//! Which files a root can read, so that only roots that a changed file reaches are built.
+
+use std::collections::BTreeSet;
+
+use crate::kustomize::Files;
+use crate::kustomize::file::NAMES;
+use crate::kustomize::options::Options;
+use crate::kustomize::references::Loader;
+use crate::kustomize::roots;
+use crate::kustomize::tree::{Entry, Tree, TreePath};
+
+/// The folders and files that a root can read. Every file below these folders counts.
+pub(super) struct Reach {
+    folders: BTreeSet<TreePath>,
+    files: BTreeSet<TreePath>,
+}
+
+impl Reach {
+    pub(super) fn of(root: &TreePath, tree: &Tree, options: &Options, read: &Files) -> Self {
+        let mut reach = Self { folders: BTreeSet::new(), files: BTreeSet::new() };
+        let mut open = vec![root.clone()];
+        while let Some(folder) = open.pop() {
+            let references = roots::references(tree, &folder, options, read);
+            reach.files.extend(references.parts);
+            reach.files.extend(resources(tree, &folder, options, read));
+            if reach.folders.insert(folder) {
+                open.extend(references.folders);
+            }
+        }
+        reach
+    }
+
+    /// Returns whether one of the files can be read.
+    pub(super) fn has_any(&self, changed: &BTreeSet<TreePath>) -> bool {
+        let is_below = |file: &TreePath| self.folders.iter().any(|folder| file.is_within(folder));
+        changed.iter().any(|file| self.files.contains(file) || is_below(file))
+    }
+}
+
+/// Returns the files among the resources of a folder: they may be outside of it.
+fn resources(tree: &Tree, folder: &TreePath, options: &Options, read: &Files) -> Vec<TreePath> {
+    let file = NAMES.iter().find_map(|name| read.kustomization(tree, &folder.join(name)).ok());
+    let loader = Loader { root: folder, referrer: None };
+    let entries = file.iter().flat_map(|file| &file.kustomization.resources);
+    entries.filter_map(|entry| loader.file(tree, entry, options).ok()).collect()
+}
+
+/// Returns the files that differ in two trees: all that are in one of them only, or have another content or link target.
+/// The folder `.git` is left out.
+pub fn changed_files(old: &Tree, new: &Tree) -> BTreeSet<TreePath> {
+    let mut changed = BTreeSet::new();
+    compare(old, new, &TreePath::root(), &mut changed);
+    changed
+}
+
+fn compare(old: &Tree, new: &Tree, folder: &TreePath, changed: &mut BTreeSet<TreePath>) {
+    let names: BTreeSet<String> = [old, new].into_iter().flat_map(|tree| tree.names(folder)).collect();
+    for path in names.iter().filter(|name| *name != ".git").map(|name| folder.join(name)) {
+        let (before, after) = (old.entry(&path), new.entry(&path));
+        if [&before, &after].into_iter().any(|entry| *entry == Some(Entry::Folder)) {
+            compare(old, new, &path, changed);
+        }
+        let is_file = |entry: &Option<Entry>| !matches!(entry, None | Some(Entry::Folder));
+        let differs = before != after || before == Some(Entry::File) && old.read(&path).ok() != new.read(&path).ok();
+        if differs && (is_file(&before) || is_file(&after)) {
+            changed.insert(path);
+        }
+    }
+}

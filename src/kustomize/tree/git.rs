@@ -1,0 +1,162 @@
+//! A revision of a git repository, read from its object database without a checkout.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gix::ObjectId;
+use gix::objs::tree::EntryKind;
+
+use super::{Entry, LARGEST_FILE, Source, Tree, TreePath, Unreadable};
+
+/// Why a revision cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{subject}: {reason}")]
+pub struct GitError {
+    /// The repository or the revision.
+    pub subject: String,
+    /// The error of the library.
+    pub reason: String,
+}
+
+impl GitError {
+    fn of(subject: &str, error: impl std::error::Error) -> Self {
+        // gix' outer errors seldom say why; the innermost one does.
+        let mut reason = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            (reason, cause) = (error.to_string(), error.source());
+        }
+        Self { subject: subject.to_owned(), reason }
+    }
+}
+
+/// A git repository.
+pub struct Repository {
+    repository: gix::Repository,
+}
+
+impl Repository {
+    /// Opens the repository that contains a folder.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn discover(folder: &Path) -> Result<Self, GitError> {
+        let repository = gix::discover(folder).map_err(|error| GitError::of(&folder.display().to_string(), error))?;
+        Ok(Self { repository })
+    }
+
+    /// Returns the folder of the checkout; `None` for a bare repository.
+    pub fn folder(&self) -> Option<PathBuf> {
+        self.repository.workdir().map(Path::to_owned)
+    }
+
+    /// Reads the list of files of a revision, such as `HEAD~2`, a branch, a tag or the start of a hash.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such revision, or an object of it is missing, as in shallow clones.
+    pub fn revision(&self, name: &str) -> Result<Revision, GitError> {
+        let object = self.repository.rev_parse_single(name).map_err(|error| GitError::of(name, error))?;
+        let object = object.object().map_err(|error| GitError::of(name, error))?;
+        let tree = object.peel_to_tree().map_err(|error| GitError::of(name, error))?;
+        let files = tree.traverse().breadthfirst.files().map_err(|error| GitError::of(name, error))?;
+        let mut nodes = HashMap::from([(TreePath::root(), Node::Folder(BTreeSet::new()))]);
+        for file in files {
+            let path = TreePath::from(String::from_utf8_lossy(&file.filepath).as_ref());
+            let node = match file.mode.kind() {
+                EntryKind::Link => Node::Link(file.oid),
+                // A submodule, whose files are in another repository.
+                EntryKind::Commit | EntryKind::Tree => Node::Folder(BTreeSet::new()),
+                EntryKind::Blob | EntryKind::BlobExecutable => Node::File(file.oid),
+            };
+            add(&mut nodes, path, node);
+        }
+        Ok(Revision { repository: Mutex::new(self.repository.clone()), nodes })
+    }
+}
+
+/// Adds a node and the folders that it is in.
+fn add(nodes: &mut HashMap<TreePath, Node>, path: TreePath, node: Node) {
+    let mut below = path.clone();
+    while let Some(parent) = below.parent() {
+        let is_known = nodes.contains_key(&parent);
+        let folder = nodes.entry(parent.clone()).or_insert_with(|| Node::Folder(BTreeSet::new()));
+        if let Node::Folder(names) = folder {
+            names.insert(below.name().to_owned());
+        }
+        if is_known {
+            break;
+        }
+        below = parent;
+    }
+    nodes.insert(path, node);
+}
+
+/// The files of a revision. Contents are read on demand.
+pub struct Revision {
+    repository: Mutex<gix::Repository>,
+    nodes: HashMap<TreePath, Node>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Node {
+    File(ObjectId),
+    Link(ObjectId),
+    Folder(BTreeSet<String>),
+}
+
+impl Revision {
+    /// Returns the files and links that another revision has otherwise, or has not, and those that only it has.
+    pub fn changed_files(&self, other: &Self) -> BTreeSet<TreePath> {
+        let differs = |nodes: &HashMap<TreePath, Node>, (path, node): (&TreePath, &Node)| {
+            let is_changed = !matches!(node, Node::Folder(_)) && nodes.get(path) != Some(node);
+            is_changed.then(|| path.clone())
+        };
+        let own = self.nodes.iter().filter_map(|node| differs(&other.nodes, node));
+        own.chain(other.nodes.iter().filter_map(|node| differs(&self.nodes, node))).collect()
+    }
+
+    /// Returns the tree of its files.
+    pub fn into_tree(self) -> Tree {
+        Tree::new(self, "/")
+    }
+
+    fn content(&self, id: ObjectId) -> Result<Vec<u8>, String> {
+        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+        let object = repository.find_object(id).map_err(|error| GitError::of(&id.to_string(), error).to_string())?;
+        Ok(object.detach().data)
+    }
+}
+
+impl Source for Revision {
+    fn entry(&self, path: &TreePath) -> Option<Entry> {
+        Some(match self.nodes.get(path)? {
+            Node::File(_) => Entry::File,
+            Node::Folder(_) => Entry::Folder,
+            Node::Link(id) => {
+                let target = self.content(*id).unwrap_or_default();
+                Entry::Link(String::from_utf8_lossy(&target).into_owned())
+            }
+        })
+    }
+
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        let Some(Node::File(id)) = self.nodes.get(path) else {
+            return Err(Unreadable::System(format!("{path} is no file of the revision")));
+        };
+        let content = self.content(*id).map_err(Unreadable::System)?;
+        if content.len() as u64 > LARGEST_FILE {
+            return Err(Unreadable::TooLarge);
+        }
+        Ok(content.into())
+    }
+
+    fn names(&self, path: &TreePath) -> Vec<String> {
+        match self.nodes.get(path) {
+            Some(Node::Folder(names)) => names.iter().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Tests of the command `portcullis build`; tests/kustomize_builds.rs compares what it prints with kustomize.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::TempDir;
+
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn build(folder: &Path, args: &[&str], stdin: &[u8]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.arg("build").args(args).current_dir(folder).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary is there");
+    child.stdin.take().unwrap().write_all(stdin).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).expect("it writes text");
+    Run { code: output.status.code().expect("it exits"), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+const FILES: [(&str, &str); 5] = [
+    ("base/kustomization.yaml", "resources: [map.yaml, account.yaml]\n"),
+    ("base/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"),
+    ("base/account.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: robot}\n"),
+    ("prod/kustomization.yaml", "namePrefix: prod-\nresources: [../base]\n"),
+    ("test/kustomization.yaml", "namePrefix: test-\nresources: [../base]\n"),
+];
+const PROD: &str = "apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: prod-robot
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: prod-settings
+";
+
+fn repository() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in FILES {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn prints_or_writes_the_objects() {
+    let folder = repository();
+    let run = build(folder.path(), &["prod"], b"");
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, PROD, ""));
+    assert_eq!(build(folder.path(), &["prod", "-o", "prod.yaml"], b"").stdout, "");
+    assert_eq!(fs::read_to_string(folder.path().join("prod.yaml")).unwrap(), PROD);
+    fs::create_dir(folder.path().join("out")).unwrap();
+    assert_eq!(build(folder.path(), &["prod", "-o", "out"], b"").code, 0);
+    let mut names: Vec<_> =
+        fs::read_dir(folder.path().join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["v1_configmap_prod-settings.yaml", "v1_serviceaccount_prod-robot.yaml"]);
+}
+
+/// `git archive` writes a tar archive without gzip.
+#[test]
+fn reads_archives_from_standard_input() {
+    let files = [("kustomization.yaml", "namePrefix: prod-\nresources: [base]\n"), FILES[0], FILES[1], FILES[2]];
+    let mut archive = tar::Builder::new(Vec::new());
+    for (path, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, path, text.as_bytes()).unwrap();
+    }
+    let plain = archive.into_inner().unwrap();
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(&plain).unwrap();
+    for archive in [plain, packed.finish().unwrap()] {
+        let run = build(Path::new("/"), &["-"], &archive);
+        assert_eq!((run.code, run.stdout.as_str()), (0, PROD), "{}", run.stderr);
+    }
+    let run = build(Path::new("/"), &["-"], b"apiVersion: v1\nkind: ConfigMap\n");
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("the archive cannot be read"), "{}", run.stderr);
+}
+
+#[test]
+fn builds_all_roots_of_a_repository() {
+    let folder = repository();
+    let run = build(folder.path(), &["--all", ".", "-o", "out"], b"");
+    assert_eq!((run.code, run.stderr.as_str()), (0, "2 of 2 roots built, 0 failed\n"));
+    assert_eq!(fs::read_to_string(folder.path().join("out/prod.yaml")).unwrap(), PROD);
+    assert!(folder.path().join("out/test.yaml").is_file() && !folder.path().join("out/base.yaml").exists());
+    fs::write(folder.path().join("test/kustomization.yaml"), "resources: [missing.yaml]\n").unwrap();
+    let run = build(folder.path(), &["--all", ".", "-o", "other"], b"");
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.starts_with("test: error: ") && run.stderr.ends_with("1 of 2 roots built, 1 failed\n"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn flags_for_external_programs_are_refused_by_name() {
+    let folder = repository();
+    for flag in ["--enable-helm", "--enable-alpha-plugins", "--enable-exec", "--as-current-user", "--network"] {
+        let run = build(folder.path(), &["prod", flag], b"");
+        assert_eq!(run.code, 1, "{flag}");
+        assert!(run.stderr.starts_with(&format!("error: not supported: {flag}: ")), "{}", run.stderr);
+    }
+}

@@ -1,0 +1,300 @@
+//! Tests of `portcullis diff`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn diff(folder: &Path, args: &[&str]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    let output = command.arg("diff").args(args).current_dir(folder).output().expect("the binary is there");
+    let text = |bytes| String::from_utf8(bytes).expect("it writes text");
+    Run { code: output.status.code().expect("it exits"), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn write(folder: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+/// Two folders, `old` and `new`. Files of the second list are only in `new`, or differ there.
+fn folders(old: &[(&str, &str)], new: &[(&str, &str)], gone: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for side in ["old", "new"] {
+        write(&folder.path().join(side), old);
+    }
+    write(&folder.path().join("new"), new);
+    for path in gone {
+        fs::remove_file(folder.path().join("new").join(path)).unwrap();
+    }
+    folder
+}
+
+fn plan(folder: &Path, args: &[&str]) -> Value {
+    let run = diff(folder, &[args, &["--output", "json"]].concat());
+    serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", run.stdout, run.stderr))
+}
+
+const DEPLOYMENT: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: web:1
+      - name: log
+        image: log:1
+";
+const KUSTOMIZATION: &str = "namespace: shop\nresources: [../base]\n";
+const SHOP: [(&str, &str); 5] = [
+    ("base/kustomization.yaml", "resources: [web.yaml, service.yaml]\n"),
+    ("base/web.yaml", DEPLOYMENT),
+    ("base/service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"),
+    ("prod/kustomization.yaml", KUSTOMIZATION),
+    ("other/kustomization.yaml", "configMapGenerator: [{name: settings, literals: [a=b]}]\n"),
+];
+
+#[test]
+fn shows_changed_fields_with_their_places() {
+    let newer = DEPLOYMENT.replace("replicas: 1", "replicas: 3").replace("log:1", "log:2");
+    let folder = folders(&SHOP, &[("base/web.yaml", &newer)], &[]);
+    let run = diff(folder.path(), &["old", "new"]);
+    let expected = "prod
+  ~ change   Deployment.apps shop/web
+      spec.replicas: 1 -> 3  (base/web.yaml:6)
+      spec.template.spec.containers[name=log].image: log:1 -> log:2  (base/web.yaml:15)
+
+Plan: 0 to create, 1 to change, 0 to replace, 0 to delete, 0 moved, 1 unchanged
+";
+    assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{}", run.stderr);
+    assert_eq!(diff(folder.path(), &["old", "new", "--exit-code"]).code, 1);
+    assert_eq!(diff(folder.path(), &["old", "old", "--exit-code"]).code, 0);
+}
+
+#[test]
+fn compares_elements_by_the_schemas_merge_keys() {
+    let sidecar = "      containers:\n      - name: proxy\n        image: proxy:1\n      - name: web\n";
+    let newer = DEPLOYMENT.replace("      containers:\n      - name: web\n", sidecar);
+    let folder = folders(&SHOP, &[("base/web.yaml", &newer)], &[]);
+    let plan = plan(folder.path(), &["old", "new"]);
+    let fields = plan["roots"][0]["objects"][0]["fields"].as_array().unwrap();
+    assert_eq!(fields.len(), 1, "{fields:?}");
+    assert_eq!(fields[0]["path"], "spec.template.spec.containers[name=proxy]");
+    assert_eq!(fields[0]["before"], Value::Null);
+}
+
+#[test]
+fn builds_only_roots_that_a_changed_file_reaches() {
+    let folder = folders(&SHOP, &[("other/kustomization.yaml", "resources: []\n")], &[]);
+    let plan = plan(folder.path(), &["old", "new"]);
+    let roots: Vec<_> = plan["roots"].as_array().unwrap().iter().map(|root| &root["root"]).collect();
+    assert_eq!(roots, ["other"]);
+    assert_eq!(plan["untouchedRoots"], 1);
+}
+
+#[test]
+fn generated_objects_are_replaced_and_not_deleted() {
+    let other = "configMapGenerator: [{name: settings, literals: [a=c]}]\n";
+    let folder = folders(&SHOP, &[("other/kustomization.yaml", other)], &[]);
+    let plan = plan(folder.path(), &["old", "new"]);
+    let object = &plan["roots"][0]["objects"][0];
+    assert_eq!(object["action"], "replace");
+    assert!(object["replaces"].as_str().unwrap().starts_with("settings-"), "{object}");
+    let paths: Vec<_> = object["fields"].as_array().unwrap().iter().map(|field| &field["path"]).collect();
+    assert_eq!(paths, ["data.a"]);
+    assert_eq!((&plan["summary"]["replace"], &plan["summary"]["delete"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn objects_that_another_root_renders_move() {
+    let service = SHOP[2].1;
+    let base = ("base/kustomization.yaml", "resources: [web.yaml]\n");
+    let other = ("other/kustomization.yaml", "namespace: shop\nresources: [service.yaml]\n");
+    let folder = folders(&SHOP, &[base, other, ("other/service.yaml", service)], &[]);
+    let plan = plan(folder.path(), &["old", "new"]);
+    assert_eq!(plan["summary"]["move"], 1, "{plan:#}");
+    let prod = plan["roots"].as_array().unwrap().iter().find(|root| root["root"] == "prod").unwrap();
+    assert_eq!((&prod["objects"][0]["action"], &prod["objects"][0]["movedTo"]), (&"move".into(), &"other".into()));
+}
+
+#[test]
+fn values_of_secrets_are_never_printed() {
+    let secret = |value: &str| {
+        format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{password: {value}, user: u}}\n")
+    };
+    let old = [("kustomization.yaml", "resources: [s.yaml]\n"), ("s.yaml", &*secret("hunter-one"))];
+    let folder = folders(&old, &[("s.yaml", &secret("hunter-two"))], &[]);
+    for output in ["text", "json", "markdown", "unified"] {
+        let run = diff(folder.path(), &["old", "new", "--output", output]);
+        assert!(run.stdout.contains("(hidden "), "{output}: {}", run.stdout);
+        assert!(!run.stdout.contains("hunter"), "{output}: {}", run.stdout);
+    }
+    let plan = plan(folder.path(), &["old", "new"]);
+    let fields = plan["roots"][0]["objects"][0]["fields"].as_array().unwrap();
+    assert_eq!(fields.len(), 1, "equal values are not listed: {fields:?}");
+}
+
+#[test]
+fn says_which_roots_appear_vanish_and_stop_building() {
+    let new = [("prod/kustomization.yaml", "resources: [../missing]\n"), ("more/kustomization.yaml", KUSTOMIZATION)];
+    let folder = folders(&SHOP, &new, &["other/kustomization.yaml"]);
+    let plan = plan(folder.path(), &["old", "new"]);
+    let states: Vec<_> =
+        plan["roots"].as_array().unwrap().iter().map(|root| (root["root"].clone(), root["state"].clone())).collect();
+    let expected = [("more", "appears"), ("other", "vanishes"), ("prod", "stops-building")];
+    assert_eq!(states, expected.map(|(root, state)| (root.into(), state.into())));
+    let run = diff(folder.path(), &["old", "new"]);
+    assert!(run.stdout.contains("prod (does not build any more)\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("(prod/kustomization.yaml:1)"), "{}", run.stdout);
+}
+
+#[test]
+fn a_root_that_needs_the_network_is_unknown() {
+    let folder = folders(&SHOP, &[("prod/kustomization.yaml", "resources: [github.com/a/b]\n")], &[]);
+    let run = diff(folder.path(), &["old", "new"]);
+    assert_eq!(run.code, 3, "{}", run.stdout);
+    assert!(run.stdout.contains("prod (unknown)\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("0 to delete"), "nothing is guessed: {}", run.stdout);
+}
+
+#[test]
+fn limits_end_with_exit_code_2() {
+    let folder = folders(&SHOP, &[("base/kustomization.yaml", "resources: []\n")], &[]);
+    let broken = |args: &[&str]| {
+        let run = diff(folder.path(), &[&["old", "new"], args].concat());
+        (run.code, run.stdout.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned).collect::<Vec<_>>())
+    };
+    assert_eq!(broken(&["--max-deletions", "2"]), (0, vec![]));
+    assert_eq!(broken(&["--max-deletions", "1"]).1, ["error: 2 objects are deleted; at most 1 may be"]);
+    assert_eq!(broken(&["--max-deletions", "50%"]).1, ["error: 2 of 2 objects are deleted; at most 50% may be"]);
+    assert_eq!(broken(&["--fail-on", "delete,create"]).1, ["error: 2 objects are deleted"]);
+    assert_eq!(broken(&["--fail-on", "protected"]), (0, vec![]));
+    let protected = "error: Service shop/web is protected, and prod deletes it";
+    assert_eq!(broken(&["--protect", "Service"]), (2, vec![protected.to_owned()]));
+}
+
+fn git(folder: &Path, args: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "init.defaultBranch=main"]);
+    let output = command.args(args).current_dir(folder).output().expect("git is installed");
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A repository with two commits; the second one changes an image.
+fn shop_repository() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    git(folder.path(), &["init", "--quiet"]);
+    let newer = DEPLOYMENT.replace("web:1", "web:2");
+    for files in [&SHOP[..], &[("base/web.yaml", &newer)]] {
+        write(folder.path(), files);
+        git(folder.path(), &["add", "--all"]);
+        git(folder.path(), &["commit", "--quiet", "--message", "change"]);
+    }
+    folder
+}
+
+#[test]
+fn compares_revisions_without_a_checkout() {
+    let folder = shop_repository();
+    let run = diff(folder.path(), &["--git", "HEAD~1..HEAD"]);
+    assert!(run.stdout.contains("containers[name=web].image: web:1 -> web:2  (base/web.yaml:13)"), "{}", run.stdout);
+    let short = git(folder.path(), &["rev-parse", "--short", "HEAD~1"]);
+    assert_eq!(diff(&folder.path().join("prod"), &["--git", &format!("{short}..")]).stdout, run.stdout);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let place = folder.path().display().to_string();
+    assert_eq!(diff(elsewhere.path(), &["--git", "HEAD^..main", "--repository", &place]).stdout, run.stdout);
+}
+
+#[test]
+fn compares_a_revision_with_the_checkout() {
+    let folder = shop_repository();
+    let clean = diff(folder.path(), &["--git", "HEAD", "--exit-code"]);
+    assert_eq!((clean.code, clean.stderr.as_str()), (0, ""), "{}", clean.stdout);
+    write(folder.path(), &[("prod/kustomization.yaml", "namePrefix: x-\nresources: [../base]\n")]);
+    let run = diff(folder.path(), &["--git", "HEAD", "--exit-code"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stdout.contains("2 to create, 0 to change, 0 to replace, 2 to delete"), "{}", run.stdout);
+}
+
+#[test]
+fn unusable_input_ends_with_exit_code_3() {
+    let folder = shop_repository();
+    for (args, words) in [
+        (&["--git", "nowhere..HEAD"][..], "nowhere"),
+        (&["--git", "HEAD...HEAD"], "three dots"),
+        (&["prod", "missing"], "missing"),
+        (&["prod", "base/web.yaml"], "base/web.yaml"),
+    ] {
+        let run = diff(folder.path(), args);
+        assert_eq!(run.code, 3, "{args:?}: {}", run.stderr);
+        assert!(run.stderr.starts_with("error: ") && run.stderr.contains(words), "{args:?}: {}", run.stderr);
+    }
+    let outside = tempfile::tempdir().unwrap();
+    assert_eq!(diff(outside.path(), &["--git", "HEAD"]).code, 3);
+}
+
+#[test]
+fn takes_archives() {
+    let folder = shop_repository();
+    for (name, revision) in [("old.tar", "HEAD~1"), ("new.tar", "HEAD")] {
+        git(folder.path(), &["archive", "--output", name, revision]);
+    }
+    let run = diff(folder.path(), &["old.tar", "new.tar"]);
+    assert!(run.stdout.contains("web:1 -> web:2"), "{}{}", run.stdout, run.stderr);
+}
+
+#[test]
+fn markdown_of_a_large_change_fits_into_a_comment() {
+    let map = |number: usize, value: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{number}}}\ndata: {{key: {}}}\n",
+            value.repeat(900)
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..200 {
+        for (side, value) in [("old", "a"), ("new", "b")] {
+            let root = folder.path().join(side).join(format!("root{number}"));
+            write(&root, &[("kustomization.yaml", "resources: [map.yaml]\n"), ("map.yaml", &map(number, value))]);
+        }
+    }
+    let run = diff(folder.path(), &["old", "new", "--output", "markdown"]);
+    assert!(run.stdout.chars().count() <= 60_000, "{}", run.stdout.chars().count());
+    assert!(run.stdout.starts_with("**Plan: 0 to create, 200 to change"), "{}", run.stdout.lines().next().unwrap());
+    let left_out = run.stdout.lines().last().unwrap();
+    assert!(left_out.ends_with("of 200 roots are left out: the text would be too long."), "{left_out}");
+    assert_eq!(run.stdout.matches("<details>").count(), run.stdout.matches("</details>").count());
+}
+
+#[test]
+fn github_appends_to_the_job_summary() {
+    let folder = shop_repository();
+    let summary = folder.path().join("summary.md");
+    fs::write(&summary, "before\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["diff", "--git", "HEAD~1..HEAD", "--output", "github"]).current_dir(folder.path());
+    let output = command.env("GITHUB_STEP_SUMMARY", &summary).output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty());
+    let text = fs::read_to_string(&summary).unwrap();
+    assert!(text.starts_with("before\n**Plan: ") && text.contains("+      - image: web:2\n"), "{text}");
+}
