@@ -222,8 +222,8 @@ async fn the_flux_vectors() {
         // and another revision may have what this one lacks
         let is_late = rules(&verdict, Level::Warn).contains(&"KZ004");
         assert!(verdict.is_allowed() == accept || is_unknown || is_late, "{name}: {}", verdict.message());
-        for finding in verdict.denials().filter(|finding| finding.place.is_some()) {
-            assert!(finding.place.as_ref().unwrap().ends_with(" of main@sha1:3f2c"), "{name}: {finding:?}");
+        for finding in verdict.denials().filter(|finding| finding.location.is_some()) {
+            assert!(finding.location.as_ref().unwrap().ends_with(" of main@sha1:3f2c"), "{name}: {finding:?}");
         }
     }
 }
@@ -424,7 +424,7 @@ fn judges_labelled_config_maps() {
     };
     let verdict = decided(config_map(label(), keys(MISPLACED), json!({})));
     assert_eq!(rules(&verdict, Level::Deny), ["KZ001"]);
-    assert_eq!(verdict.findings[0].place.as_deref(), Some("apps/kustomization.yaml:3:5"));
+    assert_eq!(verdict.findings[0].location.as_deref(), Some("apps/kustomization.yaml:3:5"));
     assert_eq!(decided(config_map(label(), keys(PLACED), json!({}))), Verdict::default());
     let archive = json!({"kustomize.tar.gz": base64(&packed(MISPLACED))});
     let mut one = config_map(label(), json!({}), archive);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cases::Case;
 use portcullis::admission::{Operation, Phase};
-use portcullis::catalog::{Confirm, Confirming, Reference};
+use portcullis::catalog::{LiveReader, LiveReading, Reference};
 use portcullis::gate::{Gate, Policy, Registry};
 use serde_json::{Value, json};
 
@@ -92,8 +92,8 @@ fn follows_long_cycles_and_ends_in_cycles_without_the_object() {
 /// The API server: it answers every live read of a Kustomization with this.
 struct Live(Result<Option<Value>, ()>);
 
-impl Confirm for Live {
-    fn confirm<'a>(&'a self, _: &'a Reference) -> Confirming<'a> {
+impl LiveReader for Live {
+    fn read<'a>(&'a self, _: &'a Reference) -> LiveReading<'a> {
         let answer = self.0.clone();
         Box::pin(async move {
             let object = answer.map_err(|()| "no answer".to_owned())?;
@@ -106,7 +106,7 @@ impl Confirm for Live {
 fn decided(stored: Vec<Value>, live: Result<Option<Value>, ()>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut catalog = Registry::standard().catalog_of(stored);
-    catalog.set_confirm(Arc::new(Live(live)));
+    catalog.set_live_reader(Arc::new(Live(live)));
     let gate = Gate::new(Registry::standard(), Policy::default(), Arc::new(catalog));
     let case = Case::new(Operation::Create, depending("apps", "infra"));
     found(&runtime.block_on(gate.decide(Phase::Validate, &case.request())))

@@ -74,8 +74,7 @@ fn difference(case: &Value, open: &mut Vec<String>) -> Option<String> {
 }
 
 fn words(stop: &Stop) -> String {
-    let reason = stop.reason();
-    format!("{} {}", reason.site, reason.message)
+    format!("{} {}", stop.site(), stop.message())
 }
 
 /// Returns the first lines that differ.

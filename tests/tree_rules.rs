@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cases::{Case, objects};
 use portcullis::admission::{Level, Operation, Phase};
-use portcullis::catalog::{Confirm, Confirming, Reference};
+use portcullis::catalog::{LiveReader, LiveReading, Reference};
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::landscaper::component_reference::ComponentReference;
 use portcullis::landscaper::overwrites::note::{Missing, Note, fingerprint};
@@ -114,8 +114,8 @@ fn reports_two_versions_while_the_annotation_is_current() {
 /// An API server that answers live reads of one Context; `None` if it does not answer at all.
 struct Live(Option<Option<Value>>);
 
-impl Confirm for Live {
-    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+impl LiveReader for Live {
+    fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         let context = self.0.clone().map(|context| context.filter(|_| reference.kind.kind == "Context"));
         Box::pin(async move {
             let context = context.ok_or_else(|| "no answer".to_owned())?;
@@ -136,7 +136,7 @@ fn findings_of_ow011(object: &Value, live: Option<Option<Value>>) -> Vec<String>
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let registry = Registry::standard();
     let mut catalog = registry.catalog_of(vec![context(true)]);
-    catalog.set_confirm(Arc::new(Live(live)));
+    catalog.set_live_reader(Arc::new(Live(live)));
     let gate = Gate::new(registry, Policy::default(), Arc::new(catalog));
     let request = Case::new(Operation::Create, object.clone()).request();
     let found = runtime.block_on(gate.decide(Phase::Validate, &request)).findings;

@@ -19,11 +19,11 @@ fuzz_target!(|text: &str| {
         };
     }
     let report = analyse(&Tree::new(memory, "/base"), &TreePath::from(folder), &options);
-    let refused = report.findings.iter().filter(|finding| finding.refused);
+    let refused = report.findings.iter().filter(|finding| finding.location.refused);
     assert_eq!(refused.clone().count() > 0, report.verdict == Verdict::Reject, "a reason for every verdict");
-    assert!(refused.filter(|finding| finding.first).count() <= 1, "there is one first finding");
+    assert!(refused.filter(|finding| finding.location.first).count() <= 1, "there is one first finding");
     for finding in &report.findings {
-        assert!(!finding.paragraph().is_empty() && finding.site.place.line >= 1);
+        assert!(!finding.paragraph().is_empty() && finding.location.place.line >= 1);
     }
 });
 

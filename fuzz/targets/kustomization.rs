@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use portcullis::admission::field::FieldPath;
-use portcullis::kustomize::accumulate::manifests;
 use portcullis::kustomize::file::{self, KustomizationFile};
+use portcullis::yaml::{self, Limits};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(file) = KustomizationFile::read("kustomization.yaml".into(), bytes) {
@@ -17,6 +17,6 @@ fuzz_target!(|bytes: &[u8]| {
     // other targets check the result
     let _ = file::configuration(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let _ = manifests::read(text);
+        yaml::nodes(text, 0, &Limits::default()).for_each(drop);
     }
 });

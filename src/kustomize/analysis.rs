@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use super::build::{Settings, Stop, build, build_flux};
-use super::explain::{Step, StepKind};
+use super::build::{self, Shared};
+use super::explain::Step;
 use super::files::Files;
 use super::finding::TreeFinding;
-use super::options::{Options, Profile, Version};
-use super::rules::{kz031, kz040};
+use super::options::{Options, Profile};
 use super::tree::{Tree, TreePath};
-use super::walk::Walk;
 
 /// The predicted result of kustomize for a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,7 +42,7 @@ impl fmt::Display for Verdict {
 pub struct Report {
     /// The folder that would be built.
     pub root: TreePath,
-    /// By whom.
+    /// The system that builds it.
     pub profile: Profile,
     /// The verdict.
     pub verdict: Verdict,
@@ -63,51 +61,134 @@ pub fn analyse(tree: &Tree, root: &TreePath, options: &Options) -> Report {
 
 /// Judges one of several roots of a tree, which share the files that were read.
 pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> Report {
-    let mut walk = Walk::new(tree, options, files);
-    let evaluation = walk.root(root);
-    let refused = walk.findings.iter().any(|finding| finding.refused);
-    let verdict = match (refused, walk.reasons.is_empty()) {
-        (true, _) => Verdict::Reject,
-        (false, true) => Verdict::Accept,
-        (false, false) => Verdict::Unknown,
+    reported(root, options, build::report(tree, root, options, files, None))
+}
+
+/// Judges one of several roots of a tree that are built with the same options, and share files and bases. The
+/// evaluation is not recorded.
+pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
+    reported(root, options, build::report(tree, root, options, files, Some(shared)))
+}
+
+fn reported(root: &TreePath, options: &Options, reported: build::Reported) -> Report {
+    let build::Reported { mut findings, reasons, evaluation } = reported;
+    let first = findings.iter_mut().find(|finding| finding.location.refused);
+    let verdict = match (first, reasons.is_empty()) {
+        (Some(first), _) => {
+            first.location.first = true;
+            Verdict::Reject
+        }
+        (None, true) => Verdict::Accept,
+        (None, false) => Verdict::Unknown,
     };
-    let Walk { built, of_build, findings, reasons, .. } = walk;
-    let mut report = Report { root: root.clone(), profile: options.profile, verdict, reasons, findings, evaluation };
-    let of_build = of_build.filter(|(reasons, _)| *reasons > 0 && verdict == Verdict::Unknown);
-    if let Some(((folder, file), of_build)) = built.zip(of_build)
-        && follows(&report, options)
-    {
-        let built = match &file {
-            Some(file) => build_flux(tree, &folder, file, options, files),
-            None => build(tree, root, options, &Settings::default(), files),
-        };
-        settle(&mut report, built.and_then(|built| built.check()), of_build);
+    Report { root: root.clone(), profile: options.profile, verdict, reasons, findings, evaluation }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kustomize::options::Profile;
+    use crate::kustomize::tree::Memory;
+
+    fn tree(files: &[(&str, &str)]) -> Tree {
+        Tree::new(files.iter().fold(Memory::new(), |memory, (path, text)| memory.file(path, *text)), "/")
     }
-    report
-}
 
-/// Returns whether the engine reproduces the tool that builds the root: it builds whole roots, like the newest
-/// kustomize.
-fn follows(report: &Report, options: &Options) -> bool {
-    let is_part = report.evaluation.as_ref().is_none_or(|step| step.kind == StepKind::Component);
-    options.version == Version::DEFAULT && !is_part
-}
+    fn rules(files: &[(&str, &str)]) -> Vec<String> {
+        let report = analyse(&tree(files), &"app".into(), &Options::default());
+        report.findings.iter().map(|finding| format!("{} {}", finding.rule, finding.field)).collect()
+    }
 
-/// Replaces unknown results of the analysis by those of a build of the root.
-fn settle(report: &mut Report, built: Result<(), Stop>, (reasons, findings): (usize, usize)) {
-    let found = match built {
-        Err(Stop::Unknown(_)) => return,
-        Ok(()) => None,
-        Err(Stop::Refused(reason)) => Some(kz031::found(reason.site, &reason.message)),
-    };
-    report.reasons.drain(..reasons);
-    let mut at = 0..;
-    report.findings.retain(|finding| at.next().is_some_and(|at| at >= findings) || finding.rule != kz040::ID);
-    let is_refused = found.is_some();
-    report.findings.extend(found.map(|finding| TreeFinding { first: true, ..finding }));
-    report.verdict = match (is_refused, report.reasons.is_empty()) {
-        (true, _) => Verdict::Reject,
-        (false, true) => Verdict::Accept,
-        (false, false) => Verdict::Unknown,
-    };
+    const OBJECTS: &str = "kind: A\nmetadata: {name: a}\n---\nkind: B\nmetadata: {name: b}\n";
+
+    #[test]
+    fn every_independent_error_is_reported() {
+        let file = "resources: [o.yaml, gone.yaml, o.yaml]\npatches:\n- path: gone.yaml\n- {patch: '{', path: o.yaml}\n\
+                    configMapGenerator:\n- {name: c, literals: [x], files: [a=b=c]}\n- literals: [k=v]\n";
+        let expected = [
+            "KZ004 resources[1]",
+            "KZ030 resources[2]",
+            "KZ016 configMapGenerator[0].literals[0]",
+            "KZ016 configMapGenerator[0].files[0]",
+            "KZ016 configMapGenerator[1]",
+            "KZ004 patches[0].path",
+            "KZ014 patches[1]",
+        ];
+        let found = rules(&[("app/kustomization.yaml", file), ("app/o.yaml", OBJECTS)]);
+        // both objects of the file are there twice
+        let (_, found) = found.iter().fold((None, Vec::new()), |(last, mut all), rule| {
+            if last != Some(rule) {
+                all.push(rule.as_str());
+            }
+            (Some(rule), all)
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn every_failing_patch_is_reported_once() {
+        let remove = r#"patch: '[{"op": "remove", "path": "/x"}]'"#;
+        let file = format!(
+            "resources: [o.yaml]\npatches:\n- {{target: {{kind: A}}, {remove}}}\n- {{target: {{kind: A}}, {remove}}}\n\
+             - {{target: {{kind: B}}, {remove}}}\n"
+        );
+        let found = rules(&[("app/kustomization.yaml", &file), ("app/o.yaml", OBJECTS)]);
+        assert_eq!(found, ["KZ014 patches[0]", "KZ014 patches[2]"], "the second may be a consequence of the first");
+    }
+
+    #[test]
+    fn consequences_of_a_missing_part_are_not_reported() {
+        let file = |base: &str| {
+            format!(
+                "resources: [o.yaml{base}]\nreplicas: [{{name: z, count: 1}}]\npatches:\n\
+                 - patch: '{{kind: Z, metadata: {{name: z}}}}'\n- {{target: {{kind: Z}}, patch: '{{kind: Z, metadata: {{name: z}}}}'}}\n\
+                 configMapGenerator:\n- {{name: z, behavior: merge}}\n"
+            )
+        };
+        let complete = rules(&[("app/kustomization.yaml", &file("")), ("app/o.yaml", OBJECTS)]);
+        assert_eq!(
+            complete,
+            ["KZ030 configMapGenerator[0]", "KZ030 patches[0]", "KZ025 patches[1].target", "KZ030 replicas[0]"]
+        );
+        let without = rules(&[("app/kustomization.yaml", &file(", gone")), ("app/o.yaml", OBJECTS)]);
+        assert_eq!(without, ["KZ004 resources[1]"]);
+    }
+
+    #[test]
+    fn an_error_that_a_remote_part_cannot_cause_is_reported() {
+        let file = "resources: [o.yaml, 'https://example.org/o.yaml']\npatches:\n\
+                    - {target: {kind: A}, patch: '[{\"op\": \"remove\", \"path\": \"/x\"}]'}\n";
+        let report = analyse(
+            &tree(&[("app/kustomization.yaml", file), ("app/o.yaml", OBJECTS)]),
+            &"app".into(),
+            &Options::default(),
+        );
+        assert_eq!((report.verdict, report.reasons.len()), (Verdict::Reject, 1));
+        let with_component = file.replace("patches:", "components: ['https://example.org/a/b']\npatches:");
+        let files = [("app/kustomization.yaml", with_component.as_str()), ("app/o.yaml", OBJECTS)];
+        let report = analyse(&tree(&files), &"app".into(), &Options::default());
+        assert_eq!(report.verdict, Verdict::Unknown, "the component may add the field");
+    }
+
+    #[test]
+    fn findings_in_a_shared_base_belong_to_every_root() {
+        let tree = tree(&[
+            ("a/kustomization.yaml", "resources: [../base]\n"),
+            ("b/kustomization.yaml", "resources: [../base]\n"),
+            ("base/kustomization.yaml", "bases: [../inner]\n"),
+            ("inner/kustomization.yaml", "resources: [o.yaml]\ncommonLabels: {a: b}\n"),
+            ("inner/o.yaml", OBJECTS),
+        ]);
+        for profile in [Profile::Kubectl, Profile::ArgoCd] {
+            let (options, files, shared) = (Options::of(profile), Files::default(), Shared::default());
+            let found = |root: &str| {
+                let report = analyse_shared(&tree, &root.into(), &options, (&files, &shared));
+                assert_eq!(report.verdict, Verdict::Accept);
+                report.findings.iter().map(|finding| finding.headline()).collect::<Vec<_>>()
+            };
+            let first = found("a");
+            assert_eq!(first.len(), 2);
+            assert_eq!(first, found("b"));
+        }
+    }
 }

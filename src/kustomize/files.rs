@@ -8,10 +8,10 @@ use super::tree::{Tree, TreePath, Unreadable};
 
 /// Maximum number of cached files, of some kilobytes each; the cache is then emptied. Neighbouring roots share most
 /// files, so a larger cache would help little.
-const MOST_FILES: usize = 1_000;
+const MAX_FILES: usize = 1_000;
 /// Maximum number of values from aliases in a cached file. Files with more are parsed again for each root, because a
 /// thousand of them would need gigabytes.
-const MOST_ALIASED: usize = 1_000;
+const MAX_ALIASED: usize = 1_000;
 
 /// Kustomization files that were read, shared by all roots of a run.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ type Read = Result<SharedFile, NotRead>;
 pub enum NotRead {
     /// Its content is invalid.
     Bad(BadFile),
-    /// Its bytes cannot be had.
+    /// It cannot be read from the tree.
     Unreadable(Unreadable),
 }
 
@@ -43,14 +43,14 @@ impl Files {
         }
         let read = match tree.read(path) {
             Ok(bytes) => KustomizationFile::read(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad),
-            // another reader may have better luck
+            // Another reader may succeed.
             Err(unreadable) => return Err(NotRead::Unreadable(unreadable)),
         };
-        if read.as_ref().is_ok_and(|file| file.aliased() > MOST_ALIASED) {
+        if read.as_ref().is_ok_and(|file| file.aliased() > MAX_ALIASED) {
             return read;
         }
         let mut known = self.read.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST_FILES {
+        if known.len() >= MAX_FILES {
             known.clear();
         }
         known.insert(path.clone(), read.clone());

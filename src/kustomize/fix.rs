@@ -1,4 +1,6 @@
-//! Moves an entry to the list where it belongs, and leaves all other bytes unchanged.
+//! Applies fixes to the text of a kustomization file, and leaves all other bytes unchanged.
+
+use std::cmp::Reverse;
 
 use serde_json::Value;
 
@@ -9,70 +11,95 @@ use crate::yaml::{self, Document, Limits, Place};
 /// Returns the text of a kustomization file with the fixes applied; `None` where one of them cannot be applied without
 /// changing something else.
 pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
-    let mut moves: Vec<_> = fixes
-        .iter()
-        .map(|fix| match fix {
-            Fix::MoveEntry { from, index, to } => (from, *index, to),
-        })
-        .collect();
-    // From the end, so that the indexes of earlier entries stay valid.
-    moves.sort_by_key(|(_, index, _)| std::cmp::Reverse(*index));
-    moves.dedup();
+    let mut fixes: Vec<_> = fixes.iter().collect();
+    // From the end of a list, so that the indexes of earlier entries stay valid.
+    fixes.sort_by_key(|fix| match fix {
+        Fix::MoveEntry { index, .. } => Reverse(Some(*index)),
+        Fix::AddEntry { .. } => Reverse(None),
+    });
+    fixes.dedup();
     let mut text = text.to_owned();
-    for (from, index, to) in moves {
-        let moved = Move::new(&text, from, index, to)?.apply()?;
-        text = is_what_was_meant(&text, &moved, from, index, to).then_some(moved)?;
+    for fix in fixes {
+        let fixed = Lists::of(&text)?.fixed(fix)?;
+        text = has_only_changed(&text, &fixed, fix).then_some(fixed)?;
     }
     Some(text)
 }
 
-struct Move<'t> {
+/// The lists of a kustomization file, with their positions in its text.
+struct Lists<'t> {
     text: &'t str,
     document: Document,
-    from: &'t str,
-    index: usize,
-    to: &'t str,
 }
 
 /// A piece of a text to be replaced.
 type Edit = (usize, usize, String);
 
-impl<'t> Move<'t> {
-    fn new(text: &'t str, from: &'t str, index: usize, to: &'t str) -> Option<Self> {
+/// An entry to be inserted into a list.
+struct Insertion<'t> {
+    /// Its text, possibly with a comment.
+    entry: &'t str,
+    /// The text before each entry of a list that has none yet.
+    dash: &'t str,
+    /// Where the list begins if there is none yet.
+    end: usize,
+}
+
+impl<'t> Lists<'t> {
+    fn of(text: &'t str) -> Option<Self> {
         let document = yaml::first(text, &Limits::default()).ok()??;
-        Some(Self { text, document, from, index, to })
+        Some(Self { text, document })
     }
 
-    fn apply(&self) -> Option<String> {
-        let (removal, mut insertion) = (self.removal()?, self.insertion()?);
+    fn fixed(&self, fix: &Fix) -> Option<String> {
+        match fix {
+            Fix::MoveEntry { from, index, to } => self.moved(from, *index, to),
+            Fix::AddEntry { list, entry } => self.added(list, entry),
+        }
+    }
+
+    fn added(&self, list: &str, entry: &str) -> Option<String> {
+        let quoted = if is_plain(entry) { entry.to_owned() } else { Value::from(entry).to_string() };
+        let insertion = Insertion { entry: &quoted, dash: "  - ", end: self.text.len() };
+        self.edited(vec![self.insertion(list, &insertion)?])
+    }
+
+    fn moved(&self, from: &str, index: usize, to: &str) -> Option<String> {
+        let list_end = self.document.place(&path(from))?.end;
+        let dash = match self.items(from).first() {
+            Some(first) if !self.is_flow(from) => &self.text[self.line_start(first.start)..first.start],
+            _ => "  - ",
+        };
+        let end = self.line_end(list_end.saturating_sub(1));
+        let removal = self.removal(from, index)?;
+        let mut insertion = self.insertion(to, &Insertion { entry: self.entry_text(from, index)?, dash, end })?;
         if removal.1 == insertion.0 && self.line_start(removal.0) == removal.0 {
             // the line before the new one goes, and with it the need for a newline
             insertion.2 = insertion.2.trim_start_matches(['\r', '\n']).to_owned();
         }
-        let mut edits = vec![removal, insertion];
+        self.edited(vec![removal, insertion])
+    }
+
+    fn edited(&self, mut edits: Vec<Edit>) -> Option<String> {
         edits.sort_by_key(|(start, ..)| *start);
-        let mut moved = String::with_capacity(self.text.len() + 32);
+        let mut edited = String::with_capacity(self.text.len() + 32);
         let mut at = 0;
         for (start, end, new) in edits {
-            moved.push_str(self.text.get(at..start)?);
-            moved.push_str(&new);
+            edited.push_str(self.text.get(at..start)?);
+            edited.push_str(&new);
             at = end.max(at);
         }
-        moved.push_str(self.text.get(at..)?);
-        Some(moved)
+        edited.push_str(self.text.get(at..)?);
+        Some(edited)
     }
 
-    fn list(&self, name: &str) -> FieldPath {
-        FieldPath::of([name])
+    fn items(&self, list: &str) -> Vec<Place> {
+        let count = self.document.value[list].as_array().map_or(0, Vec::len);
+        (0..count).filter_map(|at| self.document.place(&path(list).index(at))).collect()
     }
 
-    fn items(&self, name: &str) -> Vec<Place> {
-        let count = self.document.value[name].as_array().map_or(0, Vec::len);
-        (0..count).filter_map(|at| self.document.place(&self.list(name).index(at))).collect()
-    }
-
-    fn is_flow(&self, name: &str) -> bool {
-        self.document.place(&self.list(name)).is_some_and(|place| self.text[place.start..].starts_with('['))
+    fn is_flow(&self, list: &str) -> bool {
+        self.document.place(&path(list)).is_some_and(|place| self.text[place.start..].starts_with('['))
     }
 
     fn line_start(&self, at: usize) -> usize {
@@ -84,37 +111,35 @@ impl<'t> Move<'t> {
         self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline + 1)
     }
 
-    /// Returns the text of the entry, including a comment after it if it has its own line.
-    fn entry_text(&self) -> Option<&'t str> {
-        let item = *self.items(self.from).get(self.index)?;
-        let end = if self.is_flow(self.from) { item.end } else { self.line_end(item.end.saturating_sub(1)) };
+    /// Returns the text of an entry, including a comment after it if it has its own line.
+    fn entry_text(&self, list: &str, index: usize) -> Option<&'t str> {
+        let item = *self.items(list).get(index)?;
+        let end = if self.is_flow(list) { item.end } else { self.line_end(item.end.saturating_sub(1)) };
         Some(self.text[item.start..end].trim_end())
     }
 
-    fn removal(&self) -> Option<Edit> {
-        let items = self.items(self.from);
-        let item = *items.get(self.index)?;
-        let list = self.document.place(&self.list(self.from))?;
-        let key = self.document.key_place(&self.list(self.from))?;
-        let edit = match (self.is_flow(self.from), items.len()) {
+    fn removal(&self, from: &str, index: usize) -> Option<Edit> {
+        let items = self.items(from);
+        let item = *items.get(index)?;
+        let list = self.document.place(&path(from))?;
+        let key = self.document.key_place(&path(from))?;
+        let edit = match (self.is_flow(from), items.len()) {
             (_, 1) => (self.line_start(key.start), self.line_end(list.end.saturating_sub(1))),
             (false, _) => (self.line_start(item.start), self.line_end(item.end.saturating_sub(1))),
-            (true, _) => match items.get(self.index + 1) {
+            (true, _) => match items.get(index + 1) {
                 Some(next) => (item.start, next.start),
-                None => (items.get(self.index.checked_sub(1)?)?.end, item.end),
+                None => (items.get(index.checked_sub(1)?)?.end, item.end),
             },
         };
         Some((edit.0, edit.1, String::new()))
     }
 
-    fn insertion(&self) -> Option<Edit> {
-        let entry_text = self.entry_text()?;
+    fn insertion(&self, to: &str, new: &Insertion<'_>) -> Option<Edit> {
         let newline = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
-        let target = &self.document.value[self.to];
-        let items = self.items(self.to);
-        if self.is_flow(self.to) {
-            let place = self.document.place(&self.list(self.to))?;
-            let entry = entry_text.split(" #").next().unwrap_or(entry_text).trim_end();
+        let items = self.items(to);
+        if self.is_flow(to) {
+            let place = self.document.place(&path(to))?;
+            let entry = new.entry.split(" #").next().unwrap_or(new.entry).trim_end();
             let entry = if items.is_empty() { entry.to_owned() } else { format!(", {entry}") };
             let at = items.last().map_or(place.start + 1, |last| last.end);
             return Some((at, at, entry));
@@ -122,23 +147,14 @@ impl<'t> Move<'t> {
         if let Some(last) = items.last() {
             let at = self.line_end(last.end.saturating_sub(1));
             let dash = &self.text[self.line_start(last.start)..last.start];
-            return Some((at, at, self.on_a_line(at, &format!("{dash}{entry_text}"), newline)));
+            return Some((at, at, self.on_a_line(at, &format!("{dash}{}", new.entry), newline)));
         }
-        let new_entry = format!("{}{entry_text}", self.dash());
-        if target.is_null() && self.document.value.get(self.to).is_some() {
-            let at = self.line_end(self.document.key_place(&self.list(self.to))?.end);
-            return Some((at, at, self.on_a_line(at, &new_entry, newline)));
-        }
-        let at = self.line_end(self.document.place(&self.list(self.from))?.end.saturating_sub(1));
-        Some((at, at, self.on_a_line(at, &format!("{}:{newline}{new_entry}", self.to), newline)))
-    }
-
-    /// Returns the text before each entry in the list of the entry.
-    fn dash(&self) -> &'t str {
-        match self.items(self.from).first() {
-            Some(first) if !self.is_flow(self.from) => &self.text[self.line_start(first.start)..first.start],
-            _ => "  - ",
-        }
+        let line = format!("{}{}", new.dash, new.entry);
+        let at = match self.document.value.get(to) {
+            Some(Value::Null) => self.line_end(self.document.key_place(&path(to))?.end),
+            _ => return Some((new.end, new.end, self.on_a_line(new.end, &format!("{to}:{newline}{line}"), newline))),
+        };
+        Some((at, at, self.on_a_line(at, &line, newline)))
     }
 
     fn on_a_line(&self, at: usize, line: &str, newline: &str) -> String {
@@ -147,25 +163,43 @@ impl<'t> Move<'t> {
     }
 }
 
-/// Returns whether the entry is moved, and nothing else is changed.
-fn is_what_was_meant(before: &str, after: &str, from: &str, index: usize, to: &str) -> bool {
+fn path(list: &str) -> FieldPath {
+    FieldPath::of([list])
+}
+
+/// Returns whether an entry needs no quotes: the name of a file without special characters.
+fn is_plain(entry: &str) -> bool {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    entry.starts_with(|c: char| c.is_ascii_alphabetic()) && entry.chars().all(is_safe) && yaml::is_plain_string(entry)
+}
+
+/// Returns whether a fix is applied, and nothing else is changed.
+fn has_only_changed(before: &str, after: &str, fix: &Fix) -> bool {
     let read = |text| yaml::first(text, &Limits::default()).ok().flatten().map(|document| document.value);
     let (Some(mut before), Some(after)) = (read(before), read(after)) else { return false };
-    let Some(members) = before.as_object_mut() else { return false };
-    let Some(source) = members.get_mut(from).and_then(Value::as_array_mut).filter(|items| index < items.len()) else {
-        return false;
+    apply(&mut before, fix).is_some() && before == after
+}
+
+/// Applies a fix to the content of a file; `None` if it does not fit.
+fn apply(content: &mut Value, fix: &Fix) -> Option<()> {
+    let members = content.as_object_mut()?;
+    let (to, entry) = match fix {
+        Fix::AddEntry { list, entry } => (list, Value::from(entry.as_str())),
+        Fix::MoveEntry { from, index, to } => {
+            let source = members.get_mut(from)?.as_array_mut().filter(|items| *index < items.len())?;
+            let entry = source.remove(*index);
+            if source.is_empty() {
+                members.remove(from);
+            }
+            (to, entry)
+        }
     };
-    let entry = source.remove(index);
-    if source.is_empty() {
-        members.remove(from);
-    }
-    let target = members.entry(to).or_insert_with(|| Value::Array(Vec::new()));
+    let target = members.entry(to.as_str()).or_insert(Value::Null);
     if target.is_null() {
         *target = Value::Array(Vec::new());
     }
-    let Some(target) = target.as_array_mut() else { return false };
-    target.push(entry);
-    before == after
+    target.as_array_mut()?.push(entry);
+    Some(())
 }
 
 #[cfg(test)]
@@ -202,6 +236,26 @@ mod tests {
     fn a_list_that_becomes_empty_goes() {
         let text = "components:\n  - ../base";
         assert_eq!(moved(text, "components", 0, "resources").as_deref(), Some("resources:\n  - ../base"));
+    }
+
+    #[test]
+    fn adds_an_entry_in_the_style_of_the_list() {
+        let added = |text, entry: &str| fix(text, &[Fix::AddEntry { list: "resources".into(), entry: entry.into() }]);
+        for (text, entry, fixed) in [
+            (
+                "resources:\n- a.yaml # the first\nnamePrefix: x-\n",
+                "b.yaml",
+                "resources:\n- a.yaml # the first\n- b.yaml\nnamePrefix: x-\n",
+            ),
+            ("resources: [a.yaml]\n", "b.yaml", "resources: [a.yaml, b.yaml]\n"),
+            ("resources:\n# none yet\n", "b.yaml", "resources:\n  - b.yaml\n# none yet\n"),
+            ("namePrefix: x-", "b.yaml", "namePrefix: x-\nresources:\n  - b.yaml"),
+            ("resources:\r\n  - a.yaml\r\n", "@b.yaml", "resources:\r\n  - a.yaml\r\n  - \"@b.yaml\"\r\n"),
+        ] {
+            assert_eq!(added(text, entry).as_deref(), Some(fixed));
+        }
+        assert_eq!(added("resources: {a: b}\n", "b.yaml"), None);
+        assert_eq!(added("x: &l [a]\nresources: *l\n", "b.yaml"), None);
     }
 
     #[test]

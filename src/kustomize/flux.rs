@@ -15,15 +15,5 @@ mod substitute;
 
 pub(super) use absent::generate;
 pub(super) use generator::{Own, complete, merge};
-pub(super) use post_build::post_build;
-
-use super::file::SharedFile;
-
-/// The kustomization file that Flux writes for the root, with the spec of the Flux Kustomization merged in.
-#[derive(Debug, Clone)]
-pub(super) struct RootFile {
-    /// The file.
-    pub(super) file: SharedFile,
-    /// Which parts of it are its own.
-    pub(super) own: Own,
-}
+pub(super) use post_build::{Object, post_build};
+pub(super) use substitute::{Template, Variable};

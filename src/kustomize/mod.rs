@@ -1,4 +1,4 @@
-//! Kustomize: the build engine, the analysis of trees, and rules for their errors.
+//! Kustomize: the build engine, which is also the analysis of trees, and rules for their errors.
 //!
 //! kustomize stops at its first error, with a message that nests one file in another. This module reads a tree in
 //! kustomize's order, and reports all its errors at once, each with its position.
@@ -15,23 +15,23 @@
 //! let report = analyse(&tree, &"app".into(), &Options::default());
 //! assert_eq!(report.verdict, Verdict::Reject);
 //! assert_eq!(report.findings[0].rule, "KZ001");
-//! assert_eq!(report.findings[0].site.place.line, 2);
+//! assert_eq!(report.findings[0].location.place.line, 2);
 //! ```
 //!
 //! # What is certain
 //!
-//! [`Verdict::Reject`] means that kustomize cannot build the tree. [`Verdict::Accept`] means that it can, as far as files,
-//! references, objects and their identities are concerned; a transformer that fails on the content of an object may be
-//! missed. What the analysis leaves open is decided by a build ([`build`]). The rest is [`Verdict::Unknown`], with reasons:
-//! remote resources and plugins, for example.
+//! The verdict is that of a build ([`build`]), which does what kustomize does, and continues after errors.
+//! [`Verdict::Reject`] means that kustomize cannot build the tree, and [`Verdict::Accept`] that it can. The rest is
+//! [`Verdict::Unknown`], with reasons: remote resources and external plugins, for example.
 //!
 //! The semantics are those of kustomize 5.8.1, from its source and its observed behaviour; `tests/vectors/kustomize` has
 //! the executed cases.
 
-pub mod accumulate;
 mod analysis;
 pub mod annotations;
 pub mod build;
+pub mod changes;
+pub mod checkout;
 pub mod delivery;
 pub mod emit;
 pub mod explain;
@@ -40,6 +40,7 @@ mod files;
 pub mod finding;
 mod fix;
 mod flux;
+pub mod forgotten;
 pub mod merge;
 pub mod node;
 pub mod options;
@@ -49,9 +50,8 @@ pub mod roots;
 mod rules;
 pub mod schema;
 pub mod tree;
-mod walk;
 
-pub use analysis::{Report, Verdict, analyse, analyse_with};
+pub use analysis::{Report, Verdict, analyse, analyse_shared, analyse_with};
 pub use files::Files;
 pub use fix::fix;
 pub use rules::TREE_RULES;

@@ -1,12 +1,12 @@
 //! How a tree is going to be built: by whom, with which kustomize, and what that allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use super::file::Patch;
+use super::file::{Image, Patch};
 
-/// Who builds a tree.
+/// The system that builds a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// `kubectl kustomize`, `kubectl apply -k` and `kustomize build` as they are without flags.
@@ -64,7 +64,7 @@ impl FromStr for Profile {
     }
 }
 
-/// Which files a kustomization may load.
+/// Restricts the files that a kustomization may load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Restrictor {
     /// Only files in or below its own folder (`LoadRestrictionsRootOnly`).
@@ -149,6 +149,8 @@ pub struct FluxSpec {
     pub name_suffix: Option<String>,
     /// `spec.patches`.
     pub patches: Vec<Patch>,
+    /// `spec.images`.
+    pub images: Vec<Image>,
     /// `spec.buildMetadata`.
     pub build_metadata: Vec<String>,
     /// `spec.postBuild`.
@@ -161,8 +163,10 @@ impl FluxSpec {
         let components = self.components.iter().map(|entry| size_of::<String>() + entry.len());
         let patches = self.patches.iter().map(|patch| size_of::<Patch>() + patch.patch.len());
         let pairs = self.post_build.iter().flat_map(|post_build| &post_build.substitute);
+        let images = self.images.iter().map(|image| size_of::<Image>() + image.name.len() + image.new_name.len());
         components
             .chain(patches)
+            .chain(images)
             .chain(pairs.map(|(key, value)| 2 * size_of::<String>() + key.len() + value.len()))
             .sum()
     }
@@ -173,20 +177,36 @@ impl FluxSpec {
 pub struct PostBuild {
     /// The variables in `substitute`.
     pub substitute: BTreeMap<String, String>,
-    /// What `substituteFrom` names: `ConfigMap/cluster-settings`.
+    /// Variables in objects of `substituteFrom` whose values are unknown, because they are encrypted.
+    pub unknown: BTreeSet<String>,
+    /// What `substituteFrom` names and is unknown: `ConfigMap/cluster-settings`.
     pub from: Vec<String>,
     /// Whether to substitute without any variables (`substituteStrategy: Always`).
     pub always: bool,
+    /// Whether an unset variable is empty, as before kustomize-controller 1.9.
+    pub is_lenient: bool,
+}
+
+impl PostBuild {
+    /// Returns whether a variable has certainly no value.
+    pub(super) fn is_unset(&self, name: &str) -> bool {
+        self.from.is_empty() && !self.unknown.contains(name) && !self.substitute.contains_key(name)
+    }
+
+    /// Returns whether substitution certainly happens; without any variable it does not.
+    pub(super) fn is_certain(&self) -> bool {
+        self.always || !self.substitute.is_empty() || !self.unknown.is_empty()
+    }
 }
 
 /// How a tree is built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// By whom.
+    /// The system that builds the tree.
     pub profile: Profile,
     /// With which kustomize.
     pub version: Version,
-    /// Which files may be loaded.
+    /// Restricts the files that may be loaded.
     pub restrictor: Restrictor,
     /// Whether Helm charts are inflated (`--enable-helm`).
     pub helm: bool,

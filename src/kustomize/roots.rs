@@ -5,14 +5,16 @@ use std::collections::{BTreeSet, HashSet};
 use super::Files;
 use super::file::{Kustomization, NAMES};
 use super::options::Options;
-use super::references::Loader;
+use super::references::{Loader, NoFolder};
 use super::tree::{Tree, TreePath};
 
 /// The references of a folder with a kustomization file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
-    /// The folders that it is made of.
+    /// The folders that it lists: bases, components and others.
     pub folders: BTreeSet<TreePath>,
+    /// The files that it lists in the same lists as folders.
+    pub files: BTreeSet<TreePath>,
     /// The files that are not objects to be applied: patches, configurations, data.
     pub parts: BTreeSet<TreePath>,
 }
@@ -27,8 +29,13 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
         }
         let Ok(file) = files.kustomization(tree, &path) else { continue };
         let loader = Loader { root: folder, referrer: None };
-        let folders = entries(&file.kustomization).filter_map(|entry| loader.folder(tree, entry, options).ok());
-        found.folders.extend(folders);
+        for entry in entries(&file.kustomization) {
+            match loader.folder(tree, entry, options) {
+                Ok(folder) => drop(found.folders.insert(folder)),
+                Err(NoFolder::File(file)) => drop(found.files.insert(file)),
+                Err(_) => {}
+            }
+        }
         let parts = parts(&file.kustomization).into_iter().filter_map(|entry| loader.file(tree, entry, options).ok());
         found.parts.extend(parts);
     }
@@ -105,7 +112,8 @@ mod tests {
         let files = Memory::new()
             .file("app/kustomization.yaml", "resources: [../base]\npatches: [{path: patch.yaml}]\n")
             .file("app/patch.yaml", "kind: ConfigMap\n")
-            .file("base/kustomization.yml", "resources: []\n")
+            .file("base/kustomization.yml", "resources: [a.yaml]\n")
+            .file("base/a.yaml", "kind: ConfigMap\n")
             .file("alone/kustomization.yaml", "kind: Component\n")
             .file("ring/a/kustomization.yaml", "resources: [../b]\n")
             .file("ring/b/Kustomization", "resources: [../a]\n");
@@ -113,6 +121,7 @@ mod tests {
         let folders = ["alone", "app", "base", "ring/a", "ring/b"].map(TreePath::from);
         let refers = |folder: &TreePath| references(&tree, folder, &options, &read).folders;
         assert_eq!(roots(&folders, refers), ["alone", "app", "ring/a"].map(TreePath::from));
+        assert_eq!(references(&tree, &"base".into(), &options, &read).files, [TreePath::from("base/a.yaml")].into());
         let found = references(&tree, &"app".into(), &options, &read);
         assert_eq!(found.parts, [TreePath::from("app/patch.yaml")].into());
     }

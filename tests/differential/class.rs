@@ -128,10 +128,3 @@ pub fn rules(class: &str) -> &'static [&'static str] {
         _ => &[],
     }
 }
-
-impl Layer {
-    /// Returns whether a tree with such an error must not be accepted.
-    pub fn is_ours(self) -> bool {
-        self != Content
-    }
-}

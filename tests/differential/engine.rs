@@ -54,12 +54,12 @@ fn report(case: &Case, tree: Tree, version: Version) -> Report {
 }
 
 fn first(report: &Report) -> &'static str {
-    let first = report.findings.iter().find(|finding| finding.first && report.reasons.is_empty());
+    let first = report.findings.iter().find(|finding| finding.location.first && report.reasons.is_empty());
     first.map_or("", |finding| finding.rule)
 }
 
 fn reported(report: &Report) -> String {
-    let findings = report.findings.iter().filter(|finding| finding.refused).map(|finding| finding.paragraph());
+    let findings = report.findings.iter().filter(|finding| finding.location.refused).map(|finding| finding.paragraph());
     let reasons = report.reasons.iter().map(|reason| format!("unknown: {reason}"));
     findings.chain(reasons).collect::<Vec<_>>().join("\n")
 }

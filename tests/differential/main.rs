@@ -261,17 +261,13 @@ impl Comparison {
         match (self.opinion.verdict, &self.answer) {
             (None, _) => Some(Disagreement::Panicked),
             (Some(Verdict::Reject), Answer::Builds) => Some(Disagreement::WronglyRefused(self.opinion.rule)),
-            (Some(Verdict::Accept), Answer::Refuses(error)) => match class::of(error) {
-                (class, layer) if layer.is_ours() => Some(Disagreement::WronglyAccepted(class)),
-                _ => None,
-            },
+            (Some(Verdict::Accept), Answer::Refuses(error)) => Some(Disagreement::WronglyAccepted(class::of(error).0)),
             (Some(Verdict::Reject), Answer::Refuses(error)) => {
                 let (class, layer) = class::of(error);
                 let rules = class::rules(class);
-                // KZ031 reports the step at which the build of the root fails, whichever it is
-                let is_step =
-                    self.opinion.rule == "KZ031" && matches!(layer, Layer::Objects | Layer::Identity | Layer::Content);
-                let is_expected = is_step || rules.is_empty() || rules.contains(&self.opinion.rule);
+                // A key that cannot be written is reported where the object is read; kustomize sees it when it writes.
+                let is_early = self.opinion.rule == "KZ013" && matches!(layer, Layer::Identity | Layer::Content);
+                let is_expected = rules.is_empty() || rules.contains(&self.opinion.rule) || is_early;
                 let wrong = !self.opinion.rule.is_empty() && !is_expected;
                 wrong.then_some(Disagreement::WrongFirst(self.opinion.rule, class))
             }
@@ -282,11 +278,7 @@ impl Comparison {
     /// Returns whether it should be examined although it may be correct.
     fn is_beyond(&self) -> bool {
         let Answer::Refuses(error) = &self.answer else { return false };
-        match class::of(error).1 {
-            Layer::Content => self.opinion.verdict == Some(Verdict::Accept),
-            Layer::New => true,
-            _ => false,
-        }
+        class::of(error).1 == Layer::New
     }
 }
 

@@ -43,7 +43,7 @@ pub fn build(case: &Case) -> Built {
     match panic::catch_unwind(AssertUnwindSafe(|| build_tree(case))) {
         Err(_) => Built::Panicked,
         Ok(Ok(text)) => Built::Text(text),
-        Ok(Err(Stop::Refused(reason))) => Built::Refused(format!("{} {}", reason.site, reason.message)),
+        Ok(Err(stop @ Stop::Refused(_))) => Built::Refused(format!("{} {}", stop.site(), stop.message())),
         Ok(Err(Stop::Unknown(reason))) => Built::Unknown(reason.message.clone()),
     }
 }

@@ -6,33 +6,52 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use super::generate::value_node;
+use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::{Behavior, Resource};
+use super::run::Run;
+use super::stop::{Step, Stop};
+use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Entry, Node};
+use crate::kustomize::rules::kz030;
 
-/// Adds a generated object with its behavior.
-///
-/// # Errors
-///
-/// If an object exists that it must not change, or none exists that it must change.
-pub(super) fn absorb(map: &mut ResMap, resource: Resource) -> Result<(), String> {
-    let id = resource.id(&map.scope);
-    let found = map.matching_any_id(|other| *other == id);
-    let text = id.to_string();
-    match (found.as_slice(), resource.behavior) {
-        ([], Behavior::Merge | Behavior::Replace) => {
-            Err(format!("{text} does not exist, so nothing can be merged or replaced"))
-        }
-        ([], _) => map.append(resource).map_err(|_| format!("{text} is already there")),
-        ([at], Behavior::Merge | Behavior::Replace) => {
-            if let Some(old) = map.resources_mut().get_mut(*at) {
-                let new = combined(mem::replace(old, resource.clone()), resource);
-                *old = new;
+impl Run<'_> {
+    /// Adds a generated object with its behavior.
+    ///
+    /// # Errors
+    ///
+    /// If an object exists that it must not change, or none exists that it must change.
+    pub(super) fn absorb(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
+        let id = resource.id(&map.scope);
+        let found = map.matching_any_id(|other| *other == id);
+        let others: Vec<&Resource> = found.iter().filter_map(|at| map.resources().get(*at)).collect();
+        let exists = |other: &Resource| kz030::exists(site.clone(), &id, Some(&self.site_of(other.origin)));
+        let stop = match (found.as_slice(), resource.behavior) {
+            ([], Behavior::Merge | Behavior::Replace) => {
+                let stop = Stop::of_absence(kz030::nothing_to_merge(site.clone(), &id));
+                self.recover(&mut map.lost, Lost::Nothing, Err::<(), _>(stop))?;
+                // later parts find the object, as if it had been there
+                return self.append_generated(map, resource, site);
             }
-            Ok(())
-        }
-        ([_], _) => Err(format!("{text} exists; the behavior must be merge or replace")),
-        _ => Err(format!("several objects could be {text}")),
+            ([], _) => return self.append_generated(map, resource, site),
+            ([at], Behavior::Merge | Behavior::Replace) => {
+                if let Some(old) = map.resources_mut().get_mut(*at) {
+                    let new = combined(mem::replace(old, resource.clone()), resource);
+                    *old = new;
+                }
+                return Ok(());
+            }
+            ([_], _) => Stop::of_content(exists(others[0])),
+            _ => Stop::of_content(kz030::several(site.clone(), &id)),
+        };
+        let mut lost = others.iter().map(|other| other.lost).fold(map.lost, Lost::max);
+        self.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop)).map(drop)
+    }
+
+    fn append_generated(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
+        let Err(resource) = map.append(resource) else { return Ok(()) };
+        let other = map.with_id(&resource.id(&map.scope)).map(|other| self.site_of(other.origin));
+        Err(Stop::of_content(kz030::exists(site.clone(), &resource.id(&map.scope), other.as_ref())))
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::log::Folder;
 use super::run::Run;
 use super::target::Accumulator;
 use crate::kustomize::references::Loader;
@@ -27,6 +28,8 @@ pub(super) struct Base {
     folders: Vec<TreePath>,
     warnings: Vec<String>,
     beside: Option<Preferred>,
+    /// What was reported about it.
+    pub(super) reports: Folder,
 }
 
 /// The folder, the schema in force, and what else of the schemas decides.
@@ -78,7 +81,7 @@ impl Run<'_> {
 
     /// Returns the cached result of a base, if it is valid for this root.
     pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Arc<Base>> {
-        let base = self.shared.as_ref()?.bases.get(&self.key(loader.root))?;
+        let base = self.bases?.get(&self.key(loader.root))?;
         let is_being_built =
             |folder: &TreePath| loader.referrer.is_some_and(|referrer| referrer.is_visited_within(folder));
         if base.folders.iter().any(is_being_built) {
@@ -98,16 +101,19 @@ impl Run<'_> {
         Pending { key, folders, warnings, spent: self.budget.spent(), has_schema: self.has_schema }
     }
 
-    /// Caches the result of a base, unless it set a schema, which has effects beyond the base.
-    pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator) {
-        let Some(shared) = self.shared.as_ref().filter(|_| pending.has_schema == self.has_schema) else { return };
+    /// Caches the result of a base, unless it has errors or unknown parts, which may be due to its referrers, or set a
+    /// schema, which has effects beyond the base.
+    pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator, reports: Folder) {
+        let is_kept = pending.has_schema == self.has_schema && reports.is_accepted();
+        let Some(bases) = self.bases.filter(|_| is_kept) else { return };
         let base = Base {
             accumulator: accumulator.clone(),
             bytes: self.budget.spent().saturating_sub(pending.spent),
             folders: self.folders[pending.folders..].to_vec(),
             warnings: self.warnings[pending.warnings..].to_vec(),
             beside: self.beside.get(),
+            reports,
         };
-        shared.bases.put(pending.key, base);
+        bases.put(pending.key, base);
     }
 }

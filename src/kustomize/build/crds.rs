@@ -12,7 +12,7 @@ use super::field_spec::FieldSpec;
 use super::id::Gvk;
 use super::stop::Failed;
 use crate::kustomize::file;
-use crate::yaml::{self, Limits};
+use crate::yaml::{self, Limits, Place};
 
 /// Types refer to one another at most so deep.
 const DEEPEST: usize = 64;
@@ -22,19 +22,23 @@ const DEEPEST: usize = 64;
 /// # Errors
 ///
 /// If it is not JSON or YAML, or two specs disagree.
-pub(super) fn config(bytes: &[u8]) -> Result<Config, Failed> {
+pub(super) fn config(bytes: &[u8]) -> Result<Config, (Option<Place>, Failed)> {
     if bytes.is_empty() {
         // kustomize reads the first byte and crashes.
-        return Err("it is empty".into());
+        return Err((None, "is empty".into()));
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let text = std::str::from_utf8(bytes).map_err(|error| (None, format!("cannot be read: {error}").into()))?;
     let definitions = file::definitions(text);
-    if let Some((_, fault)) = definitions.fault {
-        return Err(Failed::Refused(fault));
+    if let Some((place, fault)) = definitions.fault {
+        return Err((Some(place), Failed::Refused(fault)));
     }
-    if let Some((_, reason)) = definitions.unknown {
-        return Err(Failed::Unknown(format!("the file {reason}")));
+    if let Some((place, reason)) = definitions.unknown {
+        return Err((Some(place), Failed::Unknown(reason)));
     }
+    specs(bytes).map_err(|failed| (None, failed.within("cannot be read")))
+}
+
+fn specs(bytes: &[u8]) -> Result<Config, Failed> {
     let value = if bytes.first() == Some(&b'{') {
         serde_json::from_slice(bytes).map_err(|error| error.to_string())?
     } else {

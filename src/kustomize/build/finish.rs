@@ -5,16 +5,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::field_spec::FieldSpec;
-use super::id::{Gvk, Id};
+use super::id::{Gvk, Id, Scope};
 use super::labels;
 use super::origin::{ORIGIN, TRANSFORMATIONS, transformations};
-use super::read;
+use super::read::{self, BadObjects};
+use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::Resource;
-use super::run::{Run, bad_objects};
+use super::run::Run;
 use super::stop::{Step, Stop};
 use crate::kustomize::emit;
 use crate::kustomize::node::{Entry, Node, Origin, Tag, printed};
+use crate::kustomize::rules::kz013;
+use crate::yaml;
 
 /// Objects with this annotation are not printed, unless its value is `false`.
 const LOCAL: &str = "config.kubernetes.io/local-config";
@@ -53,20 +56,47 @@ const REMOVED: [&str; 19] = [
 ///
 /// If an object has no kind or no name.
 pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
-    for resource in map.resources() {
-        let annotations = resource.node.at_path(&["metadata", "annotations"]);
-        if let Some(list) = annotations.filter(|list| list.is_seq() && !list.is_null_or_empty()) {
-            return Err(Stop::refused(run.site_of(list.origin), "metadata.annotations is a list, not a mapping"));
-        }
-        if !resource.node.is_null_or_empty() {
-            read::check(&resource.node).map_err(|bad| bad_objects(&bad, &run.site_of(resource.node.origin).file))?;
-        }
+    let (scope, mut lost) = (map.scope.clone(), map.lost);
+    for resource in map.resources_mut() {
+        let checked = check_form(run, resource, &scope);
+        run.recover_object(resource, &mut lost, checked)?;
     }
+    map.lost = lost;
     let is_local = |resource: &Resource| resource.annotation(LOCAL).is_some_and(|text| text != "false");
     if map.resources().iter().any(is_local) {
         map.resources_mut().retain(|resource| !is_local(resource));
     }
-    Ok(())
+    let doubled = map.resources().iter().find(|resource| has_annotations_twice(resource));
+    let open = doubled.map(|resource| {
+        let message = format!("{} has annotations twice, which kustomize merges", resource.id(&scope).words());
+        Stop::unknown(run.site_of(resource.origin), message)
+    });
+    run.recover(&mut map.lost, Lost::Changes, open.map_or(Ok(()), Err)).map(drop)
+}
+
+fn has_annotations_twice(resource: &Resource) -> bool {
+    let metadata = resource.node.get("metadata").map(Node::entries).unwrap_or_default();
+    metadata.iter().filter(|entry| &*entry.key == "annotations").count() > 1
+}
+
+fn check_form(run: &Run<'_>, resource: &Resource, scope: &Scope) -> Step<()> {
+    let wrong = |why: &str| {
+        let words = resource.id(scope).words();
+        Err(Stop::of_content(kz013::no_object(run.site_of(resource.origin), &words, why)))
+    };
+    let annotations = resource.node.at_path(&["metadata", "annotations"]);
+    if annotations.is_some_and(|list| list.is_seq() && !list.is_null_or_empty()) {
+        return wrong("metadata.annotations is a list, not a mapping");
+    }
+    if resource.node.is_null_or_empty() {
+        return Ok(());
+    }
+    match read::check(&resource.node) {
+        Ok(()) => Ok(()),
+        Err(BadObjects::NoKind(_)) => wrong("it has no kind"),
+        Err(BadObjects::NoName { .. }) => wrong("it has no metadata.name"),
+        Err(_) => wrong("it has neither apiVersion, nor kind, nor metadata"),
+    }
 }
 
 /// Adds the label that names kustomize.
@@ -105,13 +135,13 @@ pub(super) fn annotations(map: &mut ResMap, with_origins: bool, with_transformat
     }
 }
 
-/// Returns whether annotations are strings already, and none is removed.
+/// Returns whether annotations are strings already, their keys need no quotes, and none is removed.
 fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
     let is_string = |entry: &Entry| {
         entry.value.is_scalar()
             && entry.value.tag == Tag::Str
             && kept(&entry.key)
-            && !matches!(entry.key_tag, Tag::Int | Tag::Bool | Tag::Float)
+            && yaml::core::tag_of(&entry.key) == Tag::Str
     };
     let mut keys: Vec<&str> = annotations.entries().iter().map(|entry| &*entry.key).collect();
     keys.sort_unstable();
@@ -150,26 +180,38 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
     Ok(out)
 }
 
+/// Prints each object on its own.
+///
+/// # Errors
+///
+/// If an object cannot be printed.
+pub(super) fn each(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
+    let text = |resource| {
+        let mut out = String::new();
+        document(resource, run, &mut out).map(|()| out)
+    };
+    map.resources().iter().map(text).collect()
+}
+
 /// Prints all objects one after another without keeping the texts.
 ///
 /// # Errors
 ///
 /// If an object cannot be printed, or together they are much larger than the files that they come from.
-pub(super) fn check(map: &ResMap, run: &Run<'_>) -> Step<()> {
+pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let most = MOST_TEXT + GROWTH * run.read.get();
-    let (mut out, mut printed) = (String::new(), 0);
-    for resource in map.resources() {
+    let (mut out, mut printed, mut lost) = (String::new(), 0, map.lost);
+    for resource in map.resources_mut() {
         out.clear();
-        document(resource, run, &mut out)?;
+        let document = document(resource, run, &mut out);
+        run.recover_object(resource, &mut lost, document)?;
         printed += out.len();
         if printed > most {
-            let site = run.site_of(resource.node.origin);
-            return Err(Stop::unknown(
-                site,
-                format!("the objects make more than {most} bytes, which are not printed here"),
-            ));
+            let message = format!("the objects make more than {most} bytes, which are not printed here");
+            return Err(Stop::limit(run.site_of(resource.origin), message));
         }
     }
+    map.lost = lost;
     Ok(())
 }
 
@@ -213,12 +255,9 @@ pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
 }
 
 fn document(resource: &Resource, run: &Run<'_>, out: &mut String) -> Step<()> {
-    let value = printed(&resource.node).map_err(|error| {
-        let id = resource.id(&run.scope()).to_string();
-        Stop::refused(run.site_of(error.origin), format!("{id} cannot be printed: {}", error.kind))
-    })?;
-    emit::document(&value, out).map_err(|error| {
-        let id = resource.id(&run.scope()).to_string();
-        Stop::refused(run.site_of(resource.node.origin), format!("{id} cannot be printed: {error}"))
-    })
+    let words = || resource.id(&run.scope()).words();
+    let value = printed(&resource.node)
+        .map_err(|error| Stop::of_content(kz013::unprintable(run.site_of(error.origin), &words(), &error)))?;
+    emit::document(&value, out)
+        .map_err(|error| Stop::of_content(kz013::no_object(run.site_of(resource.origin), &words(), &error.to_string())))
 }

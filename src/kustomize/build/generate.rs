@@ -25,6 +25,37 @@ pub(super) enum Made {
     Secret,
 }
 
+impl Made {
+    /// Returns the kind of the object.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+        }
+    }
+
+    /// Returns the name of the generator.
+    pub(super) fn generator(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMapGenerator",
+            Self::Secret => "SecretGenerator",
+        }
+    }
+}
+
+/// Why a source of data cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum BadPair {
+    /// The key already exists.
+    Repeated(String),
+    /// A literal that is not `key=value`.
+    Literal(String),
+    /// A file that is neither `path` nor `key=path`.
+    Source(String),
+    /// A line of an environment file that is not UTF-8.
+    Encoding(usize),
+}
+
 /// A key and its value.
 type Pair = (String, Vec<u8>);
 
@@ -36,9 +67,9 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    fn add(&mut self, name: &str, (key, value): Pair) -> Result<(), String> {
+    fn add(&mut self, (key, value): Pair) -> Result<(), BadPair> {
         if !self.keys.insert(key.clone()) {
-            return Err(format!("{name} repeats the key `{key}`"));
+            return Err(BadPair::Repeated(key));
         }
         self.pairs.push((key, value));
         Ok(())
@@ -49,20 +80,20 @@ impl Pairs {
     /// # Errors
     ///
     /// If a line is not UTF-8, or a key already exists.
-    pub(super) fn env_file(&mut self, name: &str, content: &[u8]) -> Result<(), String> {
+    pub(super) fn env_file(&mut self, content: &[u8]) -> Result<(), BadPair> {
         for (number, line) in content.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             if line.len() >= LONGEST_LINE {
                 return Ok(());
             }
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let text = std::str::from_utf8(line).map_err(|_| format!("line {} is not UTF-8", number + 1))?;
+            let text = std::str::from_utf8(line).map_err(|_| BadPair::Encoding(number + 1))?;
             let text = if number == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
             let text = text.trim_start();
             if !text.is_empty() && !text.starts_with('#') {
                 let (key, value) = text.split_once('=').unwrap_or((text, ""));
                 if !key.is_empty() {
-                    self.add(name, (key.to_owned(), value.into()))?;
+                    self.add((key.to_owned(), value.into()))?;
                 }
             }
         }
@@ -74,10 +105,10 @@ impl Pairs {
     /// # Errors
     ///
     /// If it has no key or no value, or the key already exists.
-    pub(super) fn literal(&mut self, name: &str, literal: &str) -> Result<(), String> {
+    pub(super) fn literal(&mut self, literal: &str) -> Result<(), BadPair> {
         let pair = literal.split_once('=').filter(|(key, _)| !key.is_empty());
-        let (key, value) = pair.ok_or_else(|| format!("the literal `{literal}` is not key=value"))?;
-        self.add(name, (key.to_owned(), unquoted(value).into()))
+        let (key, value) = pair.ok_or_else(|| BadPair::Literal(literal.to_owned()))?;
+        self.add((key.to_owned(), unquoted(value).into()))
     }
 
     /// Adds the content of a file.
@@ -85,8 +116,8 @@ impl Pairs {
     /// # Errors
     ///
     /// If the key already exists.
-    pub(super) fn file(&mut self, name: &str, key: &str, content: &[u8]) -> Result<(), String> {
-        self.add(name, (key.to_owned(), content.to_vec()))
+    pub(super) fn file(&mut self, key: &str, content: &[u8]) -> Result<(), BadPair> {
+        self.add((key.to_owned(), content.to_vec()))
     }
 }
 
@@ -95,14 +126,12 @@ impl Pairs {
 /// # Errors
 ///
 /// If a part is missing, or there are several `=`.
-pub(super) fn file_source(source: &str) -> Result<(&str, &str), String> {
+pub(super) fn file_source(source: &str) -> Result<(&str, &str), BadPair> {
     let parts: Vec<&str> = source.split('=').collect();
     match parts.as_slice() {
         [path] => Ok((base_name(path), path)),
-        ["", _] => Err(format!("the file `{source}` has no key before its `=`")),
-        [_, ""] => Err(format!("the file `{source}` has no path after its `=`")),
-        [key, path] => Ok((key, path)),
-        _ => Err(format!("the file `{source}` has several `=`")),
+        [key, path] if !key.is_empty() && !path.is_empty() => Ok((key, path)),
+        _ => Err(BadPair::Source(source.to_owned())),
     }
 }
 
@@ -156,7 +185,7 @@ pub(super) fn object(
             metadata.push(Entry::new(field, Node::map(entries.collect()).at(origin)));
         }
     }
-    let kind = if made == Made::Secret { "Secret" } else { "ConfigMap" };
+    let kind = made.kind();
     let mut entries = vec![Entry::new("apiVersion", string("v1")), Entry::new("kind", string(kind))];
     entries.push(Entry::new("metadata", Node::map(metadata).at(origin)));
     entries.extend(data(made, generator, pairs, origin));
@@ -228,12 +257,12 @@ mod tests {
     fn a_literal_loses_one_pair_of_quotes() {
         let mut pairs = Pairs::default();
         for literal in ["a=\"1\"", "b='", "c=x=y", "d="] {
-            pairs.literal("m", literal).unwrap();
+            pairs.literal(literal).unwrap();
         }
         let values: Vec<_> = pairs.pairs.iter().map(|(_, value)| String::from_utf8_lossy(value)).collect();
         assert_eq!(values, ["1", "'", "x=y", ""]);
-        assert!(pairs.literal("m", "=x").is_err());
-        assert!(pairs.literal("m", "a=2").is_err());
+        assert!(pairs.literal("=x").is_err());
+        assert!(pairs.literal("a=2").is_err());
     }
 
     #[test]
@@ -247,7 +276,7 @@ mod tests {
     fn a_long_line_ends_an_environment_file() {
         let mut pairs = Pairs::default();
         let content = format!("a=1\nb={}\nc=3\n", "x".repeat(LONGEST_LINE));
-        pairs.env_file("m", content.as_bytes()).unwrap();
+        pairs.env_file(content.as_bytes()).unwrap();
         assert_eq!(pairs.pairs.len(), 1);
     }
 }

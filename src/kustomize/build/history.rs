@@ -60,7 +60,7 @@ impl Run<'_> {
 }
 
 /// Returns the place of the first scalar in a node: a mapping that was merged has several.
-fn first_origin(node: &Node) -> crate::kustomize::node::Origin {
+pub(super) fn first_origin(node: &Node) -> crate::kustomize::node::Origin {
     let inner = node.entries().first().map(|entry| &entry.value).or_else(|| node.items().first());
     inner.map_or(node.origin, first_origin)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::kustomize::accumulate::scope;
+use super::cluster_scope;
 
 /// The namespace that kustomize assigns to cluster-scoped objects.
 const NO_NAMESPACE: &str = "_non_namespaceable_";
@@ -13,7 +13,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 
 /// Group, version and kind; as a selector an empty part selects all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(super) struct Gvk<'r> {
+pub(in crate::kustomize) struct Gvk<'r> {
     /// The group; empty for the core group.
     pub group: &'r str,
     /// The version.
@@ -52,7 +52,7 @@ pub(super) struct Scope {
 impl Scope {
     /// Returns whether objects of a kind are certainly in no namespace.
     pub(super) fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
-        let mut known = scope::cluster_scoped(gvk.kind);
+        let mut known = cluster_scope::cluster_scoped(gvk.kind);
         known.any(|api_version| Gvk::new(api_version, gvk.kind) == *gvk)
             || self.custom.as_ref().is_some_and(|custom| custom.contains(&(gvk.api_version(), gvk.kind.to_owned())))
     }
@@ -60,7 +60,7 @@ impl Scope {
 
 /// The identity of an object, now or before it was renamed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Id<'r> {
+pub(in crate::kustomize) struct Id<'r> {
     /// Group, version and kind.
     pub gvk: Gvk<'r>,
     /// The name.
@@ -73,12 +73,18 @@ pub(super) struct Id<'r> {
 
 impl<'r> Id<'r> {
     /// Returns the namespace, or `default` if it is empty.
-    pub(super) fn effective_namespace(&self) -> &'r str {
+    pub(in crate::kustomize) fn effective_namespace(&self) -> &'r str {
         match self.namespace {
             _ if self.is_cluster => NO_NAMESPACE,
             "" => DEFAULT_NAMESPACE,
             namespace => namespace,
         }
+    }
+
+    /// Returns kind and name, for messages.
+    pub(in crate::kustomize) fn words(&self) -> String {
+        let namespace = if self.namespace.is_empty() { String::new() } else { format!(" in {}", self.namespace) };
+        format!("{} {}{namespace}", self.gvk.kind, self.name)
     }
 
     /// Returns all that identities are compared by.

@@ -9,6 +9,7 @@ use super::json;
 use super::stop::Failed;
 use crate::admission::json as go_json;
 use crate::kustomize::node::{Node, Origin};
+use crate::kustomize::rules::kz013::fault_words;
 use crate::yaml::{self, Limits};
 
 /// A list of operations.
@@ -55,9 +56,11 @@ impl Patch {
     ///
     /// If an operation fails, or the object cannot be JSON.
     pub(super) fn apply(&self, node: &mut Node, origin: Origin, budget: &Budget) -> Result<(), Failed> {
-        let mut value = json::of_node(node).map_err(|error| error.kind.to_string())?;
-        for (at, operation) in self.operations.iter().enumerate() {
-            apply(&mut value, operation, budget).map_err(|failed| failed.within(&format!("operation {at}")))?;
+        let mut value = json::of_node(node).map_err(|error| fault_words(&error))?;
+        for operation in &self.operations {
+            let text = |key: &str| operation[key].as_str().unwrap_or_default();
+            let words = || format!("{} {}", text("op"), text("path"));
+            apply(&mut value, operation, budget).map_err(|failed| failed.within(&words()))?;
         }
         let value = json::with_floats(value);
         if !value.is_object() {

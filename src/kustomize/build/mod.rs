@@ -25,33 +25,44 @@ mod affix;
 mod bases;
 mod budget;
 mod clash;
+mod cluster_scope;
 mod config;
 mod configure;
 mod crds;
+mod entries;
 mod field_spec;
 mod finish;
+mod folder;
 mod generate;
+mod generators;
 mod hash;
 mod history;
 mod id;
 mod images;
 mod json;
 mod json6902;
+mod label_selector;
 mod labels;
+mod load;
+mod log;
 mod matcher;
 mod name_references;
 mod namespace;
 mod origin;
 mod patches;
 mod path;
+mod plugin_config;
 mod plugins;
 mod read;
+mod recover;
 mod replacements;
 mod replicas;
 mod resmap;
 mod resource;
+mod root;
 mod run;
 mod select;
+mod settings;
 mod shared;
 mod sort;
 mod stop;
@@ -64,26 +75,23 @@ mod vars;
 use std::sync::Arc;
 
 pub use history::Change;
-use resmap::ResMap;
+pub(super) use id::Id;
+pub use read::BadObjects;
+pub(super) use read::objects;
 pub use resource::Resource;
-use run::Run;
 pub use run::{Shared, Sources};
-pub use stop::{Reason, Step, Stop};
+pub use stop::{Reason, Refusal, Step, Stop};
 
 use history::History;
-use origin::OriginNote;
-use run::Target;
-use sort::Ranks;
-use target::Accumulator;
+use resmap::ResMap;
+use run::Run;
 
-use super::file::{Kustomization, SharedFile};
+use super::explain;
 use super::files::Files;
-use super::finding::Site;
-use super::flux::{Own, RootFile};
+use super::finding::{Site, TreeFinding};
+use super::node::Node;
 use super::options::Options;
-use super::references::Loader;
-use super::tree::{Located, Tree, TreePath};
-use crate::admission::FieldPath;
+use super::tree::{Tree, TreePath};
 
 /// The version that the label `managedByLabel` names.
 const VERSION: &str = "kustomize-v5.8.1";
@@ -119,13 +127,9 @@ impl Built<'_> {
         self.map.resources()
     }
 
-    /// Looks whether all objects can be printed.
-    ///
-    /// # Errors
-    ///
-    /// If one cannot, or they are much larger than the files that they come from.
-    pub fn check(&self) -> Step<()> {
-        finish::check(&self.map, &self.run)
+    /// Returns the position of an object in its file.
+    pub(super) fn site(&self, resource: &Resource) -> Site {
+        self.run.site_of(resource.origin)
     }
 
     /// Returns kustomize's warnings on standard error: deprecated fields.
@@ -140,6 +144,22 @@ impl Built<'_> {
     /// If an object cannot be printed.
     pub fn files(&self) -> Step<Vec<(String, String)>> {
         finish::files(&self.map, &self.run)
+    }
+
+    /// Returns the text of each object, in the order in which they are printed.
+    ///
+    /// # Errors
+    ///
+    /// If an object cannot be printed.
+    pub fn texts(&self) -> Step<Vec<String>> {
+        finish::each(&self.map, &self.run)
+    }
+
+    /// Returns the file and line of a node; `None` for a node that no file holds.
+    pub fn place(&self, node: &Node) -> Option<(TreePath, usize)> {
+        let origin = history::first_origin(node);
+        let file = self.run.sources.path(origin.source)?;
+        Some((file, usize::try_from(origin.line).ok()?))
     }
 
     /// Returns the text that kustomize prints.
@@ -177,10 +197,10 @@ pub fn build_shared<'a>(
     root: &TreePath,
     options: &'a Options,
     settings: &Settings,
-    shared: &'a Shared,
+    (files, shared): (&'a Files, &'a Shared),
 ) -> Step<Built<'a>> {
-    let mut run = Run::new(tree, options, &shared.files, Arc::clone(&shared.sources));
-    run.shared = Some(shared);
+    let mut run = Run::new(tree, options, files, Arc::clone(&shared.sources));
+    run.bases = Some(&shared.bases);
     build_by(run, root, settings)
 }
 
@@ -206,99 +226,37 @@ pub fn history(
 }
 
 fn build_by<'a>(mut run: Run<'a>, root: &TreePath, settings: &Settings) -> Step<Built<'a>> {
-    let tree = run.tree;
-    let site = Site::of_file(root.clone());
-    let folder = match tree.locate(&TreePath::root(), root.as_str()) {
-        Ok(Located::Folder(folder)) => folder,
-        Ok(_) => return Err(Stop::refused(site, format!("{root} is not a folder"))),
-        Err(lost) => return Err(Stop::refused(site, run::lost_words(root.as_str(), &lost))),
-    };
-    let loader = Loader { root: &folder, referrer: None };
-    let file = run.kustomization(&loader, &site)?;
-    build_target(run, loader, (file, None), settings)
-}
-
-/// Builds a folder whose kustomization file a Flux Kustomization changes.
-///
-/// # Errors
-///
-/// As [`build`].
-pub(super) fn build_flux<'a>(
-    tree: &'a Tree,
-    folder: &TreePath,
-    root: &RootFile,
-    options: &'a Options,
-    files: &'a Files,
-) -> Step<Built<'a>> {
-    let run = Run::new(tree, options, files, Arc::new(Sources::default()));
-    let file = (Arc::clone(&root.file), Some(root.own));
-    build_target(run, Loader { root: folder, referrer: None }, file, &Settings::default())
-}
-
-fn build_target<'a>(
-    mut run: Run<'a>,
-    loader: Loader<'_>,
-    (file, own): (SharedFile, Option<Own>),
-    settings: &Settings,
-) -> Step<Built<'a>> {
-    let source = run.sources.add(&file.path);
-    let note = (!file.kustomization.build_metadata.is_empty()).then(OriginNote::default);
-    let target = Target { loader, file, own, source, note, depth: 0 };
-    run.openapi(&target, true)?;
-    let map = rooted(&mut run, &target, settings)?;
+    let map = run.root(root, settings)?;
     Ok(Built { map, run })
 }
 
-/// Builds a root, including the final steps.
-fn rooted(run: &mut Run<'_>, target: &Target<'_>, settings: &Settings) -> Step<ResMap> {
-    let start = Accumulator { map: ResMap::new(run.scope()), ..Accumulator::default() };
-    let Accumulator { mut map, config, vars } = run.accumulate(target, start)?;
-    let refused = |field: &str, message: String| Stop::refused(target.site(FieldPath::of([field])), message);
-    map.scope = run.scope();
-    let site = Site::of_file(target.file.path.clone());
-    if map.resources().iter().any(|resource| resource.has_broken_identities) {
-        let message = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
-        return Err(refused("resources", message.to_owned()));
-    }
-    transformer::append_hashes(run, &mut map)?;
-    run.observe(&map, "hashes", &site);
-    name_references::fix(&mut map, &config.name_reference).map_err(|message| refused("resources", message))?;
-    run.observe(&map, "name references", &site);
-    let vars_site = target.site(FieldPath::of(["vars"]));
-    vars.resolve(&mut map, &config.var_reference, &run.budget).map_err(|failed| failed.at(vars_site))?;
-    run.observe(&map, "vars", &site);
-    finish::drop_local(&mut map, run)?;
-    let kustomization = &target.file.kustomization;
-    sort(&mut map, kustomization, settings).map_err(|message| refused("sortOptions", message))?;
-    let wants = |word: &str| kustomization.build_metadata.iter().any(|own| own == word);
-    if settings.managed_by_label || wants("managedByLabel") {
-        finish::managed_by(&mut map, VERSION);
-    }
-    finish::annotations(&mut map, wants("originAnnotations"), wants("transformerAnnotations"));
-    Ok(map)
+/// What a build reports that continues after errors.
+#[derive(Debug)]
+pub(super) struct Reported {
+    /// Everything found, in kustomize's order.
+    pub(super) findings: Vec<TreeFinding>,
+    /// Why the result is unknown.
+    pub(super) reasons: Vec<String>,
+    /// The evaluation; `None` if the root cannot be read.
+    pub(super) evaluation: Option<explain::Step>,
 }
 
-/// Sorts the objects as configured in the kustomization or on the command line.
-fn sort(map: &mut ResMap, kustomization: &Kustomization, settings: &Settings) -> Result<(), String> {
-    let ranks = match &kustomization.sort_options {
-        None if settings.reorder == Reorder::None => return Ok(()),
-        None => Ranks::default(),
-        Some(options) => match (options.order.as_str(), &options.legacy_sort_options) {
-            ("fifo", None) => return Ok(()),
-            ("fifo", Some(_)) => return Err("legacySortOptions is set, and the order is not legacy".to_owned()),
-            ("legacy", None) => Ranks::default(),
-            ("legacy", Some(legacy)) => {
-                let list = |key: &str| serde_json::from_value(legacy[key].clone()).unwrap_or_default();
-                Ranks::new(list("orderFirst"), list("orderLast"))
-            }
-            (other, _) => return Err(format!("the order `{other}` is neither fifo nor legacy")),
-        },
-    };
-    sort::legacy(map, &ranks);
-    match map.duplicate() {
-        Some((_, other)) => {
-            Err(format!("may not add resource with an already registered id: {}", other.id(&map.scope)))
-        }
-        None => Ok(()),
+/// Builds a folder and reports everything that is wrong or unknown. With `shared`, the evaluation is not recorded.
+pub(super) fn report(
+    tree: &Tree,
+    root: &TreePath,
+    options: &Options,
+    files: &Files,
+    shared: Option<&Shared>,
+) -> Reported {
+    let sources = shared.map_or_else(Default::default, |shared| Arc::clone(&shared.sources));
+    let mut run = Run::new(tree, options, files, sources);
+    run.is_strict = false;
+    run.bases = shared.map(|shared| &shared.bases);
+    let checked = run.root(root, &Settings::default()).and_then(|mut map| run.check(&mut map));
+    if let Err(stop) = checked {
+        run.record(stop, recover::Lost::Nothing);
     }
+    let log::Folder { findings, reasons, step, .. } = run.take_log().end();
+    Reported { findings, reasons, evaluation: step }
 }

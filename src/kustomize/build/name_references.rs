@@ -10,6 +10,8 @@ use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
 use super::id::{Gvk, Scope};
 use super::resmap::ResMap;
 use super::resource::{Resource, overwrite, set_scalar};
+use super::run::Run;
+use super::stop::{Failed, Step};
 use crate::kustomize::node::{Kind, Node};
 
 /// The field of role bindings that names a role.
@@ -20,11 +22,15 @@ const ROLE: &str = "roleRef/name";
 /// # Errors
 ///
 /// If a reference may mean several objects, or a field cannot hold one.
-pub(super) fn fix(map: &mut ResMap, references: &[NameReference]) -> Result<(), String> {
-    let scope = map.scope.clone();
+pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference]) -> Step<()> {
+    let (scope, mut lost) = (map.scope.clone(), map.lost);
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
-    if let Some(id) = map.resources().iter().find_map(|resource| blank_namespace(resource, &scope)) {
-        return Err(format!("Invalid Input: namespace is blank for resource {id:?}"));
+    for resource in map.resources_mut() {
+        let checked = match has_blank_namespace(resource) {
+            true => Err(Failed::from("the namespace of a service account in `subjects` is no string")),
+            false => Ok(()),
+        };
+        run.recover_object(resource, &mut lost, checked.map_err(|failed| failed.at(run.site_of(resource.origin))))?;
     }
     let names = Names::new(&targets);
     if names.by_name.is_empty() {
@@ -37,11 +43,14 @@ pub(super) fn fix(map: &mut ResMap, references: &[NameReference]) -> Result<(), 
         let rules = rules.entry(key).or_insert_with(|| rules_of(&gvk, references));
         let has_role = rules.iter().any(|rule| rule.spec.path.ends_with(ROLE));
         let role = has_role.then(|| role_ref(resource)).flatten();
-        for rule in rules.iter() {
+        let fixed = rules.iter().try_for_each(|rule| {
             let referrer = Referrer { names: &names, own: &targets[at], rule, role: role.as_ref() };
-            referrer.fix(resource)?;
-        }
+            referrer.fix(resource)
+        });
+        let fixed = fixed.map_err(|message| Failed::from(message).at(run.site_of(resource.origin)));
+        run.recover_object(resource, &mut lost, fixed)?;
     }
+    map.lost = lost;
     Ok(())
 }
 
@@ -124,16 +133,15 @@ fn bound_namespaces(resource: &Resource) -> HashSet<String> {
     accounts.filter_map(|subject| subject.get("namespace")?.text()).map(str::to_owned).collect()
 }
 
-/// Returns the identity of a role binding with a service account whose namespace is not a string.
-fn blank_namespace(resource: &Resource, scope: &Scope) -> Option<String> {
+/// Returns whether an object is a role binding with a service account whose namespace is not a string.
+fn has_blank_namespace(resource: &Resource) -> bool {
     let is_blank = |subject: &Node| {
         let is_account = subject.get("kind").and_then(Node::text) == Some("ServiceAccount");
         is_account
             && subject.get("namespace").is_some_and(|namespace| !(namespace.is_string() || namespace.style.is_quoted()))
     };
     let subjects = resource.node.get("subjects").map(Node::items).unwrap_or_default();
-    let is_wrong = resource.kind() == "RoleBinding" && subjects.iter().any(is_blank);
-    is_wrong.then(|| resource.id(scope).to_string())
+    resource.kind() == "RoleBinding" && subjects.iter().any(is_blank)
 }
 
 /// Returns the group and kind that the `roleRef` of an object names.

@@ -4,20 +4,20 @@
 
 use std::sync::Arc;
 
-use super::budget::Budget;
-use super::id::Scope;
+use super::id::{Id, Scope};
 use super::json6902;
 use super::read::{self, BadObjects};
+use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
-use super::select::{Compiled, select};
 use super::shared;
-use super::stop::Failed;
+use super::stop::{Failed, Step, Stop};
 use crate::kustomize::file::PatchOptions;
+use crate::kustomize::finding::Site;
 use crate::kustomize::merge;
 use crate::kustomize::node::{Entry, Node, Origin};
-use crate::kustomize::schema::Schema;
+use crate::kustomize::rules::{kz014, kz030};
 
 /// A patch that has been read.
 #[derive(Debug, Clone)]
@@ -28,14 +28,14 @@ pub(super) enum Patch {
     Json(json6902::Patch),
 }
 
-/// Why a patch is invalid.
+/// Why a patch is invalid, as the end of a sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum BadPatch {
     /// Neither objects nor operations.
-    #[error("the patch is neither an object nor a list of operations: {0}; {1}")]
-    Neither(BadObjects, String),
+    #[error("{0}")]
+    Neither(BadObjects),
     /// The text is valid as both kinds of patch.
-    #[error("the patch is both an object and a list of operations")]
+    #[error("is both an object and a list of operations")]
     Both,
 }
 
@@ -52,42 +52,38 @@ impl Patch {
             (Ok(objects), Ok(operations)) if !objects.is_empty() && !operations.is_empty() => Err(BadPatch::Both),
             (Ok(objects), _) => Ok(Self::Strategic(objects)),
             (Err(_), Ok(operations)) => Ok(Self::Json(operations)),
-            (Err(objects), Err(operations)) => Err(BadPatch::Neither(objects, operations)),
+            (Err(objects), Err(_)) => Err(BadPatch::Neither(objects)),
         }
     }
 }
 
 /// What all patches of a transformer share.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Merging<'s> {
-    /// By which lists are merged.
-    pub schema: &'s Schema,
-    /// Limits the size of the objects.
-    pub budget: &'s Budget,
-    /// What may change.
-    pub allow_name_change: bool,
-    /// What may change.
-    pub allow_kind_change: bool,
+#[derive(Clone, Copy)]
+pub(super) struct Merging<'s, 'r> {
+    /// The build.
+    run: &'s Run<'r>,
+    /// The entry with the patches.
+    site: &'s Site,
+    /// Whether the name may change.
+    allow_name_change: bool,
+    /// Whether the kind may change.
+    allow_kind_change: bool,
 }
 
-impl<'s> Merging<'s> {
+impl<'s, 'r> Merging<'s, 'r> {
     /// Creates a merge with the options of a patch.
-    pub(super) fn new(run: &'s Run<'_>, options: Option<&PatchOptions>) -> Self {
+    pub(super) fn new(run: &'s Run<'r>, site: &'s Site, options: Option<&PatchOptions>) -> Self {
         Self {
-            schema: &run.schema,
-            budget: &run.budget,
+            run,
+            site,
             allow_name_change: options.is_some_and(|options| options.allow_name_change),
             allow_kind_change: options.is_some_and(|options| options.allow_kind_change),
         }
     }
 
     /// Merges a patch into an object; the object becomes empty if the patch deletes it.
-    ///
-    /// # Errors
-    ///
-    /// If the patch does not fit.
-    pub(super) fn apply(&self, resource: &mut Resource, patch: &Node, scope: &Scope) -> Result<(), Failed> {
-        self.budget.node(patch)?;
+    fn apply(&self, resource: &mut Resource, patch: &Node, scope: &Scope) -> Result<(), Failed> {
+        self.run.budget.node(patch)?;
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
         if self.allow_name_change || self.allow_kind_change {
             resource.store_previous_id(scope);
@@ -95,7 +91,7 @@ impl<'s> Merging<'s> {
         if drops_annotations(patch) {
             resource.forget();
         }
-        match merge::merge(&resource.node, patch, self.schema).map_err(|error| error.to_string())? {
+        match merge::merge(&resource.node, patch, &self.run.schema).map_err(|error| error.to_string())? {
             Some(mut merged) => {
                 if !resource.shared.is_empty() {
                     shared::keep(&mut merged, &resource.node);
@@ -117,6 +113,76 @@ impl<'s> Merging<'s> {
         resource.set_namespace(&namespace);
         Ok(())
     }
+
+    fn change(&self, map: &mut ResMap, at: usize, patch: &Node) -> Step<()> {
+        let (scope, mut lost) = (map.scope.clone(), map.lost);
+        let Some(resource) = map.resources_mut().get_mut(at) else { return Ok(()) };
+        let changed = self.apply(resource, patch, &scope);
+        let changed = changed.map_err(|failed| inapplicable(failed, self.site, &resource.id(&scope)));
+        self.run.recover_object(resource, &mut lost, changed)?;
+        if self.allow_name_change || self.allow_kind_change {
+            map.lost = lost;
+        }
+        Ok(())
+    }
+
+    /// Merges an object into the one with the same identity.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such object, or several.
+    pub(super) fn merge_by_id(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
+        if let Some(at) = self.target(map, patch)? {
+            self.change(map, at, &patch.node)?;
+        }
+        Ok(())
+    }
+
+    /// Merges an object into the one with the same identity, for `patchesStrategicMerge`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such object, or several.
+    pub(super) fn merge_listed(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
+        match self.target(map, patch)? {
+            Some(at) => self.merge_into(map, &[at], patch),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the place of the one object that has, or had, the identity of a patch.
+    fn target(&self, map: &mut ResMap, patch: &Resource) -> Step<Option<usize>> {
+        let steps = self.run.budget.steps(map.resources().len());
+        steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
+        let target = target_of(map, patch, self.site);
+        self.run.recover(&mut map.lost, Lost::Nothing, target)
+    }
+
+    /// Merges an object into others, and takes their group and version.
+    ///
+    /// # Errors
+    ///
+    /// If the patch does not fit an object.
+    pub(super) fn merge_into(&self, map: &mut ResMap, places: &[usize], patch: &Resource) -> Step<()> {
+        let mut patch = patch.clone();
+        rewrite_metadata(&mut patch);
+        for at in places {
+            let Some(resource) = map.resources().get(*at) else { continue };
+            let mut node = patch.node.clone();
+            match resource.node.get("apiVersion") {
+                Some(version) => node.set("apiVersion", version.clone()),
+                None => drop(node.remove("apiVersion")),
+            }
+            self.change(map, *at, &node)?;
+        }
+        map.drop_empty();
+        self.run.unique(map, self.site)
+    }
+}
+
+/// Returns the error for a patch that does not fit an object.
+fn inapplicable(failed: Failed, site: &Site, id: &Id<'_>) -> Stop {
+    failed.by(site.clone(), |site, why| kz014::inapplicable(site, &id.words(), why))
 }
 
 /// Returns whether a patch removes all annotations, including those in which kustomize stores previous identities.
@@ -124,55 +190,6 @@ fn drops_annotations(patch: &Node) -> bool {
     let Some(annotations) = patch.at_path(&["metadata", "annotations"]) else { return false };
     let directive = annotations.get("$patch").and_then(Node::text);
     annotations.is_null() || matches!(directive, Some("replace" | "delete"))
-}
-
-/// Merges objects into those with the same identities.
-///
-/// # Errors
-///
-/// If there is no such object, or several.
-pub(super) fn merge_by_id(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), Failed> {
-    let scope = map.scope.clone();
-    for patch in patches {
-        merging.budget.steps(map.resources().len())?;
-        let at = target_of(map, patch)?;
-        if let Some(resource) = map.resources_mut().get_mut(at) {
-            merging.apply(resource, &patch.node, &scope)?;
-        }
-    }
-    Ok(())
-}
-
-/// Merges an object into others, and takes their group and version.
-///
-/// # Errors
-///
-/// If the patch does not fit an object.
-pub(super) fn merge_into(
-    map: &mut ResMap,
-    places: &[usize],
-    patch: &Resource,
-    merging: &Merging<'_>,
-) -> Result<(), Failed> {
-    let scope = map.scope.clone();
-    let mut patch = patch.clone();
-    rewrite_metadata(&mut patch);
-    for at in places {
-        let Some(resource) = map.resources_mut().get_mut(*at) else { continue };
-        let mut node = patch.node.clone();
-        match resource.node.get("apiVersion") {
-            Some(version) => node.set("apiVersion", version.clone()),
-            None => drop(node.remove("apiVersion")),
-        }
-        merging.apply(resource, &node, &scope)?;
-    }
-    map.drop_empty();
-    match map.duplicate() {
-        Some((_, other)) => {
-            Err(format!("may not add resource with an already registered id: {}", other.id(&scope)).into())
-        }
-        None => Ok(()),
-    }
 }
 
 /// Converts labels and annotations of a patch to strings, as kustomize does with a copy: null becomes the string
@@ -193,58 +210,49 @@ fn rewrite_metadata(patch: &mut Resource) {
     }
 }
 
-/// Merges objects into those with the same identities, for `patchesStrategicMerge`.
-///
-/// # Errors
-///
-/// If there is no such object, or several.
-pub(super) fn merge_list(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), Failed> {
-    for patch in patches {
-        merging.budget.steps(map.resources().len())?;
-        let at = target_of(map, patch)?;
-        merge_into(map, &[at], patch, merging)?;
-    }
-    Ok(())
-}
-
 /// Returns the place of the one object that has, or had, the identity of a patch.
-fn target_of(map: &ResMap, patch: &Resource) -> Result<usize, String> {
+fn target_of(map: &ResMap, patch: &Resource, site: &Site) -> Step<usize> {
     let id = patch.original_id(&map.scope);
     match map.matching_any_id(|other| *other == id).as_slice() {
         [at] => Ok(*at),
-        found => {
-            let how_many = if found.is_empty() { "no" } else { "more than one" };
-            Err(format!("{how_many} resource matches strategic merge patch {id}"))
+        [] => {
+            let others = map.resources().iter().map(|resource| resource.id(&map.scope));
+            Err(Stop::of_absence(kz030::nothing_to_patch(site.clone(), &id, others)))
         }
+        _ => Err(Stop::of_content(kz030::several_to_patch(site.clone(), &id))),
     }
 }
 
 /// The operations of a JSON patch and how they are applied.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Operations<'s> {
+#[derive(Clone, Copy)]
+pub(super) struct Operations<'s, 'r> {
+    /// The build.
+    pub run: &'s Run<'r>,
     /// The operations.
     pub patch: &'s json6902::Patch,
-    /// Where they are written.
+    /// The entry with the patch.
+    pub site: &'s Site,
+    /// The same, as nodes have it.
     pub origin: Origin,
     /// Whether objects keep their previous identity.
     pub stores_id: bool,
-    /// Limits the size of the objects.
-    pub budget: &'s Budget,
 }
 
-impl Operations<'_> {
-    /// Applies the operations to all objects that a selector selects.
+impl Operations<'_, '_> {
+    /// Applies the operations to objects.
     ///
     /// # Errors
     ///
     /// If an operation fails.
-    pub(super) fn apply(&self, map: &mut ResMap, selector: &Compiled) -> Result<(), Failed> {
-        let scope = map.scope.clone();
-        for at in select(map.resources(), selector, &scope) {
-            if let Some(resource) = map.resources_mut().get_mut(at) {
-                self.apply_to(resource, &scope)?;
-            }
+    pub(super) fn apply(&self, map: &mut ResMap, places: &[usize]) -> Step<()> {
+        let (scope, mut lost) = (map.scope.clone(), map.lost);
+        for at in places {
+            let Some(resource) = map.resources_mut().get_mut(*at) else { continue };
+            let changed = self.apply_to(resource, &scope);
+            let changed = changed.map_err(|failed| inapplicable(failed, self.site, &resource.id(&scope)));
+            self.run.recover_object(resource, &mut lost, changed)?;
         }
+        map.lost = lost;
         Ok(())
     }
 
@@ -255,8 +263,7 @@ impl Operations<'_> {
         if resource.has_internal_annotations() {
             let _ = resource.metadata_map("annotations");
         }
-        let id = resource.id(scope).to_string();
-        self.patch.apply(&mut resource.node, self.origin, self.budget).map_err(|failed| failed.within(&id))?;
+        self.patch.apply(&mut resource.node, self.origin, &self.run.budget)?;
         resource.shared.clear();
         let is_empty = |node: &Node| node.is_null_or_empty();
         if resource.node.at_path(&["metadata", "annotations"]).is_some_and(is_empty)
@@ -264,6 +271,7 @@ impl Operations<'_> {
         {
             metadata.remove("annotations");
         }
+        resource.write_annotation_keys();
         Ok(())
     }
 }

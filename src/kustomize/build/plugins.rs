@@ -2,102 +2,60 @@
 //!
 //! Source: kustomize's `api/internal/plugins/loader`.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::config::{Specs, WrittenSpec};
-use super::configure::helm;
+use super::config::Specs;
+use super::configure::PatchSite;
 use super::field_spec::FieldSpec;
 use super::generate::{Made, merged_options};
+use super::generators::Spot;
 use super::json;
 use super::namespace::Subjects;
 use super::origin::OriginNote;
+use super::plugin_config::{Config, IamPolicy, normal, texts};
 use super::read;
-use super::resmap::ResMap;
+use super::recover::Lost;
 use super::resource::Resource;
 use super::run::{Run, Target};
 use super::stop::{Step, Stop};
-use super::target::Accumulator;
+use super::target::{Accumulator, Entry as ListEntry};
 use super::transformer::{Transformer, What};
 use super::value_add::ValueAdd;
-use crate::kustomize::file::{Generator, Image, Patch, Replacement, Replica};
+use crate::admission::FieldPath;
+use crate::kustomize::file::{Generator, Patch};
 use crate::kustomize::finding::Site;
-use crate::kustomize::node::{Entry, Node};
+use crate::kustomize::node::{Entry, Node, Origin};
+use crate::kustomize::rules::{kz013, kz014, kz015, kz031};
 
 const BUILT_IN: &str = "builtin";
 const GENERATORS: [&str; 4] =
     ["ConfigMapGenerator", "SecretGenerator", "HelmChartInflationGenerator", "IAMPolicyGenerator"];
-
-/// The configuration of any built-in plugin: each reads the fields that it knows.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Config {
-    metadata: Metadata,
-    annotations: BTreeMap<String, Text>,
-    labels: BTreeMap<String, Text>,
-    field_specs: Option<Vec<WrittenSpec>>,
-    image_tag: Image,
-    replica: Replica,
-    unset_only: bool,
-    set_role_binding_subjects: String,
-    prefix: Text,
-    suffix: Text,
-    paths: Vec<String>,
-    patches: String,
-    json_op: String,
-    replacements: Vec<Replacement>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    name: Text,
-    namespace: Text,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct IamPolicy {
-    metadata: Metadata,
-    cloud: String,
-    kubernetes_service: IamService,
-    service_account: IamService,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct IamService {
-    name: String,
-    namespace: String,
-    project_id: String,
-}
-
-/// A text; kustomize reads numbers and truth values into it too.
-#[derive(Debug, Default, Clone)]
-struct Text(String);
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer)? {
-            Value::String(text) => Ok(Self(text)),
-            Value::Null => Ok(Self::default()),
-            value @ (Value::Bool(_) | Value::Number(_)) => Ok(Self(value.to_string())),
-            _ => Err(serde::de::Error::custom("a string was expected")),
-        }
-    }
-}
-
-fn texts(map: BTreeMap<String, Text>) -> BTreeMap<String, String> {
-    map.into_iter().map(|(key, text)| (key, text.0)).collect()
-}
+const TRANSFORMERS: [&str; 14] = [
+    "AnnotationsTransformer",
+    "HashTransformer",
+    "ImageTagTransformer",
+    "LabelTransformer",
+    "NamespaceTransformer",
+    "PatchJson6902Transformer",
+    "PatchStrategicMergeTransformer",
+    "PatchTransformer",
+    "PrefixSuffixTransformer",
+    "PrefixTransformer",
+    "SuffixTransformer",
+    "ReplacementTransformer",
+    "ReplicaCountTransformer",
+    "ValueAddTransformer",
+];
 
 /// An object that configures a plugin, and its place.
-struct Plugin {
+pub(super) struct Plugin {
     resource: Resource,
-    site: Site,
+    /// The place of the object.
+    pub site: Site,
     value: Value,
 }
 
@@ -108,86 +66,38 @@ impl Plugin {
     }
 
     fn refused(&self, message: &str) -> Stop {
-        Stop::refused(self.site.clone(), format!("plugin {}: {message}", self.resource.kind()))
-    }
-}
-
-/// Fields of configurations with arbitrary keys.
-const FREE: [&str; 4] = ["labels", "annotations", "commonLabels", "commonAnnotations"];
-/// The names of all fields of configurations that have upper-case letters.
-const FIELDS: [&str; 30] = [
-    "allowKindChange",
-    "allowNameChange",
-    "annotationSelector",
-    "apiVersion",
-    "disableNameSuffixHash",
-    "fieldPath",
-    "fieldPaths",
-    "fieldSpecs",
-    "filePathPosition",
-    "imageTag",
-    "jsonOp",
-    "kubernetesService",
-    "labelSelector",
-    "newName",
-    "newTag",
-    "notSelector",
-    "projectId",
-    "serviceAccount",
-    "setRoleBindingSubjects",
-    "sourceValue",
-    "tagSuffix",
-    "targetFilePath",
-    "unsetOnly",
-    "path",
-    "digest",
-    "name",
-    "prefix",
-    "suffix",
-    "patch",
-    "target",
-];
-
-/// Returns the same value as Go's JSON reads it: fields that are null count as absent, and names of fields come in any
-/// case.
-fn normal(value: Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let field = |(key, value): (String, Value)| {
-                let name =
-                    FIELDS.iter().find(|name| name.eq_ignore_ascii_case(&key)).map_or(key, |name| (*name).to_owned());
-                let is_free = FREE.contains(&name.as_str());
-                (name, if is_free { value } else { normal(value) })
-            };
-            Value::Object(members.into_iter().filter(|(_, value)| !value.is_null()).map(field).collect())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(normal).collect()),
-        other => other,
+        Stop::refused(kz031::found(self.site.clone(), &format!("plugin {}: {message}", self.resource.kind())))
     }
 }
 
 impl Run<'_> {
-    /// Runs the entries of `generators`.
+    /// Returns the generators that a list configures.
     ///
     /// # Errors
     ///
     /// If an entry is not a generator.
-    pub(super) fn plugin_generators(&mut self, target: &Target<'_>) -> Step<Vec<(Resource, Site)>> {
-        let mut made = Vec::new();
-        for plugin in self.plugins(target, "generators", &target.file.kustomization.generators)? {
-            let note = target.note.as_ref().and_then(|_| OriginNote::plugin(&plugin.resource));
-            let site = plugin.site.clone();
-            let mut resource = match plugin.resource.kind() {
-                "ConfigMapGenerator" => self.generator(target, &plugin, Made::ConfigMap)?,
-                "SecretGenerator" => self.generator(target, &plugin, Made::Secret)?,
-                "IAMPolicyGenerator" => iam_policy(&plugin)?,
-                "HelmChartInflationGenerator" => return Err(helm(self, site)),
-                _ => return Err(plugin.refused("it is no generator")),
-            };
-            resource.source = note;
-            made.push((resource, site));
+    pub(super) fn plugin_generators(&mut self, target: &Target<'_>, lost: &mut Lost) -> Step<Vec<Plugin>> {
+        let (plugins, is_whole) = self.plugins(target, "generators", &target.file.kustomization.generators)?;
+        if !is_whole {
+            *lost = Lost::Objects.max(*lost);
         }
-        Ok(made)
+        Ok(plugins)
+    }
+
+    /// Runs a generator.
+    ///
+    /// # Errors
+    ///
+    /// If it is invalid, or not executed here.
+    pub(super) fn generated_by(&self, target: &Target<'_>, plugin: &Plugin) -> Step<Resource> {
+        let note = target.note.as_ref().and_then(|_| OriginNote::plugin(&plugin.resource));
+        let resource = match plugin.resource.kind() {
+            "ConfigMapGenerator" => self.generator(target, plugin, Made::ConfigMap)?,
+            "SecretGenerator" => self.generator(target, plugin, Made::Secret)?,
+            "IAMPolicyGenerator" => iam_policy(plugin)?,
+            _ => return Err(self.helm(plugin.site.clone())),
+        };
+        Ok(Resource { source: note, ..resource })
     }
 
     fn generator(&self, target: &Target<'_>, plugin: &Plugin, made: Made) -> Step<Resource> {
@@ -200,7 +110,7 @@ impl Run<'_> {
             generator.namespace = metadata.namespace.0;
         }
         let options = merged_options(generator.options.as_ref(), None);
-        self.generated(target, made, &generator, &options, &plugin.site)
+        self.generated(&Spot::of_object(target, plugin.site.clone()), made, &generator, &options)
     }
 
     /// Returns the transformers that a list configures.
@@ -211,14 +121,24 @@ impl Run<'_> {
     pub(super) fn plugin_transformers(
         &mut self,
         target: &Target<'_>,
-        list: &str,
+        list: &'static str,
         entries: &[String],
     ) -> Step<Vec<Transformer>> {
+        let (plugins, is_whole) = self.plugins(target, list, entries)?;
+        let left_out = |site: Site| Transformer { what: What::LeftOut, site, origin: Origin::default(), note: None };
         let mut transformers = Vec::new();
-        for plugin in self.plugins(target, list, entries)? {
+        if !is_whole {
+            transformers.push(left_out(target.site(FieldPath::of([list]))));
+        }
+        for plugin in plugins {
             let note = target.note.as_ref().and_then(|_| OriginNote::plugin(&plugin.resource));
             let origin = plugin.resource.node.origin;
-            for what in self.plugin(target, &plugin)? {
+            let configured = self.plugin(target, &plugin);
+            let Some(whats) = self.recover(&mut Lost::Nothing, Lost::Nothing, configured)? else {
+                transformers.push(left_out(plugin.site));
+                continue;
+            };
+            for what in whats {
                 transformers.push(Transformer { what, site: plugin.site.clone(), origin, note: None });
             }
             if let Some(last) = transformers.last_mut() {
@@ -232,10 +152,12 @@ impl Run<'_> {
         let kind = plugin.resource.kind().to_owned();
         if kind == "ReplacementTransformer" {
             let config: Config = plugin.decode()?;
-            return Ok(vec![What::Replacement { replacements: self.replacements(target, &config.replacements)? }]);
+            let mut replacements = self.replacements(target, &config.replacements)?;
+            replacements.iter_mut().for_each(|sited| sited.site = plugin.site.clone());
+            return Ok(vec![What::Replacement { replacements }]);
         }
         if kind == "PatchTransformer" {
-            return Ok(vec![self.patch(target, &plugin.decode()?, &plugin.site)?]);
+            return Ok(vec![self.patch(target, &plugin.decode()?, &PatchSite::of_object(plugin.site.clone()))?]);
         }
         if kind == "ValueAddTransformer" {
             return Ok(vec![What::ValueAdd { value: self.value_add(target, plugin)? }]);
@@ -264,10 +186,10 @@ impl Run<'_> {
             "ReplicaCountTransformer" => What::ReplicaCount { replica: config.replica, specs },
             "PatchJson6902Transformer" => {
                 let entry = Patch { patch: config.json_op, ..plugin.decode()? };
-                self.json6902(target, &entry, &plugin.site)?
+                self.json6902(target, &entry, &PatchSite::of_object(plugin.site.clone()))?
             }
             "PatchStrategicMergeTransformer" => self.strategic(target, plugin, &config.paths, &config.patches)?,
-            _ => return Err(plugin.refused("it is no transformer")),
+            _ => return Err(Stop::refused(kz015::unknown(plugin.site.clone(), &kind, "transformers"))),
         }])
     }
 
@@ -275,9 +197,11 @@ impl Run<'_> {
         if paths.is_empty() && text.is_empty() {
             return Err(plugin.refused("empty file path and empty patch content"));
         }
-        let mut patches = if paths.is_empty() { Vec::new() } else { self.strategic_patches(target, paths)? };
+        let mut patches = if paths.is_empty() { Vec::new() } else { self.strategic_patches(target, paths)?.0 };
+        patches.iter_mut().for_each(|(_, site)| *site = plugin.site.clone());
         let read = read::objects_of_text(text, plugin.resource.node.origin.source);
-        patches.extend(read.map_err(|bad| plugin.refused(&bad.to_string()))?);
+        let read = read.map_err(|bad| Stop::refused(kz014::unreadable(plugin.site.clone(), &bad.to_string())))?;
+        patches.extend(read.into_iter().map(|patch| (patch, plugin.site.clone())));
         Ok(What::PatchStrategicMerge { patches })
     }
 
@@ -307,48 +231,75 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the plugin configurations of a list: first inline ones, then those in files and folders.
-    fn plugins(&mut self, target: &Target<'_>, list: &str, entries: &[String]) -> Step<Vec<Plugin>> {
-        let mut acc = Accumulator { map: ResMap::new(self.scope()), ..Accumulator::default() };
-        let mut paths = Vec::new();
-        for (index, entry) in entries.iter().enumerate() {
-            let site = target.entry(list, index);
-            match read::objects_of_text(entry, target.source) {
-                Ok(mut resources) => {
-                    if let Some(note) = &target.note {
-                        let note = note.append(target.file.path.name());
-                        resources.iter_mut().for_each(|resource| resource.source = Some(note.clone()));
-                    }
-                    for resource in resources.iter_mut() {
-                        resource.node.origin = target.origin(&site);
-                    }
-                    acc.map.append_all(resources).map_err(|resource| self.conflict(&resource, &site))?;
+    /// Returns the plugin configurations of a list: first inline ones, then those in files and folders; and whether
+    /// these are all.
+    fn plugins(&mut self, target: &Target<'_>, list: &'static str, entries: &[String]) -> Step<(Vec<Plugin>, bool)> {
+        let mut acc = Accumulator::new(self.scope());
+        let (mut paths, mut sites) = (Vec::new(), HashMap::new());
+        for (index, text) in entries.iter().enumerate() {
+            let entry = target.list_entry(list, index, text);
+            let resources = match read::objects_of_text(text, target.source) {
+                Ok(resources) => resources,
+                Err(bad) if bad.is_open() => {
+                    let stop = Stop::unknown(entry.site.clone(), format!("the entry {bad}"));
+                    self.recover(&mut acc.map.lost, Lost::Objects, Err::<(), _>(stop))?;
+                    continue;
                 }
-                Err(_) => paths.push((index, entry)),
+                Err(_) => {
+                    paths.push(entry);
+                    continue;
+                }
+            };
+            let resources = resources.into_iter().map(|resource| inline(resource, target, &entry)).collect::<Vec<_>>();
+            sites.extend(resources.iter().map(|resource| (resource.uid, entry.site.clone())));
+            self.append_all(&mut acc.map, resources, &entry.site)?;
+        }
+        for entry in paths {
+            self.resource(target, &entry, &mut acc)?;
+        }
+        let mut is_whole = acc.map.lost == Lost::Nothing;
+        let mut plugins = Vec::new();
+        for resource in acc.map.into_resources() {
+            let site = sites.remove(&resource.uid).unwrap_or_else(|| self.site_of(resource.origin));
+            let plugin = self.checked(resource, site, list);
+            match self.recover(&mut Lost::Nothing, Lost::Nothing, plugin)? {
+                Some(plugin) => plugins.push(plugin),
+                None => is_whole = false,
             }
         }
-        for (index, entry) in paths {
-            acc = self.plugin_files(target, list, index, entry, acc)?;
-        }
-        acc.map.into_resources().into_iter().map(|resource| self.checked(resource, list)).collect()
+        Ok((plugins, is_whole))
     }
 
-    fn checked(&self, resource: Resource, list: &str) -> Step<Plugin> {
-        let site = self.site_of(resource.node.origin);
+    fn checked(&self, resource: Resource, site: Site, list: &str) -> Step<Plugin> {
         let gvk = resource.gvk();
         if !(gvk.group.is_empty() && gvk.version == BUILT_IN) {
-            let message = format!("external plugins disabled; unable to load external plugin '{}'", gvk.kind);
-            return Err(if self.options.plugins { Stop::unknown(site, message) } else { Stop::refused(site, message) });
+            return Err(match self.options.plugins {
+                true => Stop::unknown(site, format!("the external plugin {} is not run here", gvk.kind)),
+                false => Stop::refused(kz015::external(site, gvk.kind)),
+            });
         }
-        let value =
-            json::of_node(&resource.node).map_err(|error| Stop::refused(site.clone(), error.kind.to_string()))?;
-        let plugin = Plugin { resource, site, value };
-        let is_generator = GENERATORS.contains(&plugin.resource.kind());
-        match is_generator == (list == "generators") {
-            true => Ok(plugin),
-            false => Err(plugin.refused(&format!("it does not belong in {list}"))),
+        let kind = gvk.kind.to_owned();
+        let is_known = match list {
+            "generators" => GENERATORS.contains(&&*kind),
+            _ => TRANSFORMERS.contains(&&*kind),
+        };
+        if !is_known {
+            return Err(Stop::refused(kz015::unknown(site, &kind, list)));
         }
+        let value = json::of_node(&resource.node).map_err(|error| {
+            let words = resource.id(&self.scope()).words();
+            Stop::refused(kz013::unprintable(self.site_of(error.origin), &words, &error))
+        })?;
+        Ok(Plugin { resource, site, value })
     }
+}
+
+/// Returns an object that stands in a kustomization file itself.
+fn inline(mut resource: Resource, target: &Target<'_>, entry: &ListEntry<'_>) -> Resource {
+    resource.source = target.note.as_ref().map(|note| note.append(target.file.path.name()));
+    resource.node.origin = target.origin(&entry.site);
+    resource.origin = resource.node.origin;
+    resource
 }
 
 fn subjects(text: &str, plugin: &Plugin) -> Step<Subjects> {

@@ -6,32 +6,33 @@ use std::collections::HashSet;
 
 use super::json;
 use super::resource::Resource;
-use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag, Unprintable};
+use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag, Unprintable, UnprintableKind};
+use crate::kustomize::rules::kz013::fault_words;
 use crate::yaml::{self, Limits, YamlError};
 
 const LIST: &str = "List";
 const RESOURCE_LIST: &str = "ResourceList";
 
-/// Why a text holds no objects.
+/// Why a text holds no objects, as the end of a sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(super) enum BadObjects {
+pub enum BadObjects {
     /// It is not YAML.
-    #[error("{0}")]
+    #[error("cannot be read: {0}")]
     Yaml(YamlError),
     /// Bytes that YAML does not allow.
-    #[error("it is not text that YAML allows: byte {0} is wrong")]
+    #[error("cannot be read: byte {0} is not UTF-8, or a control character")]
     Encoding(usize),
     /// The text is UTF-16, which is not supported here.
-    #[error("it is UTF-16")]
+    #[error("is UTF-16")]
     Utf16,
     /// A document is not a mapping.
-    #[error("a document is no object: it has no kind and no metadata")]
+    #[error("holds something that is no Kubernetes object")]
     NoObject(Origin),
     /// An object has no kind.
-    #[error("an object has no kind")]
+    #[error("holds an object without a kind")]
     NoKind(Origin),
     /// An object has no name.
-    #[error("an object of kind {kind} has no metadata.name")]
+    #[error("holds an object of kind {kind} without metadata.name")]
     NoName {
         /// The kind.
         kind: String,
@@ -39,19 +40,19 @@ pub(super) enum BadObjects {
         origin: Origin,
     },
     /// `items` of a list is not a list.
-    #[error("`items` of {0} is no list")]
+    #[error("holds a {0} whose items are not a list")]
     Items(String, Origin),
     /// An object has keys of which it is open which ones kustomize reads.
-    #[error("an object has {0}, of which kustomize reads now one and now another")]
+    #[error("holds an object with {0}, of which kustomize reads now one and now another")]
     Ambiguous(&'static str, Origin),
     /// A list cannot be opened because it cannot be printed.
-    #[error("{}", .0.kind)]
+    #[error("holds a list that cannot be opened: {}", fault_words(.0))]
     Unprintable(Unprintable),
 }
 
 impl BadObjects {
     /// Returns the line of the error.
-    pub(super) fn line(&self) -> u32 {
+    pub(in crate::kustomize) fn line(&self) -> u32 {
         match self {
             Self::Yaml(error) => error.place.line,
             Self::Encoding(_) | Self::Utf16 => 1,
@@ -65,7 +66,7 @@ impl BadObjects {
     }
 
     /// Returns whether kustomize's result for the text is unknown.
-    pub(super) fn is_open(&self) -> bool {
+    pub(in crate::kustomize) fn is_open(&self) -> bool {
         match self {
             Self::Yaml(error) => error.problem.is_open(),
             Self::Utf16 | Self::Ambiguous(..) => true,
@@ -79,7 +80,7 @@ impl BadObjects {
 /// # Errors
 ///
 /// If kustomize rejects the text.
-pub(super) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
+pub(in crate::kustomize) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
     let text = crate::kustomize::file::text(bytes).map_err(|bad| match bad {
         crate::kustomize::file::BadFile::Encoding(at) => BadObjects::Encoding(at),
         _ => BadObjects::Utf16,
@@ -99,7 +100,7 @@ pub(super) fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, 
     for node in yaml::nodes(text, source, &limits) {
         let node = node.map_err(BadObjects::Yaml)?;
         match is_plain_list(&node) && is_one {
-            true => nodes.extend(node.get("items").map(Node::items).unwrap_or_default().iter().cloned()),
+            true => nodes.extend(plain_items(&node)?),
             false => nodes.push(node),
         }
     }
@@ -111,6 +112,15 @@ pub(super) fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, 
 fn is_plain_list(node: &Node) -> bool {
     let kind = node.get("kind").and_then(Node::text);
     matches!(kind, Some(LIST | RESOURCE_LIST)) && (node.get("items").is_some() || node.get("functionConfig").is_some())
+}
+
+/// Returns the items of a list that is alone in its file. kyaml takes the keys and values of a mapping for items too, of
+/// which none is an object.
+fn plain_items(list: &Node) -> Result<Vec<Node>, BadObjects> {
+    match list.get("items") {
+        Some(items) if items.is_map() && !items.entries().is_empty() => Err(BadObjects::NoObject(items.origin)),
+        items => Ok(items.map(Node::items).unwrap_or_default().to_vec()),
+    }
 }
 
 /// Drops empty documents, and rejects documents that are not objects.
@@ -144,19 +154,17 @@ pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
     Ok(())
 }
 
-/// Returns an error if the identity, labels or annotations of an object have duplicate keys.
+/// Returns an error if it is open which values kustomize takes for the identity, labels or annotations of an object. Of
+/// duplicate names, namespaces and metadata, it takes the first.
 fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     let ambiguous = |what| Err(BadObjects::Ambiguous(what, node.origin));
     let metadata = node.get("metadata");
-    let decisive = |entry: &&Entry| matches!(&*entry.key, "apiVersion" | "kind" | "metadata");
+    let decisive = |entry: &&Entry| matches!(&*entry.key, "apiVersion" | "kind");
     if node.entries().iter().any(|entry| entry.key.is_empty() || entry.key_tag == Tag::Null) {
         return ambiguous("an empty key");
     }
     if has_duplicates(node.entries().iter().filter(decisive)) {
         return ambiguous("duplicate keys that identify it");
-    }
-    if has_duplicates(metadata.map(Node::entries).unwrap_or_default().iter()) {
-        return ambiguous("duplicate keys in its metadata");
     }
     for field in ["labels", "annotations"] {
         let values = metadata.and_then(|metadata| metadata.get(field));
@@ -181,13 +189,35 @@ fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     let mut queue: std::collections::VecDeque<Node> = nodes.into();
     let mut objects = Vec::new();
     while let Some(node) = queue.pop_front() {
-        let Some(items) = node.get("items").filter(|_| is_list(&node)) else {
+        if !is_list(&node) {
             objects.push(node);
             continue;
-        };
-        queue.extend(items_of(&node, items)?);
+        }
+        // kustomize decodes a list; keys that are no strings matter only in its items
+        duplicate(&node, "").map_or(Ok(()), Err).map_err(BadObjects::Unprintable)?;
+        match node.get("items") {
+            Some(items) => queue.extend(items_of(&node, items)?),
+            None => objects.push(node),
+        }
     }
     Ok(objects)
+}
+
+/// Returns the first duplicate key in a node.
+fn duplicate(node: &Node, pointer: &str) -> Option<Unprintable> {
+    let mut seen = HashSet::new();
+    let twice = node.entries().iter().find(|entry| !seen.insert(&*entry.key));
+    if let Some(entry) = twice {
+        let pointer = format!("{pointer}/{}", entry.key);
+        return Some(Unprintable {
+            origin: node.origin,
+            pointer,
+            kind: UnprintableKind::Duplicate(entry.key.to_string()),
+        });
+    }
+    let mut values = node.entries().iter().map(|entry| (&*entry.key, &entry.value));
+    let found = values.find_map(|(key, value)| duplicate(value, &format!("{pointer}/{key}")));
+    found.or_else(|| node.items().iter().enumerate().find_map(|(at, item)| duplicate(item, &format!("{pointer}/{at}"))))
 }
 
 fn items_of(list: &Node, items: &Node) -> Result<Vec<Node>, BadObjects> {
@@ -198,13 +228,12 @@ fn items_of(list: &Node, items: &Node) -> Result<Vec<Node>, BadObjects> {
         let kind = list.get("kind").and_then(Node::text).unwrap_or_default();
         return Err(BadObjects::Items(kind.to_owned(), items.origin));
     };
-    json::of_node(list).map_err(BadObjects::Unprintable)?;
     let mut nodes = Vec::new();
     for item in items.iter() {
         let mut node = json::to_node(&json::of_node(item).map_err(BadObjects::Unprintable)?, item.origin);
         json::restore_origins(&mut node, item);
         match is_plain_list(&node) {
-            true => nodes.extend(node.get("items").map(Node::items).unwrap_or_default().iter().cloned()),
+            true => nodes.extend(plain_items(&node)?),
             false => nodes.push(node),
         }
     }

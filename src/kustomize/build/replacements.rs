@@ -9,13 +9,17 @@ use super::budget::Budget;
 use super::id::{Gvk, Id, Scope};
 use super::matcher::{self, Create};
 use super::path;
+use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::Resource;
+use super::run::Run;
 use super::select::Compiled;
-use super::stop::Failed;
+use super::stop::{Failed, Step, Stop};
 use super::structured;
 use crate::kustomize::file::{Replacement, Selector, Source, Target};
+use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Kind, Node};
+use crate::kustomize::rules::{kz017, kz030};
 
 const DEFAULT_PATH: &str = "metadata.name";
 
@@ -34,60 +38,137 @@ impl FieldOptions {
     }
 }
 
-/// Does all replacements, one after another.
-///
-/// # Errors
-///
-/// If a source or a field does not exist. The index is that of the replacement.
-pub(super) fn apply(map: &mut ResMap, replacements: &[Replacement], budget: &Budget) -> Result<(), (usize, Failed)> {
-    for (index, replacement) in replacements.iter().enumerate() {
-        one(map, replacement, budget).map_err(|failed| (index, failed))?;
-    }
-    Ok(())
+/// A replacement, and the entry that defines it.
+#[derive(Debug, Clone)]
+pub(super) struct Sited {
+    /// The replacement.
+    pub replacement: Replacement,
+    /// Its entry.
+    pub site: Site,
 }
 
-fn one(map: &mut ResMap, replacement: &Replacement, budget: &Budget) -> Result<(), Failed> {
-    let Some(targets) = &replacement.targets else {
-        return Err("replacements must specify a source and at least one target".to_owned().into());
-    };
-    let value = match (&replacement.source_value, &replacement.source) {
-        (None, None) => return Err("replacements must specify a source and at least one target".to_owned().into()),
-        (Some(_), Some(_)) => {
-            return Err("value and resource selectors are mutually exclusive".to_owned().into());
+impl Sited {
+    /// Does the replacement.
+    ///
+    /// # Errors
+    ///
+    /// If a source or a field does not exist.
+    pub(super) fn apply(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
+        let Replacement { source, source_value, targets, .. } = &self.replacement;
+        let Some(targets) = targets else { return Err(self.refused("needs a source and at least one target")) };
+        let value = match (source_value, source) {
+            (None, None) => return Err(self.refused("needs a source and at least one target")),
+            (Some(_), Some(_)) => return Err(self.refused("has both a source and a sourceValue")),
+            (Some(text), None) => Node::scalar(text.as_str()),
+            (None, Some(source)) => self.value_of(map, source)?,
+        };
+        for target in targets {
+            let copied = self.copy(run, map, &value, target);
+            run.recover(&mut map.lost, Lost::Nothing, copied)?;
         }
-        (Some(text), None) => Node::scalar(text.as_str()),
-        (None, Some(source)) => value_of(map, source)?,
-    };
-    targets.iter().try_for_each(|target| copy(map, &value, target, budget))
+        Ok(())
+    }
+
+    fn refused(&self, why: &str) -> Stop {
+        Stop::refused(kz017::replacement(self.site.clone(), why))
+    }
+
+    fn value_of(&self, map: &ResMap, source: &Source) -> Step<Node> {
+        let one = self.source(map, source)?;
+        let field = if source.field_path.is_empty() { DEFAULT_PATH } else { &source.field_path };
+        let takes = || format!("takes {field} of {}", one.id(&map.scope).words());
+        let node = path::lookup(&one.node, &path::split(field, '.')).filter(|node| !node.is_null_or_empty());
+        let value = match node {
+            None => Err(format!("{}, which has no such field", takes()).into()),
+            Some(node) => {
+                let options = FieldOptions::of(source.options.as_ref());
+                refined(node, &options).map_err(|failed| failed.within(&takes()))
+            }
+        };
+        value.map_err(|failed| match failed.by(self.site.clone(), kz017::replacement) {
+            // the field may be what the object lacks
+            Stop::Refused(refusal) if one.lost == Lost::Changes => Stop::of_absence(refusal.finding),
+            stop => stop,
+        })
+    }
+
+    /// Returns the one object that a source selects.
+    fn source<'m>(&self, map: &'m ResMap, source: &Source) -> Step<&'m Resource> {
+        let wanted = Id {
+            gvk: Gvk { group: &source.group, version: &source.version, kind: &source.kind },
+            name: &source.name,
+            namespace: &source.namespace,
+            is_cluster: false,
+        };
+        let is_wanted = |id: Id<'_>| {
+            (wanted.name.is_empty() || wanted.name == id.name)
+                && (wanted.namespace.is_empty() || wanted.effective_namespace() == id.effective_namespace())
+                && id.gvk.is_selected(&wanted.gvk)
+        };
+        let mut found = map.resources().iter().filter(|resource| ids(resource).any(is_wanted));
+        match (found.next(), found.next()) {
+            (Some(one), None) => Ok(one),
+            (None, _) => Err(Stop::of_absence(kz030::no_source(self.site.clone(), &source_words(source)))),
+            _ => Err(Stop::of_content(kz030::several_sources(self.site.clone(), &source_words(source)))),
+        }
+    }
+
+    fn copy(&self, run: &Run<'_>, map: &mut ResMap, value: &Node, target: &Target) -> Step<()> {
+        let Some(select) = &target.select else {
+            return Err(self.refused("has a target that selects nothing: `select` is missing"));
+        };
+        let compiled = |selector: &Selector| Compiled::new(selector).map_err(|bad| bad.at(self.site.clone()));
+        let select = compiled(select)?;
+        let rejects = target.reject.iter().map(|reject| Ok((reject, compiled(reject)?))).collect::<Step<Vec<_>>>()?;
+        let steps = run.budget.steps(map.resources().len());
+        steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
+        let (scope, lost) = (map.scope.clone(), map.lost);
+        for at in 0..map.resources().len() {
+            let is_target = map.resources().get(at).is_some_and(|resource| is_target(resource, &select, &rejects));
+            if is_target && let Some(resource) = map.resources_mut().get_mut(at) {
+                self.fields(run, resource, value, target, (&scope, lost))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fields(
+        &self,
+        run: &Run<'_>,
+        resource: &mut Resource,
+        value: &Node,
+        target: &Target,
+        (scope, lost): (&Scope, Lost),
+    ) -> Step<()> {
+        let default = [DEFAULT_PATH.to_owned()];
+        let options = FieldOptions::of(target.options.as_ref());
+        let paths = if target.field_paths.is_empty() { &default[..] } else { &target.field_paths };
+        for path in paths {
+            let written = field(resource, value, path, &options, &run.budget).map_err(|failed| {
+                let sets = format!("sets {path} of {}", resource.id(scope).words());
+                let failed = match failed {
+                    Failed::Refused(why) if why.is_empty() => format!("{sets}, which has no such field").into(),
+                    failed => failed.within(&sets),
+                };
+                failed.by(self.site.clone(), kz017::replacement)
+            });
+            run.recover(&mut lost.max(resource.lost), Lost::Nothing, written)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the parts of a source that are written.
+fn source_words(source: &Source) -> String {
+    let parts = [&source.kind, &source.name, &source.namespace];
+    let written: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+    written.join(" ")
 }
 
 /// Returns the identities of an object, the present one first. Which kinds are in no namespace plays no part.
 fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     let now = Id { is_cluster: false, ..resource.id(&Scope::default()) };
     std::iter::once(now).chain(resource.previous_ids())
-}
-
-fn value_of(map: &ResMap, source: &Source) -> Result<Node, Failed> {
-    let wanted = Id {
-        gvk: Gvk { group: &source.group, version: &source.version, kind: &source.kind },
-        name: &source.name,
-        namespace: &source.namespace,
-        is_cluster: false,
-    };
-    let is_wanted = |id: Id<'_>| {
-        (wanted.name.is_empty() || wanted.name == id.name)
-            && (wanted.namespace.is_empty() || wanted.effective_namespace() == id.effective_namespace())
-            && id.gvk.is_selected(&wanted.gvk)
-    };
-    let mut found = map.resources().iter().filter(|resource| ids(resource).any(is_wanted));
-    let one = found.next().ok_or_else(|| format!("nothing selected by {wanted}"))?;
-    if found.next().is_some() {
-        return Err(format!("multiple matches for selector {wanted}").into());
-    }
-    let field = if source.field_path.is_empty() { DEFAULT_PATH } else { &source.field_path };
-    let node = path::lookup(&one.node, &path::split(field, '.')).filter(|node| !node.is_null_or_empty());
-    let node = node.ok_or_else(|| format!("fieldPath `{field}` is missing for replacement source {wanted}"))?;
-    refined(node, &FieldOptions::of(source.options.as_ref()))
 }
 
 /// Returns the part of a value that the options of its source name.
@@ -103,25 +184,6 @@ fn refined(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     Ok(value)
 }
 
-fn copy(map: &mut ResMap, value: &Node, target: &Target, budget: &Budget) -> Result<(), Failed> {
-    let Some(select) = &target.select else {
-        return Err("target must specify resources to select".to_owned().into());
-    };
-    let compiled = |selector: &Selector| Compiled::new(selector).map_err(|part| format!("`{part}` is no selector"));
-    let select = compiled(select)?;
-    let rejects =
-        target.reject.iter().map(|reject| Ok((reject, compiled(reject)?))).collect::<Result<Vec<_>, String>>()?;
-    let options = FieldOptions::of(target.options.as_ref());
-    budget.steps(map.resources().len())?;
-    for at in 0..map.resources().len() {
-        let is_target = map.resources().get(at).is_some_and(|resource| is_target(resource, &select, &rejects));
-        if is_target && let Some(resource) = map.resources_mut().get_mut(at) {
-            fields(resource, value, &target.field_paths, &options, budget)?;
-        }
-    }
-    Ok(())
-}
-
 fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Compiled)]) -> bool {
     let is_rejected = |(selector, compiled): &(&Selector, Compiled)| {
         let by_labels = !selector.annotation_selector.is_empty() || !selector.label_selector.is_empty();
@@ -135,38 +197,31 @@ fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Comp
         && ids(resource).any(|id| select.selects_written(&id))
 }
 
-fn fields(
+/// Writes a value to a field. The error is empty if there is no such field.
+fn field(
     resource: &mut Resource,
     value: &Node,
-    paths: &[String],
+    path: &str,
     options: &FieldOptions,
     budget: &Budget,
 ) -> Result<(), Failed> {
-    let default = [DEFAULT_PATH.to_owned()];
     let create = options.create.then(|| Create::like(value));
-    for field in if paths.is_empty() { &default } else { paths } {
-        let steps = path::split(field, '.');
-        budget.node(value)?;
-        if structured::set(&mut resource.node, value, &steps, create).map_err(Failed::Unknown)? {
-            continue;
-        }
-        let missing = || match create {
-            Some(_) => format!("unable to find or create field {field:?} in replacement target"),
-            None => format!("unable to find field {field:?} in replacement target"),
-        };
-        let found =
-            matcher::find(&mut resource.node, &steps, create).map_err(|error| format!("{}: {error}", missing()))?;
-        if found.is_empty() {
-            return Err(missing().into());
-        }
-        for at in found.into_iter().flatten() {
-            if let Some(node) = matcher::node_mut(&mut resource.node, &at) {
-                budget.node(value)?;
-                set(node, value, options, budget)?;
-            }
-        }
-        resource.spread();
+    let steps = path::split(path, '.');
+    budget.node(value)?;
+    if structured::set(&mut resource.node, value, &steps, create).map_err(Failed::Unknown)? {
+        return Ok(());
     }
+    let found = matcher::find(&mut resource.node, &steps, create)?;
+    if found.is_empty() {
+        return Err("".into());
+    }
+    for at in found.into_iter().flatten() {
+        if let Some(node) = matcher::node_mut(&mut resource.node, &at) {
+            budget.node(value)?;
+            set(node, value, options, budget)?;
+        }
+    }
+    resource.spread();
     Ok(())
 }
 

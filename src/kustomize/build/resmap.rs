@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::id::{Id, Scope};
+use super::recover::Lost;
 use super::resource::Resource;
 
 /// The objects of a build.
@@ -12,6 +13,8 @@ pub(super) struct ResMap {
     resources: Vec<Resource>,
     /// Which kinds are in no namespace.
     pub(super) scope: Scope,
+    /// What the objects lack because parts of the build were left out.
+    pub(super) lost: Lost,
     /// How many objects have an identity with a hash; nothing once objects may have changed.
     index: Option<HashMap<u64, u32>>,
 }
@@ -19,7 +22,7 @@ pub(super) struct ResMap {
 impl ResMap {
     /// Creates an empty map.
     pub(super) fn new(scope: Scope) -> Self {
-        Self { resources: Vec::new(), scope, index: None }
+        Self { resources: Vec::new(), scope, lost: Lost::Nothing, index: None }
     }
 
     /// Returns the objects.
@@ -61,13 +64,9 @@ impl ResMap {
         Ok(())
     }
 
-    /// Appends objects in order.
-    ///
-    /// # Errors
-    ///
-    /// Returns the first object whose identity already exists.
-    pub(super) fn append_all(&mut self, resources: impl IntoIterator<Item = Resource>) -> Result<(), Box<Resource>> {
-        resources.into_iter().try_for_each(|resource| self.append(resource))
+    /// Returns the object with an identity.
+    pub(super) fn with_id(&self, id: &Id<'_>) -> Option<&Resource> {
+        self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
     /// Removes objects that became empty.
@@ -90,12 +89,13 @@ impl ResMap {
         objects.filter(|(_, resource)| condition(resource)).map(|(at, _)| at).collect()
     }
 
-    /// Returns two objects with the same identity, if any.
-    pub(super) fn duplicate(&self) -> Option<(&Resource, &Resource)> {
+    /// Returns the objects with the identity of another one, each behind that one.
+    pub(super) fn duplicates(&self) -> Vec<(&Resource, &Resource)> {
         let mut seen: HashMap<_, &Resource> = HashMap::with_capacity(self.resources.len());
-        self.resources
-            .iter()
-            .find_map(|resource| seen.insert(resource.id(&self.scope).key(), resource).map(|other| (other, resource)))
+        let resources = self.resources.iter();
+        let other =
+            |resource| seen.insert(Resource::id(resource, &self.scope).key(), resource).map(|other| (other, resource));
+        resources.filter_map(other).collect()
     }
 
     fn indexed(&self) -> HashMap<u64, u32> {

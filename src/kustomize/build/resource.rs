@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::id::{Gvk, Id, Scope};
 use super::origin::OriginNote;
-use crate::kustomize::node::{Entry, Kind, Node, Origin};
+use super::recover::Lost;
+use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag};
+use crate::yaml::core;
 
 /// The prefix of annotations in which kustomize stores its state.
 const INTERNAL: &str = "internal.config.kubernetes.io/";
@@ -38,11 +40,26 @@ pub(super) enum Behavior {
     Merge,
 }
 
+impl Behavior {
+    /// Returns the word for it in a kustomization file.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::None | Self::Create => "create",
+            Self::Replace => "replace",
+            Self::Merge => "merge",
+        }
+    }
+}
+
 /// An object of a build.
 #[derive(Debug, Clone)]
 pub struct Resource {
     /// Its content.
     pub node: Node,
+    /// Where it was read or generated.
+    pub(super) origin: Origin,
+    /// Which changes of it are missing, because a step failed on it.
+    pub(super) lost: Lost,
     /// A number that no other object of the process has.
     pub(super) uid: u64,
     /// Its former identities, oldest first.
@@ -75,6 +92,8 @@ impl Resource {
     /// Creates an object from its node.
     pub(super) fn new(node: Node) -> Self {
         let mut resource = Self {
+            origin: node.origin,
+            lost: Lost::Nothing,
             node,
             uid: NEXT.fetch_add(1, Ordering::Relaxed),
             previous: Vec::new(),
@@ -109,6 +128,11 @@ impl Resource {
     /// Returns the name.
     pub fn name(&self) -> &str {
         self.meta("name")
+    }
+
+    /// Returns the name before all prefixes, suffixes and hashes.
+    pub fn original_name(&self) -> &str {
+        self.previous.first().map_or_else(|| self.name(), |id| &id.name)
     }
 
     /// Returns the namespace in the object.
@@ -163,7 +187,37 @@ impl Resource {
         let kind = self.node.get("kind").and_then(Node::shared_text).unwrap_or_default();
         let previous = PreviousId { name, namespace, kind };
         self.previous.push(previous);
+        self.drop_second_metadata();
         self.has_broken_identities |= self.lacks_identities;
+    }
+
+    /// Drops an empty second `metadata`, which disappears when kustomize writes annotations into the first.
+    fn drop_second_metadata(&mut self) {
+        let is_metadata = |entry: &&Entry| &*entry.key == "metadata";
+        if self.node.entries().iter().filter(is_metadata).count() < 2 {
+            return;
+        }
+        let mut is_first = true;
+        if let Some(entries) = self.node.entries_mut() {
+            entries.retain(|entry| {
+                let is_kept = !is_metadata(&entry) || is_first || !entry.value.is_null_or_empty();
+                is_first &= !is_metadata(&entry);
+                is_kept
+            });
+        }
+    }
+
+    /// Writes the keys of annotations without quotes, as kustomize does after a JSON patch.
+    pub(super) fn write_annotation_keys(&mut self) {
+        let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
+        let annotations = self.node.at_path(&["metadata", "annotations"]);
+        if !annotations.is_some_and(|annotations| annotations.entries().iter().any(is_quoted)) {
+            return;
+        }
+        let annotations = self.metadata().and_then(|metadata| metadata.get_mut("annotations"));
+        for entry in annotations.and_then(Node::entries_mut).into_iter().flatten() {
+            entry.key_tag = Tag::None;
+        }
     }
 
     /// Forgets all that kustomize keeps in annotations, after a patch removed them.

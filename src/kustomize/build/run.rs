@@ -1,31 +1,34 @@
 //! The state of one build that all kustomizations of a tree share.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bases::Bases;
 use super::budget::Budget;
 use super::history::History;
 use super::id::Scope;
+use super::log::Log;
 use super::origin::OriginNote;
-use super::read::{self, BadObjects};
 use super::resource::Resource;
 use super::stop::{Step, Stop};
+use super::target::Entry;
 use crate::admission::FieldPath;
-use crate::kustomize::file::{BadFile, NAMES, SharedFile};
-use crate::kustomize::files::{Files, NotRead};
+use crate::kustomize::file::SharedFile;
+use crate::kustomize::files::Files;
 use crate::kustomize::finding::Site;
 use crate::kustomize::flux::Own;
 use crate::kustomize::node::Origin;
 use crate::kustomize::options::Options;
-use crate::kustomize::references::{Loader, NoFile};
+use crate::kustomize::references::Loader;
 use crate::kustomize::schema::{Preferred, Schema};
-use crate::kustomize::tree::{Lost, Tree, TreePath, Unreadable};
+use crate::kustomize::tree::{Tree, TreePath};
 use crate::yaml::Place;
 
 /// Maximum number of visits. A base is evaluated on every visit, so ten folders that each name the next one twice cause
 /// a thousand visits.
 const MOST_VISITS: usize = 20_000;
+/// A root has more entries that are files only if it is hostile.
+const MOST_ENTRIES: usize = 100_000;
 /// Each visit is some frames of the stack.
 pub(super) const DEEPEST: usize = 100;
 
@@ -50,10 +53,9 @@ impl Sources {
     }
 }
 
-/// The cache that the roots of one run share: parsed kustomization files, and built bases.
+/// The bases that the roots of one run share, all of which are built with the same options.
 #[derive(Debug, Default)]
 pub struct Shared {
-    pub(super) files: Files,
     pub(super) sources: Arc<Sources>,
     pub(super) bases: Bases,
 }
@@ -80,13 +82,18 @@ pub(super) struct Run<'a> {
     pub(super) budget: Budget,
     /// The field whose history is recorded.
     pub(super) history: Option<History>,
-    /// What roots of one run share.
-    pub(super) shared: Option<&'a Shared>,
+    /// The bases that roots of one run share.
+    pub(super) bases: Option<&'a Bases>,
     /// The folders that were visited.
     pub(super) folders: Vec<TreePath>,
     /// kustomize's warnings on standard error.
     pub(super) warnings: Vec<String>,
+    /// What is reported.
+    pub(super) log: RefCell<Log>,
+    /// Whether the build ends with its first error.
+    pub(super) is_strict: bool,
     visits: usize,
+    entries: usize,
 }
 
 /// A kustomization on the way from the root that is built.
@@ -119,6 +126,11 @@ impl Target<'_> {
         self.site(FieldPath::of([list]).index(index))
     }
 
+    /// Returns an entry of a list that names files or folders.
+    pub(super) fn list_entry<'e>(&self, list: &'static str, index: usize, text: &'e str) -> Entry<'e> {
+        Entry { list, index, text, site: self.entry(list, index) }
+    }
+
     /// Returns the place of a field as nodes have it.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
@@ -126,7 +138,7 @@ impl Target<'_> {
 }
 
 impl<'a> Run<'a> {
-    /// Creates a build that begins.
+    /// Creates a build that ends with its first error.
     pub(super) fn new(tree: &'a Tree, options: &'a Options, files: &'a Files, sources: Arc<Sources>) -> Self {
         Self {
             tree,
@@ -139,10 +151,13 @@ impl<'a> Run<'a> {
             read: Cell::new(0),
             budget: Budget::default(),
             history: None,
-            shared: None,
+            bases: None,
             folders: Vec::new(),
             warnings: Vec::new(),
+            log: RefCell::default(),
+            is_strict: true,
             visits: 0,
+            entries: 0,
         }
     }
 
@@ -168,136 +183,64 @@ impl<'a> Run<'a> {
     pub(super) fn visit(&mut self, site: &Site, depth: usize) -> Step<()> {
         self.visits += 1;
         if self.visits > MOST_VISITS || depth > DEEPEST {
-            return Err(Stop::unknown(site.clone(), "so many folders refer to one another that the build is given up"));
+            let message = format!("more than {MOST_VISITS} folders, or {DEEPEST} within one another, are built");
+            return Err(Stop::limit(site.clone(), message));
         }
         Ok(())
     }
 
-    /// Reads the kustomization file of a folder.
+    /// Counts an entry of a list.
     ///
     /// # Errors
     ///
-    /// If there is none, several, or an invalid one.
-    pub(super) fn kustomization(&mut self, loader: &Loader<'_>, site: &Site) -> Step<SharedFile> {
-        let found = NAMES.iter().filter_map(|name| loader.file(self.tree, name, self.options).ok());
-        let found: Vec<TreePath> = found.collect();
-        let [path] = found.as_slice() else {
-            let what = if found.is_empty() { "no kustomization file" } else { "several kustomization files" };
-            return Err(Stop::refused(
-                site.clone(),
-                format!("there are {what} in {}", loader.root).replace("are no", "is no"),
-            ));
-        };
-        let file = self.files.kustomization(self.tree, path).map_err(|error| not_read(path, &error))?;
-        let at = |field: &FieldPath| Site::new(path.clone(), file.key_place(field), field.clone());
-        if let Some(fault) = file.faults.first() {
-            return Err(Stop::refused(at(&fault.path), format!("{} cannot be decoded", fault.path)));
+    /// If there are too many.
+    pub(super) fn count_entry(&mut self, site: &Site) -> Step<()> {
+        self.entries += 1;
+        if self.entries > MOST_ENTRIES {
+            return Err(Stop::limit(site.clone(), format!("more than {MOST_ENTRIES} entries are not looked at")));
         }
-        for (field, instead) in file.deprecated() {
-            let experimental = if field == "vars" { "[EXPERIMENTAL] " } else { "" };
-            self.warnings.push(format!(
-                "# Warning: '{field}' is deprecated. Please use '{instead}' instead. {experimental}Run 'kustomize edit fix' to update your Kustomization automatically.\n"
-            ));
-        }
-        if file.empty {
-            return Err(Stop::refused(Site::of_file(path.clone()), "the kustomization file is empty"));
-        }
-        let kustomization = &file.kustomization;
-        let is_known = matches!(kustomization.kind(), "Kustomization" | "Component");
-        if !is_known {
-            let field = FieldPath::of(["kind"]);
-            return Err(Stop::refused(at(&field), "the kind is neither Kustomization nor Component"));
-        }
-        let version = &kustomization.api_version;
-        if !version.is_empty() && version != kustomization.required_version() {
-            let field = FieldPath::of(["apiVersion"]);
-            let message =
-                format!("the apiVersion of a {} is {}", kustomization.kind(), kustomization.required_version());
-            return Err(Stop::refused(at(&field), message));
-        }
-        Ok(file)
+        Ok(())
     }
 
-    /// Reads a file that an entry names.
+    /// Reads a file.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or is far away.
-    pub(super) fn load(&self, loader: &Loader<'_>, entry: &str, site: &Site) -> Step<(TreePath, Arc<[u8]>)> {
-        let path =
-            loader.file(self.tree, entry, self.options).map_err(|no_file| no_such_file(site, entry, &no_file))?;
-        let bytes = self.tree.read(&path).map_err(|error| unreadable(site, &path, &error))?;
+    /// If it cannot be read.
+    pub(super) fn read(&self, path: &TreePath, site: &Site) -> Step<Arc<[u8]>> {
+        let unreadable = |why| Stop::unknown(site.clone(), format!("{path} cannot be read: {why}"));
+        let bytes = self.tree.read(path).map_err(unreadable)?;
         self.read.set(self.read.get() + bytes.len());
-        Ok((path, bytes))
+        Ok(bytes)
     }
 
-    /// Reads the objects of a file.
+    /// Reads a file that a field names.
     ///
     /// # Errors
     ///
-    /// If it holds something else.
-    pub(super) fn objects(&self, path: &TreePath, bytes: &[u8]) -> Step<Vec<Resource>> {
-        read::objects(bytes, self.sources.add(path)).map_err(|bad| bad_objects(&bad, path))
+    /// If it does not exist, cannot be read, or is far away.
+    pub(super) fn load(&self, loader: &Loader<'_>, entry: &str, site: &Site) -> Step<(TreePath, Arc<[u8]>)> {
+        let path = loader.file(self.tree, entry, self.options).map_err(|no| self.no_file(loader, entry, site, no))?;
+        let bytes = self.read(&path, site)?;
+        Ok((path, bytes))
     }
 
     /// Returns the place of a node.
     pub(super) fn site_of(&self, origin: Origin) -> Site {
         let path = self.sources.path(origin.source).unwrap_or_default();
-        let place = Place { line: origin.line.max(1), column: 1, start: 0, end: 0 };
-        Site::new(path, place, FieldPath::root())
+        self.site_at(&path, origin.line)
     }
-}
 
-/// Returns why the objects of a file cannot be used.
-pub(super) fn bad_objects(bad: &BadObjects, path: &TreePath) -> Stop {
-    let place = Place { line: bad.line().max(1), column: 1, start: 0, end: 0 };
-    let site = Site::new(path.clone(), place, FieldPath::root());
-    let message = bad.to_string();
-    if bad.is_open() { Stop::unknown(site, message) } else { Stop::refused(site, message) }
-}
-
-fn not_read(path: &TreePath, error: &NotRead) -> Stop {
-    let site = Site::of_file(path.clone());
-    match error {
-        NotRead::Bad(BadFile::Yaml(error)) => {
-            Stop::refused(Site::new(path.clone(), error.place, FieldPath::root()), error.problem.to_string())
-        }
-        NotRead::Bad(BadFile::Limit(error)) => {
-            Stop::unknown(Site::new(path.clone(), error.place, FieldPath::root()), error.problem.to_string())
-        }
-        NotRead::Bad(BadFile::Encoding(at)) => Stop::refused(site, format!("byte {at} is none that YAML allows")),
-        NotRead::Bad(BadFile::Utf16) => Stop::unknown(site, "it is UTF-16"),
-        NotRead::Unreadable(error) => unreadable(&site, path, error),
-    }
-}
-
-fn unreadable(site: &Site, path: &TreePath, error: &Unreadable) -> Stop {
-    let message = format!("{path} cannot be read: {error}");
-    match error {
-        Unreadable::System(_) => Stop::refused(site.clone(), message),
-        _ => Stop::unknown(site.clone(), message),
-    }
-}
-
-fn no_such_file(site: &Site, entry: &str, no_file: &NoFile) -> Stop {
-    let site = site.clone();
-    match no_file {
-        NoFile::Http => Stop::unknown(site, format!("{entry} would have to be fetched")),
-        NoFile::Folder(path) => Stop::refused(site, format!("{path} is a folder, not a file")),
-        NoFile::Restricted(path) => {
-            Stop::refused(site, format!("{path} is not in or below the folder of the kustomization"))
-        }
-        NoFile::Lost(lost) => Stop::refused(site, lost_words(entry, lost)),
-        NoFile::Other => Stop::refused(site, format!("{entry} is neither a file nor a folder")),
-    }
-}
-
-/// Returns the message for a path that does not exist.
-pub(super) fn lost_words(entry: &str, lost: &Lost) -> String {
-    match lost {
-        Lost::Missing(path) => format!("`{entry}` does not exist: there is no {path}"),
-        Lost::NotAFolder(path) => format!("`{entry}` leads through {path}, which is a file"),
-        Lost::Loop => format!("`{entry}` leads through links that lead to one another"),
-        Lost::Outside { .. } => format!("`{entry}` leads out of the tree"),
+    /// Returns the place of the text on a line of a file.
+    pub(super) fn site_at(&self, path: &TreePath, line: u32) -> Site {
+        let line = line.max(1);
+        let bytes = self.tree.read(path).unwrap_or_else(|_| [].into());
+        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let start: usize = lines.by_ref().take(line as usize - 1).map(<[u8]>::len).sum();
+        let text = lines.next().unwrap_or_default();
+        let indent = text.iter().take_while(|byte| **byte == b' ').count();
+        let start = start + indent;
+        let end = start + text.trim_ascii().len();
+        Site::new(path.clone(), Place { line, column: indent as u32 + 1, start, end }, FieldPath::root())
     }
 }

@@ -3,10 +3,14 @@
 //! Source: kustomize's `types.Selector`, `SelectorRegex` and `resWrangler.Select`.
 
 use super::id::{Gvk, Id, Scope};
+use super::label_selector::Labels;
 use super::resource::Resource;
-use crate::kustomize::accumulate::labels::Labels;
+use super::stop::Stop;
+use crate::go::regexp::Code;
 use crate::kustomize::file::Selector;
+use crate::kustomize::finding::Site;
 use crate::kustomize::pattern::Pattern;
+use crate::kustomize::rules::kz014;
 
 /// A selector with its expressions compiled.
 #[derive(Debug)]
@@ -20,17 +24,38 @@ pub(super) struct Compiled {
     annotations: Option<Labels>,
 }
 
+/// Why a selector cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum BadSelector {
+    /// An invalid regular expression.
+    Expression(String),
+    /// An invalid selector of labels or annotations.
+    Labels(String),
+    /// A regular expression that Go may accept, and that is not supported here.
+    Unsupported(String),
+}
+
+impl BadSelector {
+    /// Adds the place.
+    pub(super) fn at(self, site: Site) -> Stop {
+        match self {
+            Self::Expression(text) => Stop::refused(kz014::expression(site, &text)),
+            Self::Labels(text) => Stop::refused(kz014::selector(site, &text)),
+            Self::Unsupported(text) => Stop::unknown(site, format!("`{text}` in a selector is not supported here")),
+        }
+    }
+}
+
 impl Compiled {
     /// Compiles the expressions of a selector.
     ///
     /// # Errors
     ///
-    /// The invalid expression.
-    pub(super) fn new(selector: &Selector) -> Result<Self, String> {
-        let pattern = |text: &String| Pattern::new(text).map_err(|_| text.clone());
+    /// The first invalid part.
+    pub(super) fn new(selector: &Selector) -> Result<Self, BadSelector> {
         let labels = |text: &String| match text.is_empty() {
             true => Ok(None),
-            false => Labels::parse(text).map(Some).ok_or_else(|| text.clone()),
+            false => Labels::parse(text).map(Some).ok_or_else(|| BadSelector::Labels(text.clone())),
         };
         Ok(Self {
             group: pattern(&selector.group)?,
@@ -76,6 +101,14 @@ fn holds(labels: &Option<Labels>, resource: &Resource, field: &str) -> bool {
     let values = resource.node.at_path(&["metadata", field]);
     let value = |key: &str| Some(values?.get(key)?.text().unwrap_or_default());
     labels.requirements().iter().all(|requirement| requirement.holds(value(&requirement.key)))
+}
+
+fn pattern(text: &str) -> Result<Pattern, BadSelector> {
+    Pattern::new(text).map_err(|error| match error.code {
+        // Go has other limits
+        Code::NestingDepth | Code::Large => BadSelector::Unsupported(text.to_owned()),
+        _ => BadSelector::Expression(text.to_owned()),
+    })
 }
 
 /// Returns the indexes of the objects that a selector selects.

@@ -1,44 +1,81 @@
-//! Why a build stops.
+//! Why a step of a build fails.
 
 use super::budget::Exceeded;
-use crate::kustomize::finding::Site;
+use super::recover::Lost;
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::rules::kz031;
 
 /// The result of a build step.
 pub type Step<T> = Result<T, Stop>;
 
-/// Why a build has no result.
+/// Why a step has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// kustomize cannot build it.
-    Refused(Box<Reason>),
+    Refused(Box<Refusal>),
     /// The result depends on something that is not executed here: a network, another program.
     Unknown(Box<Reason>),
 }
 
-/// Where and why a build stops.
+/// An error of kustomize.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The finding of the rule for this error.
+    pub finding: TreeFinding,
+    /// How much may be lost before the error may be a consequence of that.
+    pub(super) holds: Lost,
+}
+
+/// What the result depends on, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     /// The entry or object that is the cause.
     pub site: Site,
     /// The message, without the position.
     pub message: String,
+    /// Whether a limit is exceeded, so that nothing more is built.
+    pub is_limit: bool,
 }
 
 impl Stop {
-    /// Returns a stop for an error of kustomize.
-    pub fn refused(site: Site, message: impl Into<String>) -> Self {
-        Self::Refused(Box::new(Reason { site, message: message.into() }))
+    /// Returns a stop for an error that no other part of the build can cause.
+    pub fn refused(finding: TreeFinding) -> Self {
+        Self::Refused(Box::new(Refusal { finding, holds: Lost::Changes }))
+    }
+
+    /// Returns a stop for an error of objects that exist.
+    pub(super) fn of_content(finding: TreeFinding) -> Self {
+        Self::Refused(Box::new(Refusal { finding, holds: Lost::Objects }))
+    }
+
+    /// Returns a stop for an object that does not exist.
+    pub(super) fn of_absence(finding: TreeFinding) -> Self {
+        Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }
 
     /// Returns a stop for a part that is not executed.
     pub fn unknown(site: Site, message: impl Into<String>) -> Self {
-        Self::Unknown(Box::new(Reason { site, message: message.into() }))
+        Self::Unknown(Box::new(Reason { site, message: message.into(), is_limit: false }))
     }
 
-    /// Returns the position and the message.
-    pub fn reason(&self) -> &Reason {
+    /// Returns a stop for an exceeded limit.
+    pub(super) fn limit(site: Site, message: impl ToString) -> Self {
+        Self::Unknown(Box::new(Reason { site, message: message.to_string(), is_limit: true }))
+    }
+
+    /// Returns the position.
+    pub fn site(&self) -> Site {
         match self {
-            Self::Refused(reason) | Self::Unknown(reason) => reason,
+            Self::Refused(refusal) => refusal.finding.site(),
+            Self::Unknown(reason) => reason.site.clone(),
+        }
+    }
+
+    /// Returns the message, without the position.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Refused(refusal) => &refusal.finding.message,
+            Self::Unknown(reason) => &reason.message,
         }
     }
 }
@@ -50,14 +87,22 @@ pub(super) enum Failed {
     Refused(String),
     /// The result depends on something that is not executed or implemented here.
     Unknown(String),
+    /// The build is too large.
+    Exceeded(Exceeded),
 }
 
 impl Failed {
-    /// Adds the place.
+    /// Adds the place; an error is one of the content of objects.
     pub(super) fn at(self, site: Site) -> Stop {
+        self.by(site, kz031::found)
+    }
+
+    /// Adds the place and the rule for the error.
+    pub(super) fn by(self, site: Site, rule: impl FnOnce(Site, &str) -> TreeFinding) -> Stop {
         match self {
-            Self::Refused(message) => Stop::refused(site, message),
+            Self::Refused(message) => Stop::of_content(rule(site, &message)),
             Self::Unknown(message) => Stop::unknown(site, message),
+            Self::Exceeded(exceeded) => Stop::limit(site, exceeded),
         }
     }
 
@@ -66,6 +111,7 @@ impl Failed {
         match self {
             Self::Refused(message) => Self::Refused(format!("{text}: {message}")),
             Self::Unknown(message) => Self::Unknown(format!("{text}: {message}")),
+            Self::Exceeded(exceeded) => Self::Exceeded(exceeded),
         }
     }
 }
@@ -84,6 +130,6 @@ impl From<&str> for Failed {
 
 impl From<Exceeded> for Failed {
     fn from(exceeded: Exceeded) -> Self {
-        Self::Unknown(exceeded.to_string())
+        Self::Exceeded(exceeded)
     }
 }

@@ -2,18 +2,23 @@
 //!
 //! Source: kustomize's `api/internal/target/kusttarget.go`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::config::{Config, merge_shared};
+use super::id::Scope;
+use super::read;
+use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::Resource;
-use super::run::{Run, Target, bad_objects, lost_words};
+use super::run::{Run, Target};
 use super::stop::{Step, Stop};
 use super::vars::Vars;
-use super::{absorb, read};
-use crate::kustomize::file::NAMES;
+use crate::kustomize::explain::StepKind;
 use crate::kustomize::finding::Site;
-use crate::kustomize::references::{Loader, NoFile, NoFolder};
+use crate::kustomize::options::Version;
+use crate::kustomize::references::NoFile;
+use crate::kustomize::rules::{kz013, kz030, kz031};
 use crate::kustomize::tree::TreePath;
 
 /// What has been accumulated.
@@ -25,174 +30,156 @@ pub(super) struct Accumulator {
     pub config: Arc<Config>,
     /// The vars.
     pub vars: Vars,
+    /// The components that were applied to the objects, with the entries that name them.
+    pub components: BTreeMap<TreePath, Site>,
+}
+
+impl Accumulator {
+    /// Creates an accumulator without objects.
+    pub(super) fn new(scope: Scope) -> Self {
+        Self { map: ResMap::new(scope), ..Self::default() }
+    }
+}
+
+/// An entry of a list that names a file or a folder.
+#[derive(Debug, Clone)]
+pub(super) struct Entry<'e> {
+    /// The list.
+    pub list: &'static str,
+    /// Its index in the list.
+    pub index: usize,
+    /// The entry itself.
+    pub text: &'e str,
+    /// Its place.
+    pub site: Site,
+}
+
+impl Entry<'_> {
+    /// Returns what is lost if the entry is left out.
+    pub(super) fn loss(&self) -> Lost {
+        if self.list == "components" { Lost::Changes } else { Lost::Objects }
+    }
 }
 
 impl Run<'_> {
-    /// Adds the objects of a kustomization to an accumulator.
+    /// Adds the objects of a kustomization to an accumulator, and runs its transformers on all of them.
     ///
     /// # Errors
     ///
-    /// If kustomize rejects it.
-    pub(super) fn accumulate(&mut self, target: &Target<'_>, mut acc: Accumulator) -> Step<Accumulator> {
+    /// If kustomize rejects it and the build ends with its first error, or a limit is exceeded.
+    pub(super) fn accumulate(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let kustomization = &target.file.kustomization;
-        for (list, entries) in [("resources", &kustomization.resources), ("bases", &kustomization.bases)] {
-            acc = self.resources(target, list, entries, acc)?;
+        let has_components_first = self.options.version <= Version::NEWEST_WITH_COMPONENTS_FIRST;
+        self.resources(target, "resources", &kustomization.resources, acc)?;
+        self.resources(target, "bases", &kustomization.bases, acc)?;
+        if has_components_first {
+            self.components(target, acc)?;
         }
-        self.configurations(target, &mut acc)?;
-        self.crds(target, &mut acc)?;
-        self.generators(target, &mut acc)?;
-        for (index, entry) in kustomization.components.iter().enumerate() {
-            acc = self.component(target, entry, &target.entry("components", index), acc)?;
+        self.configurations(target, acc)?;
+        self.crds(target, acc)?;
+        self.generators(target, acc)?;
+        if !has_components_first {
+            self.components(target, acc)?;
         }
-        self.transformers(target, &mut acc)?;
-        self.validators(target, &mut acc)?;
-        acc.vars
-            .record(&kustomization.vars, &mut acc.map)
-            .map_err(|(index, message)| Stop::refused(target.entry("vars", index), message))?;
-        Ok(acc)
+        self.transformers(target, acc)?;
+        self.validators(target, acc)?;
+        self.vars(target, acc)
     }
 
     /// Adds files and folders.
-    ///
-    /// # Errors
-    ///
-    /// If an entry is neither.
     pub(super) fn resources(
         &mut self,
         target: &Target<'_>,
-        list: &str,
+        list: &'static str,
         entries: &[String],
-        mut acc: Accumulator,
-    ) -> Step<Accumulator> {
-        for (index, entry) in entries.iter().enumerate() {
-            acc = self.resource(target, entry, &target.entry(list, index), acc)?;
-        }
-        Ok(acc)
-    }
-
-    /// Adds the entry of a list of plugins that is a file or a folder.
-    ///
-    /// # Errors
-    ///
-    /// If it is neither.
-    pub(super) fn plugin_files(
-        &mut self,
-        target: &Target<'_>,
-        list: &str,
-        index: usize,
-        entry: &str,
-        acc: Accumulator,
-    ) -> Step<Accumulator> {
-        self.resource(target, entry, &target.entry(list, index), acc)
-    }
-
-    fn resource(&mut self, target: &Target<'_>, entry: &str, site: &Site, acc: Accumulator) -> Step<Accumulator> {
-        match target.loader.file(self.tree, entry, self.options) {
-            Ok(path) => self.file(target, entry, &path, site, acc),
-            Err(NoFile::Http) => Err(Stop::unknown(site.clone(), format!("{entry} would have to be fetched"))),
-            Err(_) => self.folder(target, entry, site, acc, false),
-        }
-    }
-
-    fn file(
-        &mut self,
-        target: &Target<'_>,
-        entry: &str,
-        path: &TreePath,
-        site: &Site,
-        mut acc: Accumulator,
-    ) -> Step<Accumulator> {
-        let (_, bytes) = self.load(&target.loader, entry, site)?;
-        let source = self.sources.add(path);
-        let mut resources = read::objects(&bytes, source).map_err(|bad| bad_objects(&bad, path))?;
-        if let Some(note) = &target.note {
-            let note = note.append(entry);
-            resources.iter_mut().for_each(|resource| resource.source = Some(note.clone()));
-        }
-        self.afford(&resources, site)?;
-        self.looked_up(&resources);
-        acc.map.scope = self.scope();
-        acc.map.append_all(resources).map_err(|resource| self.conflict(&resource, site))?;
-        self.observe(&acc.map, "read", site);
-        Ok(acc)
-    }
-
-    fn component(&mut self, target: &Target<'_>, entry: &str, site: &Site, acc: Accumulator) -> Step<Accumulator> {
-        self.folder(target, entry, site, acc, true)
-    }
-
-    fn folder(
-        &mut self,
-        target: &Target<'_>,
-        entry: &str,
-        site: &Site,
-        mut acc: Accumulator,
-        is_component: bool,
-    ) -> Step<Accumulator> {
-        let folder = target.loader.folder(self.tree, entry, self.options).map_err(|no| no_folder(site, entry, &no))?;
-        self.visit(site, target.depth)?;
-        let loader = Loader { root: &folder, referrer: Some(&target.loader) };
-        let is_shared = !is_component && target.note.is_none();
-        if is_shared && let Some(base) = self.shared_base(&loader) {
-            self.budget.spend(base.bytes).map_err(|exceeded| Stop::unknown(site.clone(), exceeded.to_string()))?;
-            self.merge(&mut acc, base.accumulator.clone(), site)?;
-            return Ok(acc);
-        }
-        let pending = self.begin_base(&folder);
-        let file = self.kustomization(&loader, site)?;
-        let source = self.sources.add(&file.path);
-        let note = target.note.as_ref().map(|note| note.append(entry));
-        let inner = Target { loader, file, own: None, source, note, depth: target.depth + 1 };
-        self.openapi(&inner, false)?;
-        let found = inner.file.kustomization.is_component();
-        if found != is_component {
-            let words = if found { "is a Component, which belongs in `components`" } else { "is no Component" };
-            return Err(Stop::refused(site.clone(), format!("{folder} {words}")));
-        }
-        if is_component {
-            return self.accumulate(&inner, acc);
-        }
-        let base = Accumulator { map: ResMap::new(self.scope()), ..Accumulator::default() };
-        let base = self.accumulate(&inner, base)?;
-        if is_shared {
-            self.end_base(pending, &base);
-        }
-        self.merge(&mut acc, base, site)?;
-        Ok(acc)
-    }
-
-    fn merge(&mut self, acc: &mut Accumulator, base: Accumulator, site: &Site) -> Step<()> {
-        acc.map.scope = self.scope();
-        let Accumulator { map, config, vars } = base;
-        acc.map.append_all(map.into_resources()).map_err(|resource| self.conflict(&resource, site))?;
-        let refused = |message: String| Stop::refused(site.clone(), message);
-        merge_shared(&mut acc.config, &config).map_err(|conflict| refused(conflict.to_string()))?;
-        acc.vars.merge(vars).map_err(refused)
-    }
-
-    /// Returns the error for an object with a duplicate identity.
-    pub(super) fn conflict(&self, resource: &Resource, site: &Site) -> Stop {
-        let id = resource.id(&self.scope()).to_string();
-        Stop::refused(site.clone(), format!("may not add resource with an already registered id: {id}"))
-    }
-
-    /// Uses what new objects take.
-    fn afford(&self, resources: &[Resource], site: &Site) -> Step<()> {
-        let measured = resources.iter().try_for_each(|resource| self.budget.node(&resource.node));
-        measured.map_err(|exceeded| Stop::unknown(site.clone(), exceeded.to_string()))
-    }
-
-    fn generators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
-        let generated = self.built_in_generators(target)?;
-        let generated = generated.into_iter().chain(self.plugin_generators(target)?);
-        acc.map.scope = self.scope();
-        for (resource, site) in generated.collect::<Vec<_>>() {
-            let place = site.clone();
-            self.afford(std::slice::from_ref(&resource), &site)?;
-            absorb::absorb(&mut acc.map, resource).map_err(|message| Stop::refused(site, message))?;
-            self.observe(&acc.map, "generated", &place);
+        acc: &mut Accumulator,
+    ) -> Step<()> {
+        for (index, text) in entries.iter().enumerate() {
+            self.resource(target, &target.list_entry(list, index, text), acc)?;
         }
         Ok(())
+    }
+
+    /// Adds a file or a folder.
+    pub(super) fn resource(&mut self, target: &Target<'_>, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
+        self.count_entry(&entry.site)?;
+        let added = match target.loader.file(self.tree, entry.text, self.options) {
+            Ok(path) => self.file(target, entry, &path, acc),
+            Err(NoFile::Http) => {
+                self.part(entry, None, StepKind::Remote);
+                let message =
+                    format!("{} \"{}\": it is fetched over HTTP, which is not done here", entry.site.field, entry.text);
+                Err(Stop::unknown(entry.site.clone(), message))
+            }
+            Err(NoFile::Other) => Err(Stop::unknown(entry.site.clone(), "it is neither a file nor a folder")),
+            Err(no_file) => match target.loader.folder(self.tree, entry.text, self.options) {
+                Ok(folder) => self.folder(target, entry, &folder, acc),
+                Err(no_folder) => Err(self.neither(&target.loader, entry, &no_file, &no_folder)),
+            },
+        };
+        self.recover(&mut acc.map.lost, entry.loss(), added).map(drop)
+    }
+
+    fn file(&mut self, target: &Target<'_>, entry: &Entry<'_>, path: &TreePath, acc: &mut Accumulator) -> Step<()> {
+        let bytes = self.read(path, &entry.site)?;
+        let source = self.sources.add(path);
+        let mut resources = read::objects(&bytes, source).map_err(|bad| {
+            self.part(entry, Some(path), StepKind::Broken);
+            let at = self.site_at(path, bad.line());
+            if bad.is_open() {
+                return Stop::unknown(at, format!("\"{}\" {bad}", entry.text));
+            }
+            Stop::refused(kz013::found(entry.site.clone(), entry.text, &at, &bad))
+        })?;
+        if let Some(note) = &target.note {
+            let note = note.append(entry.text);
+            resources.iter_mut().for_each(|resource| resource.source = Some(note.clone()));
+        }
+        self.afford(&resources, &entry.site)?;
+        self.looked_up(&resources);
+        acc.map.scope = self.scope();
+        self.part(entry, Some(path), StepKind::File);
+        self.adds_to_part(|| resources.iter().map(|resource| resource.id(&acc.map.scope).words()).collect());
+        self.append_all(&mut acc.map, resources, &entry.site)?;
+        self.observe(&acc.map, "read", &entry.site);
+        Ok(())
+    }
+
+    /// Adds objects whose identities must be new.
+    pub(super) fn append_all(&self, map: &mut ResMap, resources: Vec<Resource>, site: &Site) -> Step<()> {
+        for resource in resources {
+            let Err(resource) = map.append(resource) else { continue };
+            let id = resource.id(&map.scope);
+            let other = map.with_id(&id);
+            let mut lost = other.map_or(map.lost, |other| map.lost.max(other.lost).max(resource.lost));
+            let other = other.map(|other| self.site_of(other.origin));
+            let conflict = kz030::conflict(site.clone(), &id, &self.site_of(resource.origin), other.as_ref());
+            self.recover(&mut lost, Lost::Nothing, Err::<(), _>(Stop::of_content(conflict)))?;
+        }
+        Ok(())
+    }
+
+    /// Adds what a base accumulated.
+    pub(super) fn merge(&mut self, acc: &mut Accumulator, base: Accumulator, site: &Site) -> Step<()> {
+        acc.map.scope = self.scope();
+        let Accumulator { map, config, vars, .. } = base;
+        let lost = map.lost;
+        let mut resources = map.into_resources();
+        if lost == Lost::Changes {
+            resources.iter_mut().for_each(|resource| resource.lost = lost);
+        }
+        acc.map.lost = lost.min(Lost::Objects).max(acc.map.lost);
+        self.append_all(&mut acc.map, resources, site)?;
+        let merged = merge_shared(&mut acc.config, &config);
+        let merged = merged.map_err(|conflict| Stop::refused(kz031::found(site.clone(), &conflict.to_string())));
+        self.recover(&mut acc.map.lost, Lost::Changes, merged)?;
+        self.merge_vars(acc, vars)
+    }
+
+    /// Charges the size of new objects.
+    pub(super) fn afford(&self, resources: &[Resource], site: &Site) -> Step<()> {
+        let measured = resources.iter().try_for_each(|resource| self.budget.node(&resource.node));
+        measured.map_err(|exceeded| Stop::limit(site.clone(), exceeded))
     }
 
     fn transformers(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
@@ -204,7 +191,9 @@ impl Run<'_> {
         )?);
         acc.map.scope = self.scope();
         for transformer in transformers {
-            transformer.run(self, &mut acc.map)?;
+            self.adds(|| transformer.words());
+            let ran = transformer.run(self, &mut acc.map);
+            self.recover(&mut acc.map.lost, Lost::Changes, ran)?;
             if let Some(note) = &transformer.note {
                 for resource in acc.map.resources_mut() {
                     match resource.source {
@@ -223,32 +212,41 @@ impl Run<'_> {
     fn validators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let validators = &target.file.kustomization.validators;
         for validator in self.plugin_transformers(target, "validators", validators)? {
-            let before = super::finish::texts(&acc.map, self)?;
-            validator.run(self, &mut acc.map)?;
-            if super::finish::texts(&acc.map, self)? != before {
-                return Err(Stop::refused(
-                    validator.site.clone(),
-                    "a validator may not change objects, and this one does",
-                ));
-            }
+            let mut lost = acc.map.lost;
+            let valid = self.validate(&validator, acc);
+            self.recover(&mut lost, Lost::Nothing, valid)?;
         }
         Ok(())
     }
-}
 
-fn no_folder(site: &Site, entry: &str, no_folder: &NoFolder) -> Stop {
-    let site = site.clone();
-    match no_folder {
-        NoFolder::Empty => Stop::refused(site, "the entry is empty"),
-        NoFolder::Git { .. } => Stop::unknown(site, format!("{entry} is a git repository, which is not fetched")),
-        NoFolder::Absolute => Stop::refused(site, format!("{entry} is an absolute path")),
-        NoFolder::Ambiguous => Stop::refused(site, format!("a name in {entry} holds `..`")),
-        NoFolder::Lost(lost) => Stop::refused(site, lost_words(entry, lost)),
-        NoFolder::File(path) => {
-            Stop::refused(site, format!("{path} is a file, and must be a folder with one of {NAMES:?}"))
+    fn validate(&self, validator: &super::transformer::Transformer, acc: &mut Accumulator) -> Step<()> {
+        let before = super::finish::texts(&acc.map, self)?;
+        validator.run(self, &mut acc.map)?;
+        if super::finish::texts(&acc.map, self)? != before {
+            let message = "a validator may not change objects, and this one does";
+            return Err(Stop::of_content(kz031::found(validator.site.clone(), message)));
         }
-        NoFolder::Ancestor { folder, visited } => {
-            Stop::refused(site, format!("cycle: {folder} holds {visited}, which is being built"))
+        Ok(())
+    }
+
+    /// Adds a part to the step of the evaluation, if it is recorded.
+    pub(super) fn part(&self, entry: &Entry<'_>, path: Option<&TreePath>, kind: StepKind) {
+        if let Some(step) = self.log.borrow_mut().step() {
+            step.parts.push(crate::kustomize::explain::Step::new(entry.list, entry.text, path.cloned(), kind));
+        }
+    }
+
+    /// Adds effects to the last part of the step.
+    fn adds_to_part(&self, words: impl FnOnce() -> Vec<String>) {
+        if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
+            part.adds.extend(words());
+        }
+    }
+
+    /// Adds effects to the step of the evaluation, if it is recorded.
+    pub(super) fn adds(&self, words: impl FnOnce() -> Vec<String>) {
+        if let Some(step) = self.log.borrow_mut().step() {
+            step.adds.extend(words());
         }
     }
 }

@@ -9,17 +9,20 @@ use super::images::Images;
 use super::json6902;
 use super::namespace::{self, Namespace, Subjects};
 use super::origin::OriginNote;
-use super::patches::{self, Merging, Operations, Patch};
+use super::patches::{Merging, Operations, Patch};
+use super::recover::Lost;
+use super::replacements::Sited;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
 use super::select::{Compiled, select};
 use super::stop::{Failed, Step, Stop};
 use super::value_add::ValueAdd;
-use super::{hash, labels, replacements, replicas};
-use crate::kustomize::file::{Image, PatchOptions, Replacement, Replica, Selector};
+use super::{hash, labels, replicas};
+use crate::kustomize::file::{Image, PatchOptions, Replica, Selector};
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
+use crate::kustomize::rules::{kz013, kz014, kz025, kz030};
 use crate::kustomize::schema::Preferred;
 
 /// A transformer with its position.
@@ -39,19 +42,57 @@ pub(super) struct Transformer {
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are those of kustomize's configurations")]
 pub(super) enum What {
-    PatchStrategicMerge { patches: Vec<Resource> },
-    Patch { patch: Patch, target: Option<Selector>, options: Option<PatchOptions> },
-    PatchJson6902 { patch: json6902::Patch, target: Selector },
-    Namespace { namespace: String, specs: Specs, unset_only: bool, subjects: Subjects },
-    Prefix { prefix: String, specs: Specs },
-    Suffix { suffix: String, specs: Specs },
-    Label { labels: BTreeMap<String, String>, specs: Specs },
-    Annotations { annotations: BTreeMap<String, String>, specs: Specs },
-    ReplicaCount { replica: Replica, specs: Specs },
-    ImageTag { image: Image, specs: Specs },
-    Replacement { replacements: Vec<Replacement> },
+    PatchStrategicMerge {
+        patches: Vec<(Resource, Site)>,
+    },
+    Patch {
+        patch: Patch,
+        target: Option<Selector>,
+        options: Option<PatchOptions>,
+    },
+    PatchJson6902 {
+        patch: json6902::Patch,
+        target: Selector,
+    },
+    Namespace {
+        namespace: String,
+        specs: Specs,
+        unset_only: bool,
+        subjects: Subjects,
+    },
+    Prefix {
+        prefix: String,
+        specs: Specs,
+    },
+    Suffix {
+        suffix: String,
+        specs: Specs,
+    },
+    Label {
+        labels: BTreeMap<String, String>,
+        specs: Specs,
+    },
+    Annotations {
+        annotations: BTreeMap<String, String>,
+        specs: Specs,
+    },
+    ReplicaCount {
+        replica: Replica,
+        specs: Specs,
+    },
+    ImageTag {
+        image: Image,
+        specs: Specs,
+    },
+    Replacement {
+        replacements: Vec<Sited>,
+    },
     Hash,
-    ValueAdd { value: ValueAdd },
+    ValueAdd {
+        value: ValueAdd,
+    },
+    /// A transformer that cannot be configured.
+    LeftOut,
 }
 
 impl Transformer {
@@ -61,44 +102,55 @@ impl Transformer {
     ///
     /// If kustomize's fails.
     pub(super) fn run(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
-        let failed = |failed: Failed| failed.at(self.site.clone());
-        run.budget.steps(map.resources().len()).map_err(|exceeded| failed(exceeded.into()))?;
+        let steps = run.budget.steps(map.resources().len());
+        steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
         match &self.what {
             What::PatchStrategicMerge { patches } => {
                 run.beside.set(Some(Preferred::Custom));
-                patches::merge_list(map, patches, &Merging::new(run, None)).map_err(failed)
+                let merge = |(patch, site): &(Resource, Site)| Merging::new(run, site, None).merge_listed(map, patch);
+                patches.iter().try_for_each(merge)
             }
             What::Patch { patch, target, options } => self.patch(run, map, patch, target.as_ref(), options.as_ref()),
-            What::PatchJson6902 { patch, target } => {
-                let target = self.selector(target)?;
-                let operations = Operations { patch, origin: self.origin, stores_id: false, budget: &run.budget };
-                operations.apply(map, &target).map_err(failed)
-            }
-            What::Namespace { .. } => self.namespace(map),
+            What::PatchJson6902 { patch, target } => self.operations(run, map, patch, target, false),
+            What::Namespace { .. } => self.namespace(run, map),
             What::Prefix { prefix, specs } => self.affix(run, map, Side::Prefix, prefix, specs),
             What::Suffix { suffix, specs } => self.affix(run, map, Side::Suffix, suffix, specs),
             What::Label { labels: pairs, specs } | What::Annotations { annotations: pairs, specs } => {
-                self.each(map, |resource| labels::set(resource, pairs, specs, self.origin))
+                self.each(run, map, |resource| labels::set(resource, pairs, specs, self.origin))
             }
-            What::ReplicaCount { replica, specs } => self.replicas(map, replica, specs),
+            What::ReplicaCount { replica, specs } => self.replicas(run, map, replica, specs),
             What::ImageTag { image, specs } => {
                 let images = Images::new(image, specs, self.origin, &run.budget)
-                    .map_err(|_| failed(format!("the image name `{}` is no regular expression", image.name).into()))?;
-                self.each(map, |resource| images.apply(resource))
+                    .map_err(|_| Stop::refused(kz014::expression(self.site.clone(), &image.name)))?;
+                self.each(run, map, |resource| images.apply(resource))
             }
-            What::Replacement { replacements } => {
-                replacements::apply(map, replacements, &run.budget).map_err(|(_, cause)| failed(cause))
+            What::Replacement { replacements } => replacements.iter().try_for_each(|replacement| {
+                let replaced = replacement.apply(run, map);
+                run.recover(&mut map.lost, Lost::Nothing, replaced).map(drop)
+            }),
+            What::Hash => append_hashes(run, map),
+            What::ValueAdd { value } => value.apply(run, map, &self.site),
+            What::LeftOut => {
+                map.lost = Lost::Changes;
+                Ok(())
             }
-            What::Hash => self.hash(run, map),
-            What::ValueAdd { value } => value.apply(map, &run.budget).map_err(failed),
         }
     }
 
-    fn each(&self, map: &mut ResMap, mut change: impl FnMut(&mut Resource) -> Result<(), FieldError>) -> Step<()> {
-        let scope = map.scope.clone();
+    /// Changes all objects, one by one.
+    fn each(
+        &self,
+        run: &Run<'_>,
+        map: &mut ResMap,
+        mut change: impl FnMut(&mut Resource) -> Result<(), FieldError>,
+    ) -> Step<()> {
+        let (scope, mut lost) = (map.scope.clone(), map.lost);
         for resource in map.resources_mut() {
-            change(resource).map_err(|error| self.field_error(error, &resource.id(&scope).to_string()))?;
+            let changed = change(resource);
+            let changed = changed.map_err(|error| self.field_error(error, &resource.id(&scope).to_string()));
+            run.recover_object(resource, &mut lost, changed)?;
         }
+        map.lost = lost;
         Ok(())
     }
 
@@ -106,9 +158,16 @@ impl Transformer {
         Failed::from(error).within(id).at(self.site.clone())
     }
 
-    fn selector(&self, selector: &Selector) -> Step<Compiled> {
-        let failed = |part: String| Stop::refused(self.site.clone(), format!("`{part}` is no selector"));
-        Compiled::new(selector).map_err(failed)
+    /// Returns the objects that a target selects.
+    fn selected(&self, run: &Run<'_>, map: &ResMap, target: &Selector) -> Step<Vec<usize>> {
+        let compiled = Compiled::new(target).map_err(|bad| bad.at(self.site.clone()))?;
+        let places = select(map.resources(), &compiled, &map.scope);
+        let is_known = || map.lost == Lost::Nothing && map.resources().iter().all(|one| one.lost == Lost::Nothing);
+        if places.is_empty() && !run.is_strict && !self.site.field.is_root() && is_known() {
+            let site = Site { field: self.site.field.key("target"), ..self.site.clone() };
+            run.report(kz025::found(site, target));
+        }
+        Ok(places)
     }
 
     fn patch(
@@ -119,38 +178,44 @@ impl Transformer {
         target: Option<&Selector>,
         options: Option<&PatchOptions>,
     ) -> Step<()> {
-        let failed = |failed: Failed| failed.at(self.site.clone());
         if matches!(patch, Patch::Strategic(objects) if !objects.is_empty()) {
             run.beside.set(Some(Preferred::Custom));
         }
-        let merging = Merging::new(run, options);
+        let merging = Merging::new(run, &self.site, options);
         match (patch, target) {
             (Patch::Strategic(objects), _) if objects.is_empty() => Ok(()),
-            (Patch::Strategic(objects), None) => patches::merge_by_id(map, objects, &merging).map_err(failed),
+            (Patch::Strategic(objects), None) => objects.iter().try_for_each(|object| merging.merge_by_id(map, object)),
             (Patch::Strategic(objects), Some(target)) => {
                 let [object] = objects.as_slice() else {
-                    return Err(failed("several objects in one patch must not have a target".into()));
+                    return Err(Stop::refused(kz014::several(self.site.clone())));
                 };
-                let places = select(map.resources(), &self.selector(target)?, &map.scope);
-                patches::merge_into(map, &places, object, &merging).map_err(failed)
+                let places = self.selected(run, map, target)?;
+                merging.merge_into(map, &places, object)
             }
             (Patch::Json(operations), _) if operations.is_empty() => Ok(()),
-            (Patch::Json(_), None) => Err(failed("a JSON patch must have a target".into())),
-            (Patch::Json(operations), Some(target)) => {
-                let target = self.selector(target)?;
-                let operations =
-                    Operations { patch: operations, origin: self.origin, stores_id: true, budget: &run.budget };
-                operations.apply(map, &target).map_err(failed)
-            }
+            (Patch::Json(_), None) => Err(Stop::refused(kz014::no_target(self.site.clone()))),
+            (Patch::Json(operations), Some(target)) => self.operations(run, map, operations, target, true),
         }
     }
 
-    fn namespace(&self, map: &mut ResMap) -> Step<()> {
+    fn operations(
+        &self,
+        run: &Run<'_>,
+        map: &mut ResMap,
+        patch: &json6902::Patch,
+        target: &Selector,
+        stores_id: bool,
+    ) -> Step<()> {
+        let places = self.selected(run, map, target)?;
+        Operations { run, patch, site: &self.site, origin: self.origin, stores_id }.apply(map, &places)
+    }
+
+    fn namespace(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         let What::Namespace { namespace, specs, unset_only, subjects } = &self.what else { return Ok(()) };
         if namespace.is_empty() {
             return Ok(());
         }
-        let scope = map.scope.clone();
+        let (scope, mut lost) = (map.scope.clone(), map.lost);
         let transformer =
             Namespace { namespace, specs, unset_only: *unset_only, subjects: *subjects, origin: self.origin };
         let mut clash = super::clash::Clash::new(map);
@@ -160,35 +225,66 @@ impl Transformer {
             }
             resource.store_previous_id(&scope);
             let applied = transformer.apply(resource, &scope);
-            applied.map_err(|error| self.field_error(error, &resource.id(&scope).to_string()))?;
+            let applied = applied.map_err(|error| self.field_error(error, &resource.id(&scope).to_string()));
+            run.recover_object(resource, &mut lost, applied)?;
             if clash.moved(at, resource) {
-                let message = format!("namespace transformation produces ID conflict: {}", resource.id(&scope));
-                return Err(Stop::refused(self.site.clone(), message));
+                let before = resource.previous_ids().last().map(|id| id.words()).unwrap_or_default();
+                let made = run.site_of(resource.origin);
+                let same = kz030::same_in_namespace(self.site.clone(), &resource.id(&scope), &before, &made);
+                let mut own = lost.max(resource.lost);
+                run.recover(&mut own, Lost::Nothing, Err::<(), _>(Stop::of_content(same)))?;
             }
         }
+        map.lost = lost;
         Ok(())
     }
 
     fn affix(&self, run: &Run<'_>, map: &mut ResMap, side: Side, text: &str, specs: &[FieldSpec]) -> Step<()> {
         let scope = map.scope.clone();
         let affix = Affix { side, text, specs, origin: self.origin, budget: &run.budget };
-        self.each(map, |resource| affix.apply(resource, &scope))
+        self.each(run, map, |resource| affix.apply(resource, &scope))
     }
 
-    fn replicas(&self, map: &mut ResMap, replica: &Replica, specs: &Specs) -> Step<()> {
+    fn replicas(&self, run: &Run<'_>, map: &mut ResMap, replica: &Replica, specs: &Specs) -> Step<()> {
         let has_found = replicas::set(map, replica, specs, self.origin);
-        match has_found.map_err(|error| self.field_error(error, &replica.name))? {
-            true => Ok(()),
-            false => Err(Stop::refused(
-                self.site.clone(),
-                format!("resource with name {} does not match any kind that has replicas", replica.name),
-            )),
+        if has_found.map_err(|error| self.field_error(error, &replica.name))? {
+            return Ok(());
         }
+        let has_replicas = |resource: &&Resource| specs.iter().any(|spec| resource.gvk().is_selected(&spec.gvk()));
+        let names: Vec<&str> = map.resources().iter().filter(has_replicas).map(Resource::name).collect();
+        let absent = Stop::of_absence(kz030::nothing_to_scale(self.site.clone(), &replica.name, &names));
+        run.recover(&mut map.lost, Lost::Nothing, Err::<(), _>(absent)).map(drop)
     }
 
-    /// Appends hashes to the names of objects that request one.
-    fn hash(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
-        append_hashes(run, map)
+    /// Returns its effects, in words.
+    pub(super) fn words(&self) -> Vec<String> {
+        let field = &self.site.field;
+        let count = |count: usize, what: &str| match count {
+            0 => Vec::new(),
+            count => vec![format!("{count} {what}")],
+        };
+        match &self.what {
+            What::LeftOut => Vec::new(),
+            what if field.is_root() => vec![what.name().to_owned()],
+            What::PatchStrategicMerge { patches } => {
+                patches.iter().map(|(_, site)| format!("patch {}", site.field)).collect()
+            }
+            What::Patch { patch: Patch::Strategic(objects), .. } if objects.is_empty() => Vec::new(),
+            What::Patch { patch: Patch::Strategic(_), .. } => vec![format!("patch {field}")],
+            What::Patch { patch: Patch::Json(operations), .. } if operations.is_empty() => Vec::new(),
+            What::Patch { .. } | What::PatchJson6902 { .. } => vec![format!("JSON patch {field}")],
+            What::Namespace { namespace, .. } => vec![format!("namespace {namespace}")],
+            What::Prefix { prefix, .. } => vec![format!("namePrefix {prefix}")],
+            What::Suffix { suffix, .. } => vec![format!("nameSuffix {suffix}")],
+            What::Label { labels, .. } => count(labels.len(), "labels"),
+            What::Annotations { annotations, .. } => count(annotations.len(), "annotations"),
+            What::ReplicaCount { replica, .. } => vec![format!("replicas of {}", replica.name)],
+            What::ImageTag { image, .. } => vec![format!("image {}", image.name)],
+            What::Replacement { replacements } => {
+                replacements.iter().map(|sited| format!("replacement {}", sited.site.field)).collect()
+            }
+            What::Hash | What::ValueAdd { .. } => vec![self.what.name().to_owned()],
+        }
     }
 }
 
@@ -201,17 +297,25 @@ pub(super) fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
     if !map.resources().iter().any(|resource| resource.needs_hash) {
         return Ok(());
     }
-    let scope = map.scope.clone();
+    let (scope, mut lost) = (map.scope.clone(), map.lost);
     for resource in map.resources_mut().iter_mut().filter(|resource| resource.needs_hash) {
-        let site = || run.site_of(resource.node.origin);
-        let hash = hash::of(resource).map_err(|error| Stop::refused(site(), error.kind.to_string()))?;
-        let Some(hash) = hash else {
-            let message = format!("the hash of a {} depends on how kustomize keeps its nodes", resource.kind());
-            return Err(Stop::unknown(site(), message));
-        };
-        resource.store_previous_id(&scope);
-        let name = format!("{}-{hash}", resource.name());
-        resource.set_name(&name);
+        let hash = hash_of(run, resource, &resource.id(&scope).words());
+        let appended = hash.map(|hash| {
+            resource.store_previous_id(&scope);
+            let name = format!("{}-{hash}", resource.name());
+            resource.set_name(&name);
+        });
+        run.recover_object(resource, &mut lost, appended)?;
     }
+    map.lost = lost;
     Ok(())
+}
+
+fn hash_of(run: &Run<'_>, resource: &Resource, words: &str) -> Step<String> {
+    let hash = hash::of(resource)
+        .map_err(|error| Stop::of_content(kz013::unprintable(run.site_of(error.origin), words, &error)))?;
+    hash.ok_or_else(|| {
+        let message = format!("the hash of a {} depends on how kustomize keeps its nodes", resource.kind());
+        Stop::unknown(run.site_of(resource.origin), message)
+    })
 }

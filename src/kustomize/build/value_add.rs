@@ -4,14 +4,15 @@
 
 use serde::Deserialize;
 
-use super::budget::Budget;
 use super::field_spec::split;
 use super::namespace::set_plainly;
 use super::resmap::ResMap;
 use super::resource::{map_at, overwrite};
+use super::run::Run;
 use super::select::{Compiled, select};
-use super::stop::Failed;
+use super::stop::{Failed, Step};
 use crate::kustomize::file::Selector;
+use crate::kustomize::finding::Site;
 use crate::kustomize::node::Node;
 
 const NAMESPACE: &str = "metadata/namespace";
@@ -44,29 +45,32 @@ impl ValueAdd {
     ///
     /// # Errors
     ///
-    /// If a field is not a scalar.
-    pub(super) fn apply(&self, map: &mut ResMap, budget: &Budget) -> Result<(), Failed> {
-        let scope = map.scope.clone();
+    /// If a selector is invalid, or a field is not a scalar.
+    pub(super) fn apply(&self, run: &Run<'_>, map: &mut ResMap, site: &Site) -> Step<()> {
+        let (scope, mut lost) = (map.scope.clone(), map.lost);
         for target in &self.targets {
             let places = match &target.selector {
                 None => (0..map.resources().len()).collect(),
                 Some(selector) => {
-                    let selector = Compiled::new(selector).map_err(|part| format!("`{part}` is no selector"))?;
+                    let selector = Compiled::new(selector).map_err(|bad| bad.at(site.clone()))?;
                     select(map.resources(), &selector, &scope)
                 }
             };
             for at in places {
                 let Some(resource) = map.resources_mut().get_mut(at) else { continue };
-                budget.text(&self.value)?;
-                if target.field_path == NAMESPACE {
-                    if !scope.is_cluster(&resource.gvk()) {
-                        set_plainly(resource, &self.value);
+                let set = run.budget.text(&self.value).map_err(Failed::from).and_then(|()| {
+                    if target.field_path == NAMESPACE {
+                        if !scope.is_cluster(&resource.gvk()) {
+                            set_plainly(resource, &self.value);
+                        }
+                        return Ok(());
                     }
-                } else {
-                    self.set(&mut resource.node, target)?;
-                }
+                    self.set(&mut resource.node, target).map_err(Failed::from)
+                });
+                run.recover_object(resource, &mut lost, set.map_err(|failed| failed.at(site.clone())))?;
             }
         }
+        map.lost = lost;
         Ok(())
     }
 

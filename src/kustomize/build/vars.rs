@@ -8,18 +8,24 @@ use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec};
 use super::id::{Gvk, Id};
 use super::path;
+use super::recover::Lost;
 use super::resmap::ResMap;
-use super::stop::Failed;
+use super::resource::Resource;
+use super::run::{Run, Target};
+use super::stop::{Failed, Step, Stop};
+use super::target::Accumulator;
 use crate::go::format_float;
 use crate::kustomize::file::Var;
+use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Kind, Node, Style, Tag};
+use crate::kustomize::rules::kz017;
 
 const DEFAULT_PATH: &str = "metadata.name";
 
-/// The vars of a kustomization and its bases, by name.
+/// The vars of a kustomization and its bases, by name, with the entries that define them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Vars {
-    vars: BTreeMap<String, Var>,
+    vars: BTreeMap<String, (Var, Site)>,
 }
 
 /// The value of a var.
@@ -33,37 +39,33 @@ enum Value {
     Other,
 }
 
-impl Vars {
+impl Run<'_> {
     /// Adds the vars of a kustomization, and records the objects that they refer to.
-    ///
-    /// # Errors
-    ///
-    /// The index of a var that refers to several objects, or with a duplicate name.
-    pub(super) fn record(&mut self, vars: &[Var], map: &mut ResMap) -> Result<(), (usize, String)> {
+    pub(super) fn vars(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
+        let vars = &target.file.kustomization.vars;
         for (index, var) in vars.iter().enumerate() {
-            point(var, map).map_err(|message| (index, message))?;
+            let pointed = point(var, &mut acc.map);
+            let wrong = |why| Stop::of_content(kz017::variable(target.entry("vars", index), &var.name, why));
+            self.recover(&mut acc.map.lost, Lost::Nothing, pointed.map_err(wrong))?;
         }
         for (index, var) in vars.iter().enumerate() {
-            self.add(var.clone()).map_err(|message| (index, message))?;
+            self.add_var(acc, var.clone(), target.entry("vars", index))?;
         }
         Ok(())
     }
 
     /// Adds the vars of a base.
-    ///
-    /// # Errors
-    ///
-    /// If a name already exists.
-    pub(super) fn merge(&mut self, other: Self) -> Result<(), String> {
-        other.vars.into_values().try_for_each(|var| self.add(var))
+    pub(super) fn merge_vars(&self, acc: &mut Accumulator, vars: Vars) -> Step<()> {
+        vars.vars.into_values().try_for_each(|(var, site)| self.add_var(acc, var, site))
     }
 
-    fn add(&mut self, var: Var) -> Result<(), String> {
-        let name = var.name.clone();
-        match self.vars.insert(name.clone(), var) {
-            Some(_) => Err(format!("var '{name}' already encountered")),
-            None => Ok(()),
+    fn add_var(&self, acc: &mut Accumulator, var: Var, site: Site) -> Step<()> {
+        if let Some((_, before)) = acc.vars.vars.get(&var.name) {
+            let stop = Stop::refused(kz017::var(site, &var.name, before));
+            return self.recover(&mut acc.map.lost, Lost::Nothing, Err::<(), _>(stop)).map(drop);
         }
+        acc.vars.vars.insert(var.name.clone(), (var, site));
+        Ok(())
     }
 
     /// Puts the values of all vars into the fields of the specs.
@@ -71,21 +73,31 @@ impl Vars {
     /// # Errors
     ///
     /// If a var points at nothing, or a field holds something else than texts.
-    pub(super) fn resolve(&self, map: &mut ResMap, specs: &[FieldSpec], budget: &Budget) -> Result<(), Failed> {
+    pub(super) fn resolve_vars(&self, vars: &Vars, map: &mut ResMap, specs: &[FieldSpec]) -> Step<()> {
         let mut values = BTreeMap::new();
-        for var in self.vars.values() {
-            values.insert(var.name.as_str(), value_of(var, map)?);
+        for (var, site) in vars.vars.values() {
+            let value = value_of(var, map);
+            let value = value.map_err(|why| Stop::of_absence(kz017::variable(site.clone(), &var.name, why)));
+            if let Some(value) = self.recover(&mut map.lost, Lost::Nothing, value)? {
+                values.insert(var.name.as_str(), value);
+            }
         }
         if values.is_empty() {
             return Ok(());
         }
+        let mut lost = map.lost;
         for resource in map.resources_mut() {
-            for spec in specs {
-                let set = &mut |node: &mut Node| replace(node, &values, budget);
-                spec.apply(resource, Create::No, set)?;
-            }
+            let put = |resource: &mut Resource| {
+                specs.iter().try_for_each(|spec| {
+                    let set = &mut |node: &mut Node| replace(node, &values, &self.budget);
+                    spec.apply(resource, Create::No, set)
+                })
+            };
+            let failed = put(resource).map_err(|error| Failed::from(error).at(self.site_of(resource.origin)));
+            self.recover_object(resource, &mut lost, failed)?;
             resource.spread();
         }
+        map.lost = lost;
         Ok(())
     }
 }
@@ -104,7 +116,7 @@ fn gvk(var: &Var) -> Gvk<'_> {
     Gvk { group, version, kind: &target.kind }
 }
 
-fn point(var: &Var, map: &mut ResMap) -> Result<(), String> {
+fn point(var: &Var, map: &mut ResMap) -> Result<(), &'static str> {
     let wanted = Id { gvk: gvk(var), name: &var.objref.name, namespace: &var.objref.namespace, is_cluster: false };
     let is_such = |id: &Id<'_>| {
         let is_named = id.gvk == wanted.gvk && id.name == wanted.name;
@@ -119,18 +131,17 @@ fn point(var: &Var, map: &mut ResMap) -> Result<(), String> {
             }
             Ok(())
         }
-        several => Err(format!("found {} objects that var {} may point at", several.len(), var.name)),
+        _ => Err("may point at several objects"),
     }
 }
 
-fn value_of(var: &Var, map: &ResMap) -> Result<Value, String> {
+fn value_of(var: &Var, map: &ResMap) -> Result<Value, &'static str> {
     let target = map.resources().iter().find(|resource| resource.vars.iter().any(|name| **name == *var.name));
-    let target = target.ok_or_else(|| format!("var '{}' cannot be mapped to a field of a known object", var.name))?;
+    let target = target.ok_or("points at no object")?;
     let written = var.fieldref.field_path.as_str();
     let steps = path::of_var(if written.is_empty() { DEFAULT_PATH } else { written });
-    let node = path::lookup(&target.node, &steps);
-    let node = node.ok_or_else(|| format!("the field of var '{}' is not in the object that it points at", var.name))?;
-    typed(node).ok_or_else(|| format!("the value of var '{}' is not of its type", var.name))
+    let node = path::lookup(&target.node, &steps).ok_or("points at a field that its object does not have")?;
+    typed(node).ok_or("has a value that is not of its type")
 }
 
 fn typed(node: &Node) -> Option<Value> {

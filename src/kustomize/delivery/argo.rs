@@ -20,7 +20,7 @@ const fn written(plural: &'static str, kind: &'static str) -> Match {
     Match::create_or_update("argoproj.io", &["v1alpha1"], plural, kind)
 }
 
-static SCOPE: [Match; 2] = [written("applications", "Application"), written("applicationsets", "ApplicationSet")];
+static MATCHERS: [Match; 2] = [written("applications", "Application"), written("applicationsets", "ApplicationSet")];
 
 static NARROWED: Narrowed = Narrowed {
     webhook: "argo-cd.portcullis.dev",
@@ -32,11 +32,11 @@ static NARROWED: Narrowed = Narrowed {
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "argo-cd",
     summary: "Argo CD Applications and ApplicationSets as they stand, with nothing fetched",
-    most: Level::Deny,
-    scope: &SCOPE,
+    max_level: Level::Deny,
+    matchers: &MATCHERS,
     narrowed: Some(&NARROWED),
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     ahead: None,
     withhold: None,
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },

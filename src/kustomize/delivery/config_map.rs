@@ -13,17 +13,17 @@ use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
 use crate::rule::Match;
 
-static SCOPE: [Match; 1] = [written("configmaps", "ConfigMap")];
+static MATCHERS: [Match; 1] = [written("configmaps", "ConfigMap")];
 
 /// Judges the tree in a labelled ConfigMap.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "config-maps",
     summary: "the trees in ConfigMaps with the label portcullis.dev/kustomize-tree",
-    most: Level::Deny,
-    scope: &SCOPE,
+    max_level: Level::Deny,
+    matchers: &MATCHERS,
     narrowed: Some(&NARROWED),
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     ahead: None,
     withhold: None,
     look: |request, _| Look { findings: Vec::new(), roots: root(request).into_iter().collect() },

@@ -16,7 +16,7 @@ pub static KINDS: [&Kind; 5] = [
     &source::EXTERNAL_ARTIFACTS,
 ];
 /// Maximum number of Kustomizations of a source that are judged.
-const MOST_USERS: usize = 5_000;
+const MAX_USERS: usize = 5_000;
 
 /// Returns whether a kind is one of the sources.
 pub fn is_source(kind: &Kind) -> bool {
@@ -27,7 +27,7 @@ pub fn is_source(kind: &Kind) -> bool {
 pub fn users(catalog: &Catalog, kind: &Kind, source: &Stored) -> Vec<Reference> {
     let (namespace, name) = (source.namespace().to_owned(), source.name().to_owned());
     let key = SourceRef { kind: kind.kind.to_owned(), namespace, name }.key();
-    let stored = catalog.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &key, MOST_USERS);
+    let stored = catalog.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &key, MAX_USERS);
     stored.iter().map(|user| Reference::new(&KUSTOMIZATIONS, user.namespace(), user.name())).collect()
 }
 

@@ -13,17 +13,17 @@ use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
 use crate::rule::Match;
 
-static SCOPE: [Match; 1] = [Match::create_or_update("fleet.cattle.io", &["v1alpha1"], "bundles", "Bundle")];
+static MATCHERS: [Match; 1] = [Match::create_or_update("fleet.cattle.io", &["v1alpha1"], "bundles", "Bundle")];
 
-/// What Fleet would build of a Bundle.
+/// Source of trees: the files in a Bundle of Fleet.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "fleet",
     summary: "the trees in Rancher Fleet's Bundles",
-    most: Level::Deny,
-    scope: &SCOPE,
+    max_level: Level::Deny,
+    matchers: &MATCHERS,
     narrowed: None,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     ahead: None,
     withhold: None,
     look: |request, _| Look { findings: Vec::new(), roots: roots(request) },

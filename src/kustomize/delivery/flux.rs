@@ -2,6 +2,8 @@
 //!
 //! Source: `KustomizationSpec` in kustomize-controller's `api/v1/kustomization_types.go`, and its reconciler.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -10,7 +12,7 @@ use super::{At, Content, Delivery, Look, Root, late};
 use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::{Index, Kind, Reference, Scope, Storage, View};
 use crate::kustomize::analyse;
-use crate::kustomize::file::{NAMES, Patch};
+use crate::kustomize::file::{Image, NAMES, Patch};
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::{FluxSpec, Options, PostBuild, Profile};
 use crate::kustomize::references::is_git;
@@ -42,31 +44,31 @@ pub(super) static BY_SOURCE: Index = Index {
     },
 };
 
-pub(super) static SCOPE: [Match; 1] = [Match::create_or_update(GROUP, VERSIONS, "kustomizations", "Kustomization")];
+pub(super) static MATCHERS: [Match; 1] = [Match::create_or_update(GROUP, VERSIONS, "kustomizations", "Kustomization")];
 
 /// Errors in a Kustomization that do not depend on its source.
 pub(super) static OBJECTS: Delivery = Delivery {
     name: "flux",
     summary: "Flux Kustomizations as they stand, with nothing fetched",
-    most: Level::Deny,
-    scope: &SCOPE,
+    max_level: Level::Deny,
+    matchers: &MATCHERS,
     narrowed: None,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     ahead: None,
     withhold: None,
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },
 };
 
-/// What Flux would build of the artifact that the source has now.
+/// Source of trees: the current artifact of the source of a Flux Kustomization.
 pub(super) static TREES: Delivery = Delivery {
     name: "flux-trees",
     summary: "the trees that Flux Kustomizations point at, as their sources have them now",
-    most: Level::Warn,
-    scope: &SCOPE,
+    max_level: Level::Warn,
+    matchers: &MATCHERS,
     narrowed: None,
     looks_up: &source::SOURCES,
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     ahead: None,
     withhold: None,
     look: |request, view| Look { findings: Vec::new(), roots: root(request, view).into_iter().collect() },
@@ -74,15 +76,15 @@ pub(super) static TREES: Delivery = Delivery {
 
 /// The reference to the source of a Kustomization.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SourceRef {
-    pub(super) kind: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
+pub(in crate::kustomize) struct SourceRef {
+    pub(in crate::kustomize) kind: String,
+    pub(in crate::kustomize) namespace: String,
+    pub(in crate::kustomize) name: String,
 }
 
 impl SourceRef {
     /// Returns the key in [`BY_SOURCE`].
-    pub(super) fn key(&self) -> String {
+    pub(in crate::kustomize) fn key(&self) -> String {
         let Self { kind, namespace, name } = self;
         format!("{kind}/{namespace}/{name}")
     }
@@ -90,15 +92,15 @@ impl SourceRef {
 
 /// The build settings of a Kustomization.
 #[derive(Debug, Clone)]
-pub(super) struct Kustomization {
-    pub(super) source: SourceRef,
-    pub(super) path: String,
-    pub(super) spec: FluxSpec,
+pub(in crate::kustomize) struct Kustomization {
+    pub(in crate::kustomize) source: SourceRef,
+    pub(in crate::kustomize) path: String,
+    pub(in crate::kustomize) spec: FluxSpec,
 }
 
 impl Kustomization {
     /// Reads an object; `None` if it is suspended, or if fields contain unresolved variables (`${…}`).
-    pub(super) fn of(object: &Value, namespace: &str) -> Option<Self> {
+    pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let spec = object.get("spec")?;
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
@@ -145,6 +147,7 @@ pub fn flux_spec(spec: &Value) -> FluxSpec {
         name_suffix: text(spec.get("nameSuffix")),
         // The API has neither paths nor options for patches.
         patches: patches.map(|patch| Patch { path: String::new(), options: None, ..patch }).collect(),
+        images: list("images").map(|image| Image::deserialize(image).unwrap_or_default()).collect(),
         build_metadata: list("buildMetadata").filter_map(|entry| text(Some(entry))).collect(),
         post_build: spec.get("postBuild").filter(|post_build| post_build.is_object()).map(post_build),
     }
@@ -161,8 +164,10 @@ fn post_build(spec: &Value) -> PostBuild {
     };
     PostBuild {
         substitute: substitute.filter_map(pair).collect(),
+        unknown: BTreeSet::new(),
         from: from.map(reference).collect(),
         always: spec.get("substituteStrategy").is_some_and(|strategy| strategy == "Always"),
+        is_lenient: false,
     }
 }
 
@@ -201,7 +206,7 @@ pub(super) fn subject(request: &Request<'_>) -> Option<Kustomization> {
     Kustomization::of(request.object(), &request.namespace)
 }
 
-pub(super) fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+pub(super) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let wanted = || {
         let SourceRef { kind, namespace, name } = subject(request)?.source;
         view.unless_found(source::kind(&kind)?, &namespace, &name)
@@ -248,8 +253,9 @@ fn patches(spec: Option<&Value>) -> Vec<Finding> {
     let tree = Tree::new(Memory::new().file(NAMES[0], ""), "/");
     let flux = FluxSpec { patches, ..FluxSpec::default() };
     let report = analyse(&tree, &TreePath::root(), &Options { flux, ..Options::of(Profile::Flux) });
-    let refused = report.findings.into_iter().filter(|finding| finding.rule == kz014::RULE.id && finding.refused);
-    refused.map(|finding| of_object(finding.clone(), finding.site.field)).collect()
+    let refused =
+        report.findings.into_iter().filter(|finding| finding.rule == kz014::RULE.id && finding.location.refused);
+    refused.map(|finding| finding.with_location(None)).collect()
 }
 
 /// Reports an invalid component; `lenient` is `spec.ignoreMissingComponents`.
@@ -278,6 +284,5 @@ fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFindin
 
 /// Converts the finding of a tree rule to a finding about a field of an object.
 pub(super) fn of_object(finding: TreeFinding, field: FieldPath) -> Finding {
-    let TreeFinding { rule, level, message, found, allowed, help, .. } = finding;
-    Finding { found, allowed, help, ..Finding::new(rule, level, field, message) }
+    Finding { field, ..finding.with_location(None) }
 }

@@ -16,7 +16,7 @@ const fn status(plural: &'static str, kind: &'static str) -> Match {
     Match { subresource: "status", operations, ..Match::create_or_update(GROUP, &[VERSION], plural, kind) }
 }
 
-static SCOPE: [Match; 4] = [
+static MATCHERS: [Match; 4] = [
     status("gitrepositories", "GitRepository"),
     status("ocirepositories", "OCIRepository"),
     status("buckets", "Bucket"),
@@ -27,18 +27,18 @@ static SCOPE: [Match; 4] = [
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "flux-sources",
     summary: "the trees of all Kustomizations on a Flux source, when the source gets another revision",
-    most: Level::Off,
-    scope: &SCOPE,
+    max_level: Level::Off,
+    matchers: &MATCHERS,
     narrowed: None,
     looks_up: &[&flux::KUSTOMIZATIONS],
-    confirm: None,
+    live_reads: None,
     ahead: Some(|request| Artifact::of(request.object()).into_iter().collect()),
     withhold: Some(withhold),
     look: |request, view| Look { findings: Vec::new(), roots: roots(request, view) },
 };
 
 /// A source with more Kustomizations is judged for the first of them; the others are judged when they are admitted.
-const MOST_ROOTS: usize = 5_000;
+const MAX_ROOTS: usize = 5_000;
 
 fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
     let (new, old) = (Artifact::of(request.object()), Artifact::of(request.old_object()));
@@ -57,7 +57,7 @@ fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<User> {
         namespace: request.namespace.to_string(),
         name: request.name.to_string(),
     };
-    let stored = view.indexed_everywhere(&flux::KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MOST_ROOTS);
+    let stored = view.indexed_everywhere(&flux::KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MAX_ROOTS);
     let read = stored.iter().filter_map(|stored| {
         let name = format!("Kustomization {}/{}", stored.namespace(), stored.name());
         let follows = late::is_applied_by_flux(stored.value());

@@ -7,15 +7,16 @@ use std::time::Instant;
 use futures::future::{BoxFuture, FutureExt as _};
 
 use super::{Artifact, At, Content, Root};
+use crate::kustomize::build::Shared;
 use crate::kustomize::file::NAMES;
-use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::finding::{InTree, Site, TreeFinding};
 use crate::kustomize::roots::{references, roots};
 use crate::kustomize::rules::kz005;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
-use crate::kustomize::{Files, analyse_with};
+use crate::kustomize::{Files, analyse_shared, analyse_with};
 
 /// Maximum number of findings per root; the rest are counted.
-const MOST_FINDINGS: usize = 100;
+const MAX_FINDINGS: usize = 100;
 /// Maximum depth of folders that are searched for roots.
 const DEEPEST: usize = 64;
 
@@ -24,7 +25,7 @@ const DEEPEST: usize = 64;
 pub struct Judged {
     /// The findings, in the order in which kustomize would report them.
     pub findings: Vec<TreeFinding>,
-    /// How many findings are left out.
+    /// Number of findings beyond the limit, which are left out.
     pub left_out: usize,
 }
 
@@ -34,7 +35,7 @@ impl Judged {
         let text = |finding: &TreeFinding| {
             let texts = [&finding.found, &finding.allowed, &finding.help];
             let of_options: usize = texts.into_iter().flatten().map(String::len).sum();
-            size_of::<TreeFinding>() + finding.message.len() + finding.site.file.as_str().len() + of_options
+            size_of::<TreeFinding>() + finding.message.len() + finding.location.file.as_str().len() + of_options
         };
         size_of::<Self>() + self.findings.iter().map(text).sum::<usize>()
     }
@@ -45,7 +46,7 @@ impl Judged {
 pub enum Outcome {
     /// The root was judged.
     Judged(Arc<Judged>),
-    /// Its tree could not be had, or not in time; why, as the end of a sentence.
+    /// Its tree could not be read, or not in time; the reason, as the end of a sentence.
     Unknown(String),
     /// Nobody here fetches trees.
     Unasked,
@@ -84,10 +85,14 @@ impl Judge for Inline {
 pub fn judge(tree: &Tree, root: &Root, files: &Files) -> Judged {
     let mut judged = Judged::default();
     let mut reported = HashSet::new();
-    for folder in folders(tree, root, files) {
-        for finding in analyse_with(tree, &folder, &root.options, files).findings {
-            judged.add(finding, &mut reported);
-        }
+    let folders = folders(tree, root, files);
+    let shared = (folders.len() > 1).then(Shared::default);
+    for folder in folders {
+        let report = match &shared {
+            Some(shared) => analyse_shared(tree, &folder, &root.options, (files, shared)),
+            None => analyse_with(tree, &folder, &root.options, files),
+        };
+        report.findings.into_iter().for_each(|finding| judged.add(finding, &mut reported));
     }
     if root.at == At::EveryRoot && kustomizations(tree).is_empty() {
         let site = Site::of_file(TreePath::root());
@@ -101,11 +106,11 @@ type Reported = HashSet<(&'static str, TreePath, usize, String)>;
 
 impl Judged {
     fn add(&mut self, finding: TreeFinding, reported: &mut Reported) {
-        let Site { file, place, .. } = &finding.site;
+        let InTree { file, place, .. } = &finding.location;
         if !reported.insert((finding.rule, file.clone(), place.start, finding.message.clone())) {
             return;
         }
-        if self.findings.len() < MOST_FINDINGS { self.findings.push(finding) } else { self.left_out += 1 }
+        if self.findings.len() < MAX_FINDINGS { self.findings.push(finding) } else { self.left_out += 1 }
     }
 }
 

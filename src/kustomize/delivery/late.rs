@@ -14,7 +14,7 @@ const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 /// The Flux Kustomization that applies an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
-/// Returns why the artifact of `source` may not be the one that is built for `object`; `None` if it is current.
+/// Returns the reason why Flux may build another artifact for `object` than the current one of `source`, if any.
 pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     if !is_observed(source) {
         return Some("the source has changed since its artifact was made");

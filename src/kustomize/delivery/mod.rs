@@ -27,6 +27,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use flux::flux_spec;
+pub(super) use flux::{Kustomization, SourceRef};
 pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
 pub(super) use rules::RULES;
 pub use source::Artifact;
@@ -50,15 +51,15 @@ pub struct Delivery {
     /// A summary in one line.
     pub summary: &'static str,
     /// The default maximum level of its findings.
-    pub most: Level,
+    pub max_level: Level,
     /// The requests that it matches.
-    pub scope: &'static [Match],
+    pub matchers: &'static [Match],
     /// Match conditions that restrict these requests, if any.
     pub narrowed: Option<&'static Narrowed>,
     /// The kinds that it looks up.
     pub looks_up: &'static [&'static Kind],
     /// The objects to read live, as for a rule.
-    pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
+    pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// The artifacts that later requests will need; fetched ahead at any level.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
     /// Changes the object to report a denial, in the mutating webhook at level `deny`.
@@ -90,13 +91,13 @@ pub struct Look {
 /// A root that would be built because of an object.
 #[derive(Debug, Clone)]
 pub struct Root {
-    /// Where in the object the tree is named.
+    /// The field of the object that names the tree.
     pub field: FieldPath,
     /// The owner of the root, unless it is the object itself.
     pub of: Option<String>,
     /// The tree.
     pub content: Content,
-    /// Which of its folders.
+    /// The folders of the tree that are built.
     pub at: At,
     /// How it is built.
     pub options: Options,
@@ -107,7 +108,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Returns the artifact that holds the tree, where it must be fetched.
+    /// Returns the artifact that contains the tree, if it must be fetched.
     pub fn artifact(&self) -> Option<&Artifact> {
         match &self.content {
             Content::Artifact(artifact) => Some(artifact),
@@ -116,7 +117,7 @@ impl Root {
     }
 }
 
-/// Which folders of a tree are built.
+/// The folders of a tree that are built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum At {
     /// This folder.
@@ -127,7 +128,7 @@ pub enum At {
     EveryRoot,
 }
 
-/// Where a tree comes from.
+/// The content of a tree.
 #[derive(Clone)]
 pub enum Content {
     /// An artifact, which must be fetched.

@@ -31,7 +31,7 @@ pub static GIT_REPOSITORIES: Kind = source("GitRepository", "gitrepositories");
 pub static OCI_REPOSITORIES: Kind = source("OCIRepository", "ocirepositories");
 /// A bucket.
 pub static BUCKETS: Kind = source("Bucket", "buckets");
-/// What another controller made, such as source-watcher.
+/// Artifacts of other controllers, such as source-watcher.
 pub static EXTERNAL_ARTIFACTS: Kind = source("ExternalArtifact", "externalartifacts");
 
 /// The kinds of sources.
@@ -45,7 +45,7 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
 /// A packed tree that a source has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Artifact {
-    /// Where it is served, over plain HTTP.
+    /// Its URL, over plain HTTP.
     pub url: String,
     /// Its expected digest: `sha256:` and 64 hexadecimal digits.
     pub digest: String,

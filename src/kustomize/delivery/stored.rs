@@ -56,7 +56,7 @@ static LOOKS_UP: [&Kind; 3] = [&KUSTOMIZATIONS, &COMPONENTS, &NAMESPACES];
 /// An index by folder.
 static BY_PATH: Index =
     Index { name: "path", keys: |object| folder(object).map(|folder| folder.to_string()).into_iter().collect() };
-/// By the folders that its entries lead to.
+/// Index by the folders that the entries of an object lead to.
 static BY_REFERENCE: Index = Index {
     name: "reference",
     keys: |object| {
@@ -70,25 +70,25 @@ const fn written(versions: &'static [&'static str], plural: &'static str, kind: 
     Match { operations, ..Match::create_or_update(GROUP, versions, plural, kind) }
 }
 
-static SCOPE: [Match; 2] =
+static MATCHERS: [Match; 2] =
     [written(&["v1beta1"], "kustomizations", "Kustomization"), written(&["v1alpha1"], "components", "Component")];
 
 /// Judges the effects of a stored Kustomization or Component on others in its namespace.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "stored",
     summary: "Kustomizations and Components that are stored as objects, and say where they stand in a tree",
-    most: Level::Deny,
-    scope: &SCOPE,
+    max_level: Level::Deny,
+    matchers: &MATCHERS,
     narrowed: None,
     looks_up: &LOOKS_UP,
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     ahead: None,
     withhold: None,
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 
 /// A base that more objects refer to is judged for the first of them.
-const MOST_USERS: usize = 200;
+const MAX_USERS: usize = 200;
 
 /// An entry of a list that may lead to a folder.
 struct Entry<'o> {
@@ -244,7 +244,7 @@ impl<'a> Stage<'a> {
         let Request { namespace, resource, .. } = self.request;
         let name = self.request.display_name();
         let of_kind = |kind: &'static Kind| {
-            let filed = self.view.indexed(kind, index, namespace, &folder.to_string(), MOST_USERS);
+            let filed = self.view.indexed(kind, index, namespace, &folder.to_string(), MAX_USERS);
             let is_self = |stored: &Stored| kind.plural == resource.plural && stored.name() == name;
             let others = filed.into_iter().filter(move |stored| !is_self(stored));
             others.filter_map(move |stored| Some((kind, self.view.find(kind, namespace, stored.name())?)))
@@ -285,12 +285,12 @@ fn named(kind: &Kind, name: &str) -> String {
 }
 
 /// Returns the other objects that affect the decision; the watches' copies may be stale.
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let stage = Stage::of(request, view);
     let own = [folder(request.object()), folder(request.old_object())];
     let targets = entries(request.object()).into_iter().map(|entry| entry.folder).collect::<BTreeSet<_>>();
     let at = own.iter().flatten().chain(&targets).flat_map(|folder| stage.others(&BY_PATH, folder));
     let users = own.iter().flatten().flat_map(|folder| stage.others(&BY_REFERENCE, folder));
     let references = at.chain(users).map(|(kind, stored)| Reference::new(kind, &request.namespace, stored.name()));
-    references.take(MOST_USERS).collect()
+    references.take(MAX_USERS).collect()
 }

@@ -12,17 +12,17 @@ use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
 use crate::rule::Match;
 
-static SCOPE: [Match; 2] = [written("configmaps", "ConfigMap"), written("secrets", "Secret")];
+static MATCHERS: [Match; 2] = [written("configmaps", "ConfigMap"), written("secrets", "Secret")];
 
-/// What Sveltos could build of a ConfigMap or Secret.
+/// Source of trees: archives in ConfigMaps and Secrets, which Sveltos builds.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "sveltos",
     summary: "the trees in ConfigMaps and Secrets that Project Sveltos reads",
-    most: Level::Deny,
-    scope: &SCOPE,
+    max_level: Level::Deny,
+    matchers: &MATCHERS,
     narrowed: Some(&NARROWED),
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     ahead: None,
     withhold: None,
     look: |request, _| Look { findings: Vec::new(), roots: root(request).into_iter().collect() },

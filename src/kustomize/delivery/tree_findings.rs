@@ -4,10 +4,9 @@ use super::rules::kz041;
 use super::source::Artifact;
 use super::{Content, Judged, Root};
 use crate::admission::{FieldPath, Finding, Level};
-use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::finding::{InTree, Site, TreeFinding};
 use crate::kustomize::rules::{kz004, kz024, kz040};
 use crate::kustomize::tree::TreePath;
-use crate::yaml::Place;
 
 /// Returns the findings about the object that names `root`.
 pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
@@ -24,28 +23,29 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
 }
 
 fn one(root: &Root, finding: &TreeFinding) -> Finding {
-    let max_level = max_level(root, finding);
-    let TreeFinding { rule, level, site, message, found, allowed, help, .. } = finding.clone();
-    let is_of_object = is_of_object(&site.field) || kz004::is_absent_root(finding);
+    let level = finding.level.min(max_level(root, finding));
+    let (own_field, message) = (&finding.field, finding.message.clone());
+    let is_of_object = is_of_object(own_field) || kz004::is_absent_root(finding);
     let own = root.of.is_none();
-    let message = match (is_of_object, is_of_object && own || site.field.is_root()) {
+    let message = match (is_of_object, is_of_object && own || own_field.is_root()) {
         (true, true) => format!("{message}{}", revision(root)),
-        (true, false) => format!("{}: {message}{}", site.field, revision(root)),
+        (true, false) => format!("{own_field}: {message}{}", revision(root)),
         (false, true) => message,
-        (false, false) => format!("{}: {message}", site.field),
+        (false, false) => format!("{own_field}: {message}"),
     };
     let message = match &root.of {
         Some(whose) => format!("{whose}: {message}"),
         None => message,
     };
-    let field = if is_of_object && own && !site.field.is_root() { site.field.clone() } else { root.field.clone() };
-    let place = (!is_of_object).then(|| place(&site, root));
-    Finding { found, allowed, help, place, ..Finding::new(rule, level.min(max_level), field, message) }
+    let keeps_field = is_of_object && own && !own_field.is_root();
+    let field = if keeps_field { own_field.clone() } else { root.field.clone() };
+    let location = (!is_of_object).then(|| position(&finding.location, root));
+    Finding { level, field, message, ..finding.clone().with_location(location) }
 }
 
 /// Returns the maximum level of a finding; lower if another revision may fix it.
 fn max_level(root: &Root, finding: &TreeFinding) -> Level {
-    let names_object = is_of_object(&finding.site.field);
+    let names_object = is_of_object(&finding.field);
     let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;
     let may_change = root.follows_revision && names_object;
     let is_fetched = root.artifact().is_some();
@@ -71,14 +71,13 @@ fn revision(root: &Root) -> String {
 }
 
 /// Returns a position for a message: `apps/kustomization.yaml:6:5 of main@sha1:3f2c…`.
-fn place(site: &Site, root: &Root) -> String {
-    let Place { line, column, .. } = site.place;
+fn position(location: &InTree, root: &Root) -> String {
     let revision = match &root.content {
         Content::Artifact(Artifact { revision, digest, .. }) if revision.is_empty() => format!(" of {digest}"),
         Content::Artifact(Artifact { revision, .. }) => format!(" of {revision}"),
         Content::Carried(_) => String::new(),
     };
-    format!("{}:{line}:{column}{revision}", site.file)
+    format!("{location}{revision}")
 }
 
 /// Returns the finding that a tree could not be judged, with the reason; `others` further roots of the object have the

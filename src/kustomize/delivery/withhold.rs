@@ -17,7 +17,7 @@ use crate::admission::{Finding, Request};
 pub const REASON: &str = "RevisionWithheld";
 /// The condition of the artifact itself, whose message `Ready` repeats.
 const STORED: &str = "ArtifactInStorage";
-/// A condition is read by people; a few findings are enough.
+/// Maximum length of the message of a condition, enough for a few findings.
 const LONGEST: usize = 2_000;
 
 /// Changes the status of a source to the artifact that is really served.

@@ -1,4 +1,4 @@
-//! Which style a string gets.
+//! Chooses the style of a string: plain, quoted or block.
 
 use crate::yaml;
 

@@ -9,7 +9,7 @@ use crate::admission::field::FieldPath;
 
 /// A text is folded at the first single space after this column.
 const WIDTH: usize = 80;
-/// By how much each level is indented.
+/// Indentation of each level, in spaces.
 const INDENT: usize = 2;
 /// Maximum length of a simple key, in bytes; a longer key is written on its own line.
 const SIMPLE_KEY: usize = 128;

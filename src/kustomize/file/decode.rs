@@ -9,9 +9,9 @@ use crate::suggestion;
 /// An error that kustomize's decoder would report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Where, spelled as in the file.
+    /// The field, spelled as in the file.
     pub path: FieldPath,
-    /// What.
+    /// The kind of the error.
     pub kind: FaultKind,
 }
 

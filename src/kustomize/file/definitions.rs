@@ -39,7 +39,7 @@ enum Shape {
     /// A schema, a list of schemas, or anything that is neither mapping nor list.
     SchemaOrSchemas,
     SchemaOrFlag,
-    /// By name: a schema, a list of strings, or anything that is neither mapping nor list.
+    /// Maps a name to a schema, a list of strings, or anything that is neither mapping nor list.
     Dependencies,
     /// A mapping with the strings `description` and `url`.
     Docs,
@@ -315,7 +315,7 @@ impl Shape {
     }
 }
 
-/// Where a file begins.
+/// The position of the start of a file.
 const START: Place = Place { line: 1, column: 1, start: 0, end: 0 };
 
 /// Handles texts that Go's JSON parser and ours treat differently: the result is unknown.

@@ -135,7 +135,7 @@ pub struct Replica {
 }
 
 /// An entry of `images`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
 pub struct Image {

@@ -42,7 +42,7 @@ const MOVED: [&str; 3] = ["bases", "imageTags", "helmChartInflationGenerator"];
 /// A kustomization file with its content and positions.
 #[derive(Debug, Clone)]
 pub struct KustomizationFile {
-    /// Where the file is.
+    /// The path of the file.
     pub path: TreePath,
     /// The content.
     pub kustomization: Kustomization,
@@ -54,7 +54,7 @@ pub struct KustomizationFile {
     pub empty: bool,
     /// Duplicate keys.
     pub duplicates: Vec<Duplicate>,
-    /// Where a second document begins, which is not read.
+    /// The start of a second document, which is not read.
     pub second_document: Option<Place>,
     /// Keys in another case than the field's own, and the field.
     pub misspelled: Vec<(FieldPath, &'static str)>,

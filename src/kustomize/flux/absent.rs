@@ -4,20 +4,21 @@
 //! kustomization file becomes a resource, Components too, and so does every other YAML file.
 
 use crate::admission::FieldPath;
-use crate::kustomize::accumulate::manifests;
+use crate::kustomize::build::objects;
 use crate::kustomize::file::{Kustomization, KustomizationFile, NAMES};
 use crate::kustomize::files::Files;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rules::{kz012, kz013};
 use crate::kustomize::tree::{Entry, Tree, TreePath};
+use crate::yaml::Place;
 
-/// What Flux generates.
+/// The kustomization file that Flux generates for a folder without one.
 pub(in crate::kustomize) struct Generated {
     /// The file.
     pub(in crate::kustomize) file: KustomizationFile,
     /// The errors that the build will report.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
-    /// What cannot be judged.
+    /// Positions where the result is unknown, with the reason.
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
@@ -26,7 +27,7 @@ const PLACEHOLDER: &str = "_placeholder";
 /// Maximum depth of folders that are searched.
 const DEEPEST: usize = 64;
 /// A repository of 1 000 roots has some 20 000 files.
-const MOST_FILES: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 
 /// Returns the file that Flux generates for `root`.
 pub(in crate::kustomize) fn generate(tree: &Tree, root: &TreePath, files: &Files) -> Generated {
@@ -59,7 +60,7 @@ impl Walk<'_> {
         for name in self.tree.names(folder) {
             let path = folder.join(&name);
             self.seen += 1;
-            if depth > DEEPEST || self.seen > MOST_FILES {
+            if depth > DEEPEST || self.seen > MAX_FILES {
                 self.uncertainties.push((Site::of_file(path), "there are more files than are looked at".to_owned()));
                 return;
             }
@@ -98,13 +99,14 @@ impl Walk<'_> {
             self.uncertainties.push((site, "the file cannot be read".to_owned()));
             return;
         };
-        let manifests = manifests::read(&String::from_utf8_lossy(&bytes));
-        if let Some((place, fault)) = manifests.fault {
-            let at = Site { place, ..site.clone() };
-            self.findings.push(kz013::found(at.clone(), &entry, &at, &fault));
-            return;
+        match objects(&bytes, 0) {
+            Err(bad) if !bad.is_open() => {
+                let place = Place { line: bad.line().max(1), ..site.place };
+                let at = Site { place, ..site.clone() };
+                self.findings.push(kz013::found(at.clone(), &entry, &at, &bad));
+            }
+            _ => self.resources.push(entry),
         }
-        self.resources.push(entry);
     }
 }
 

@@ -4,16 +4,17 @@
 
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
-use crate::kustomize::file::{Kustomization, KustomizationFile};
+use crate::kustomize::file::{Image, Kustomization, KustomizationFile};
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::FluxSpec;
 use crate::kustomize::rules::kz011;
 
-/// What of a kustomization file stood in it before the spec of a Flux Kustomization was merged in.
+/// The parts of a kustomization file from before the spec of a Flux Kustomization was merged into it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kustomize) struct Own {
     components: usize,
     patches: usize,
+    images: usize,
     namespace: bool,
     name_prefix: bool,
     name_suffix: bool,
@@ -26,7 +27,8 @@ impl Own {
     /// Returns the state of a file before anything is merged.
     pub(in crate::kustomize) fn of(kustomization: &Kustomization) -> Self {
         let (components, patches) = (kustomization.components.len(), kustomization.patches.len());
-        Self { components, patches, namespace: true, name_prefix: true, name_suffix: true }
+        let images = kustomization.images.len();
+        Self { components, patches, images, namespace: true, name_prefix: true, name_suffix: true }
     }
 
     /// Returns the field of the Flux Kustomization that a field of the file comes from, if it comes from there.
@@ -41,6 +43,7 @@ impl Own {
             ("patches", [Segment::Index(at), rest @ ..]) => {
                 (spec("patches").index(at.checked_sub(self.patches)?), rest)
             }
+            ("images", [Segment::Index(at), ..]) if *at >= self.images => (spec("images"), &[][..]),
             ("namespace", rest) if !self.namespace => (spec("targetNamespace"), rest),
             ("namePrefix", rest) if !self.name_prefix => (spec("namePrefix"), rest),
             ("nameSuffix", rest) if !self.name_suffix => (spec("nameSuffix"), rest),
@@ -53,7 +56,7 @@ impl Own {
     }
 }
 
-/// Completes a file that was written as Flux does, before the spec is merged in.
+/// Sets the defaults that Flux sets in a kustomization file before it merges the spec into it.
 pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
     if kustomization.resources.is_empty() {
         kustomization.build_metadata = vec![ORIGINS.to_owned()];
@@ -72,6 +75,7 @@ pub(in crate::kustomize) fn merge(
     own.name_prefix = !replace(&mut kustomization.name_prefix, spec.name_prefix.as_ref());
     own.name_suffix = !replace(&mut kustomization.name_suffix, spec.name_suffix.as_ref());
     kustomization.patches.extend(spec.patches.iter().cloned());
+    spec.images.iter().for_each(|image| set_image(&mut kustomization.images, image));
     if !spec.build_metadata.is_empty() {
         kustomization.build_metadata.clone_from(&spec.build_metadata);
     }
@@ -85,6 +89,20 @@ pub(in crate::kustomize) fn merge(
         }
     }
     (own, findings)
+}
+
+/// Adds an image, or changes the one of that name: tag and digest are replaced together.
+fn set_image(images: &mut Vec<Image>, image: &Image) {
+    let Some(own) = images.iter_mut().find(|own| own.name == image.name) else {
+        return images.push(image.clone());
+    };
+    if !image.new_name.is_empty() {
+        own.new_name.clone_from(&image.new_name);
+    }
+    if !image.new_tag.is_empty() || !image.digest.is_empty() {
+        own.new_tag.clone_from(&image.new_tag);
+        own.digest.clone_from(&image.digest);
+    }
 }
 
 fn replace(field: &mut String, by: Option<&String>) -> bool {

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
 use super::substitute::{Failure, Template, Variable};
 use crate::admission::FieldPath;
-use crate::kustomize::accumulate::{Id, Object};
+use crate::kustomize::build::Id;
 use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::node::{Kind, Node, Origin};
 use crate::kustomize::options::PostBuild;
 use crate::kustomize::rules::{kz013, kz018, kz030};
 
@@ -16,40 +15,53 @@ const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 /// The field that findings about variables are about.
 const POST_BUILD: [&str; 2] = ["spec", "postBuild"];
 
-/// The objects after a build.
+/// An object after a build.
+#[derive(Clone, Copy)]
+pub(in crate::kustomize) struct Object<'b> {
+    /// Its identity.
+    pub(in crate::kustomize) id: Id<'b>,
+    /// Its content.
+    pub(in crate::kustomize) node: &'b Node,
+    /// Where it was read or generated.
+    pub(in crate::kustomize) origin: Origin,
+    /// Whether no change of it is missing.
+    pub(in crate::kustomize) is_known: bool,
+}
+
+/// Returns the place of a node.
+type Place<'b> = &'b dyn Fn(Origin) -> Site;
+
+/// The results about the objects after a build.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct PostBuilt {
     /// The errors that kustomize-controller reports.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
-    /// What cannot be judged.
+    /// Positions where the result is unknown, with the reason.
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
-/// Judges the objects of a build; `complete` tells whether all objects are known.
+/// Judges the objects of a build.
 pub(in crate::kustomize) fn post_build(
-    objects: &[&Object],
-    complete: bool,
+    objects: &[Object<'_>],
+    place: Place<'_>,
     post_build: Option<&PostBuild>,
 ) -> PostBuilt {
     let mut built = PostBuilt::default();
     for object in objects {
-        built.conforms(object);
+        built.conforms(object, place);
     }
     let Some(post_build) = post_build else { return built };
-    let wants = post_build.always || !post_build.substitute.is_empty();
+    let wants = post_build.is_certain();
     if !wants && post_build.from.is_empty() {
         return built;
     }
-    let substitution = Substitution { post_build, certain: wants };
+    let substitution = Substitution { post_build, place, certain: wants };
     let mut names = HashMap::new();
-    for object in objects {
+    for object in objects.iter().filter(|object| object.is_known) {
         built.object(&substitution, object, &mut names);
     }
-    if !complete && built.findings.is_empty() {
-        return built;
-    }
-    if !objects.is_empty() && !post_build.from.is_empty() {
-        let site = site(objects[0], &["substituteFrom"]);
+    if let (Some(first), false) = (objects.first(), post_build.from.is_empty()) {
+        let site = substitution.spec(first, &["substituteFrom"]);
         built.uncertainties.push((site, format!("what {} holds is not known here", post_build.from.join(", "))));
     }
     built
@@ -58,6 +70,7 @@ pub(in crate::kustomize) fn post_build(
 /// Putting variables into objects.
 struct Substitution<'a> {
     post_build: &'a PostBuild,
+    place: Place<'a>,
     /// Whether substitution certainly happens; without any variable it does not.
     certain: bool,
 }
@@ -66,9 +79,19 @@ impl Substitution<'_> {
     fn variable(&self, name: &str) -> Variable<'_> {
         match self.post_build.substitute.get(name) {
             Some(value) => Variable::Known(value),
-            None if self.post_build.from.is_empty() => Variable::Unset,
-            None => Variable::Unknown,
+            None if !self.post_build.is_unset(name) => Variable::Unknown,
+            None if self.post_build.is_lenient => Variable::Known(""),
+            None => Variable::Unset,
         }
+    }
+
+    fn site(&self, object: &Object<'_>) -> Site {
+        (self.place)(object.origin)
+    }
+
+    fn spec(&self, object: &Object<'_>, below: &[&str]) -> Site {
+        let field = below.iter().fold(FieldPath::of(POST_BUILD), |field, key| field.key(key));
+        Site { field, ..Site::of_file(self.site(object).file) }
     }
 
     fn bad_name(&self) -> Option<&str> {
@@ -86,149 +109,128 @@ fn is_name(text: &str) -> bool {
 /// An object with its name after substitution.
 #[derive(Clone)]
 struct Named {
-    site: Site,
+    origin: Origin,
     is_changed: bool,
-    is_certain: bool,
-}
-
-/// Returns whether the name of an object is known. Hash suffixes are not computed here.
-fn is_certain(object: &Object) -> bool {
-    object.sure && !object.hashed
 }
 
 impl PostBuilt {
-    fn conforms(&mut self, object: &Object) {
-        // A patch does not change the apiVersion of its object.
-        if !object.id.api_version().is_empty() {
-            return;
-        }
-        if !object.sure {
-            self.uncertainty(object, "may have no apiVersion");
-        } else {
-            self.findings.push(kz013::no_api_version(Site::clone(&object.site), &object.id.words()));
+    fn conforms(&mut self, object: &Object<'_>, place: Place<'_>) {
+        if object.id.gvk.group.is_empty() && object.id.gvk.version.is_empty() && object.is_known {
+            self.findings.push(kz013::no_api_version(place(object.origin), &object.id.words()));
         }
     }
 
-    fn object(&mut self, substitution: &Substitution<'_>, object: &Object, names: &mut HashMap<Id, Named>) {
-        if !object.is_clear("/metadata/labels") || !object.is_clear("/metadata/annotations") {
-            self.uncertainty(object, "is not known well enough to say what variables do to it");
-            return;
-        }
-        let id = object.id.effective();
-        if is_left_alone(object.raw()) {
-            let (site, is_certain) = (Site::clone(&object.site), is_certain(object));
-            names.insert(id, Named { site, is_changed: false, is_certain });
+    fn object(&mut self, substitution: &Substitution<'_>, object: &Object<'_>, names: &mut HashMap<Key, Named>) {
+        if is_left_alone(object.node) {
+            names.insert(key(&object.id), Named { origin: object.origin, is_changed: false });
             return;
         }
         if let Some(name) = substitution.bad_name() {
-            let site = site(object, &["substitute"]);
+            let site = substitution.spec(object, &["substitute"]);
             self.findings.push(kz018::bad_name(Site { field: site.field.key(name), ..site }, name));
             return;
         }
-        let content = object.content();
-        let failure = self.texts(substitution, object, &content);
-        match failure {
+        match self.texts(substitution, object) {
             Err(failure) => self.failed(substitution, object, &failure),
             Ok(()) => self.named(substitution, object, names),
-        }
-        if !object.is_clear("") {
-            self.uncertainty(object, "is not known well enough to say what variables do to it");
         }
     }
 
     /// Evaluates every text of an object.
-    fn texts(&mut self, substitution: &Substitution<'_>, object: &Object, content: &Value) -> Result<(), Failure> {
+    fn texts(&mut self, substitution: &Substitution<'_>, object: &Object<'_>) -> Result<(), Failure> {
         let mut texts = Vec::new();
-        gather(content, &mut texts);
-        let closes = texts.iter().any(|(text, _)| text.contains('}')) || has_braces(content);
+        gather(object.node, &mut texts);
+        let closes = texts.iter().any(|(text, _)| text.contains('}')) || has_braces(object.node);
         for (text, is_key) in texts.into_iter().filter(|(text, _)| text.contains('$')) {
             let evaluated = Template::read(text).and_then(|read| read.evaluate(&|name| substitution.variable(name)));
             match evaluated {
                 Ok(Some(result)) if !stays_yaml(text, &result) || is_key && result.is_empty() => {
-                    self.uncertainty(
-                        object,
-                        "may no longer be YAML once variables are put in, which is not worked out here",
-                    );
+                    let why = "may no longer be YAML once variables are put in, which is not worked out here";
+                    self.uncertainty(substitution, object, why);
                 }
                 Ok(_) => {}
                 Err(Failure::Unclosed) if closes => {
-                    self.uncertainty(object, "has a `${` that is closed somewhere else, which is not worked out here");
+                    let why = "has a `${` that is closed somewhere else, which is not worked out here";
+                    self.uncertainty(substitution, object, why);
                 }
-                Err(Failure::Unclear(why)) => self.uncertainty(object, why),
+                Err(Failure::Unclear(why)) => self.uncertainty(substitution, object, why),
                 Err(failure) => return Err(failure),
             }
         }
         Ok(())
     }
 
-    fn failed(&mut self, substitution: &Substitution<'_>, object: &Object, failure: &Failure) {
+    fn failed(&mut self, substitution: &Substitution<'_>, object: &Object<'_>, failure: &Failure) {
         if !substitution.certain {
-            self.uncertainty(object, &format!("fails if any variable is set: {failure}"));
+            self.uncertainty(substitution, object, &format!("fails if any variable is set: {failure}"));
             return;
         }
-        let site = Site::clone(&object.site);
-        self.findings.push(kz018::found(site, &object.id.words(), &failure.to_string()));
+        self.findings.push(kz018::found(substitution.site(object), &object.id.words(), &failure.to_string()));
     }
 
     /// Looks for objects that variables make the same.
-    fn named(&mut self, substitution: &Substitution<'_>, object: &Object, names: &mut HashMap<Id, Named>) {
+    fn named(&mut self, substitution: &Substitution<'_>, object: &Object<'_>, names: &mut HashMap<Key, Named>) {
         let value = |text: &str| {
             let read = Template::read(text).ok()?;
             read.evaluate(&|name| substitution.variable(name)).ok().flatten()
         };
-        let Id { kind, name, namespace, .. } = &object.id;
-        let (Some(kind), Some(name), Some(namespace)) = (value(kind), value(name), value(namespace)) else { return };
-        let id = Id { kind, name, namespace, ..object.id.clone() };
-        let named =
-            Named { site: Site::clone(&object.site), is_changed: id != object.id, is_certain: is_certain(object) };
-        let Some(other) = names.insert(id.effective(), named.clone()) else { return };
-        if (named.is_changed || other.is_changed) && named.is_certain && other.is_certain {
-            self.findings.push(kz030::conflict(named.site, &id, &object.site, Some(&other.site)));
+        let Id { gvk, name, namespace, .. } = object.id;
+        let (Some(kind), Some(name), Some(namespace)) = (value(gvk.kind), value(name), value(namespace)) else {
+            return;
+        };
+        let mut id = Id { name: &name, namespace: &namespace, ..object.id };
+        id.gvk.kind = &kind;
+        let named = Named { origin: object.origin, is_changed: key(&id) != key(&object.id) };
+        let is_changed = named.is_changed;
+        let Some(other) = names.insert(key(&id), named) else { return };
+        if is_changed || other.is_changed {
+            let site = substitution.site(object);
+            let other = (substitution.place)(other.origin);
+            self.findings.push(kz030::conflict(site.clone(), &id, &site, Some(&other)));
         }
     }
 
-    fn uncertainty(&mut self, object: &Object, why: &str) {
-        self.uncertainties.push((Site::clone(&object.site), format!("{} {why}", object.id.words())));
+    fn uncertainty(&mut self, substitution: &Substitution<'_>, object: &Object<'_>, why: &str) {
+        self.uncertainties.push((substitution.site(object), format!("{} {why}", object.id.words())));
     }
 }
 
-fn site(object: &Object, below: &[&str]) -> Site {
-    let field = below.iter().fold(FieldPath::of(POST_BUILD), |field, key| field.key(key));
-    Site { field, ..Site::of_file(object.site.file.clone()) }
+/// What identities are compared by.
+type Key = [String; 5];
+
+fn key(id: &Id<'_>) -> Key {
+    [id.gvk.group, id.gvk.version, id.gvk.kind, id.name, id.effective_namespace()].map(str::to_owned)
 }
 
-fn is_left_alone(content: &Value) -> bool {
-    let metadata = content.get("metadata");
-    let says =
-        |of: &str| metadata.and_then(|metadata| metadata.get(of)?.get(OPT_OUT)) == Some(&Value::from("disabled"));
-    says("labels") || says("annotations")
+fn is_left_alone(node: &Node) -> bool {
+    let opts_out = |of: &str| node.at_path(&["metadata", of, OPT_OUT]).and_then(Node::text) == Some("disabled");
+    opts_out("labels") || opts_out("annotations")
 }
 
 /// Gathers every text in an object, and whether it is a key.
-fn gather<'v>(value: &'v Value, texts: &mut Vec<(&'v str, bool)>) {
-    match value {
-        Value::String(text) => texts.push((text, false)),
-        Value::Array(items) => items.iter().for_each(|item| gather(item, texts)),
-        Value::Object(members) => {
-            for (key, member) in members {
-                texts.push((key, true));
-                gather(member, texts);
+fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
+    match &node.kind {
+        Kind::Scalar(text) => texts.push((text, false)),
+        Kind::Seq(items) => items.iter().for_each(|item| gather(item, texts)),
+        Kind::Map(entries) => {
+            for entry in entries.iter() {
+                texts.push((&entry.key, true));
+                gather(&entry.value, texts);
             }
         }
-        _ => {}
     }
 }
 
 /// Returns whether a value is written as `{}`, which closes an open brace before it.
-fn has_braces(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.iter().any(has_braces),
-        Value::Object(members) => members.is_empty() || members.values().any(has_braces),
-        _ => false,
+fn has_braces(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Scalar(_) => false,
+        Kind::Seq(items) => items.iter().any(has_braces),
+        Kind::Map(entries) => entries.is_empty() || entries.iter().any(|entry| has_braces(&entry.value)),
     }
 }
 
-/// Returns whether a text is certainly still one scalar of YAML: in the quotes it had, or without any.
+/// Returns whether a changed text is certainly still one YAML scalar, with the same quotes or without quotes.
 fn stays_yaml(before: &str, after: &str) -> bool {
     let count = |text: &str, letter: char| text.matches(letter).count();
     let adds_quotes = ['\'', '"', '\\'].into_iter().any(|letter| count(after, letter) > count(before, letter));

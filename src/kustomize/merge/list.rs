@@ -178,7 +178,7 @@ impl Lists {
         }
     }
 
-    /// Puts a merged element where it comes from.
+    /// Replaces the element that a merged element was made from.
     fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
         let place = match side {
             Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),
@@ -191,7 +191,7 @@ impl Lists {
         self.follow();
     }
 
-    /// Makes both lists one again.
+    /// Copies the object's list to the patch if both are the same list in kustomize.
     fn follow(&mut self) {
         if self.same {
             self.patch.clone_from(&self.dest);

@@ -7,7 +7,7 @@ use super::element::{is_empty, text};
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// Which walk it is.
+/// The walk of the two that a merge consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has nothing there.

@@ -23,7 +23,7 @@ pub(super) struct Sources {
     pub(super) same: bool,
 }
 
-/// Which node a result was made from.
+/// The side from which a result was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Dest,

@@ -1,4 +1,4 @@
-//! What kustomize does with single nodes: giving scalars their types when they are printed.
+//! Operations of kustomize on single nodes: giving scalars their types when they are printed.
 
 mod folded;
 mod print;

@@ -23,8 +23,18 @@ const SMALL: usize = 16;
 pub struct Unprintable {
     /// The place of the value that is wrong.
     pub origin: Origin,
+    /// The JSON pointer of the key or value that is wrong.
+    pub pointer: String,
     /// The error.
     pub kind: UnprintableKind,
+}
+
+impl Unprintable {
+    /// Puts a key or index in front of the pointer.
+    fn within(self, step: &str) -> Self {
+        let step = step.replace('~', "~0").replace('/', "~1");
+        Self { pointer: format!("/{step}{}", self.pointer), ..self }
+    }
 }
 
 /// Why a node cannot be printed.
@@ -61,7 +71,7 @@ pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: true })
 }
 
-/// Where a node is.
+/// The position of a node.
 #[derive(Debug, Clone, Copy)]
 struct Within {
     /// Whether it is within brackets or braces.
@@ -70,7 +80,7 @@ struct Within {
     top: bool,
 }
 
-fn printed_within(node: &Node, within: Within) -> Result<Value<'_>, Unprintable> {
+fn printed_within<'n>(node: &'n Node, within: Within) -> Result<Value<'n>, Unprintable> {
     let inner = Within { flow: within.flow || node.style == Style::Flow, top: false };
     match &node.kind {
         // go-yaml writes an empty scalar with quotes there
@@ -80,46 +90,56 @@ fn printed_within(node: &Node, within: Within) -> Result<Value<'_>, Unprintable>
         }
         Kind::Scalar(text) => scalar(node, text),
         Kind::Seq(items) => {
-            Ok(Value::List(items.iter().map(|item| printed_within(item, inner)).collect::<Result<_, _>>()?))
+            let item = |(at, item): (usize, &'n Node)| {
+                printed_within(item, inner).map_err(|error| error.within(&at.to_string()))
+            };
+            Ok(Value::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?))
         }
         Kind::Map(entries) => map(node, entries, inner, within.top),
     }
 }
 
 fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Result<Value<'n>, Unprintable> {
-    let failed = |kind| Unprintable { origin: node.origin, kind };
-    if let Some(key) = duplicate(entries) {
-        return Err(failed(UnprintableKind::Duplicate(key.to_owned())));
+    let failed = |entry: &Entry, kind| {
+        let origin = if entry.value.is_scalar() { entry.value.origin } else { node.origin };
+        Unprintable { origin, pointer: String::new(), kind }.within(&entry.key)
+    };
+    if let Some(entry) = duplicate(entries) {
+        return Err(failed(entry, UnprintableKind::Duplicate(entry.key.to_string())));
     }
     let mut members = Vec::with_capacity(entries.len());
     for entry in entries {
-        if !is_top && !is_string_key(entry) {
-            return Err(failed(UnprintableKind::Key(entry.key.to_string())));
+        if !is_top && !is_string_key(entry, inner.flow) {
+            return Err(failed(entry, UnprintableKind::Key(entry.key.to_string())));
         }
-        members.push((Cow::Borrowed(&*entry.key), printed_within(&entry.value, inner)?));
+        let value = printed_within(&entry.value, inner).map_err(|error| error.within(&entry.key))?;
+        members.push((Cow::Borrowed(&*entry.key), value));
     }
     Ok(Value::Map(members))
 }
 
-/// Returns whether go-yaml takes a key for a string.
-fn is_string_key(entry: &Entry) -> bool {
-    let tag = if entry.key_tag == Tag::None { core::tag_of(&entry.key) } else { entry.key_tag };
-    matches!(tag, Tag::Str | Tag::Merge)
+/// Returns whether go-yaml takes a key for a string. Within braces, it writes a colon in quotes, and so a time.
+fn is_string_key(entry: &Entry, is_in_flow: bool) -> bool {
+    match entry.key_tag {
+        Tag::None if is_in_flow && entry.key.contains(':') => true,
+        Tag::None => matches!(core::tag_of(&entry.key), Tag::Str | Tag::Merge),
+        tag => matches!(tag, Tag::Str | Tag::Merge),
+    }
 }
 
-fn duplicate(entries: &[Entry]) -> Option<&str> {
+fn duplicate(entries: &[Entry]) -> Option<&Entry> {
     if entries.len() <= SMALL {
         let mut keys = entries.iter().enumerate();
         return keys
             .find(|(at, entry)| entries[..*at].iter().any(|other| other.key == entry.key))
-            .map(|(_, e)| &*e.key);
+            .map(|(_, entry)| entry);
     }
     let mut seen = HashSet::with_capacity(entries.len());
-    entries.iter().find(|entry| !seen.insert(&*entry.key)).map(|entry| &*entry.key)
+    entries.iter().find(|entry| !seen.insert(&*entry.key))
 }
 
 fn scalar<'n>(node: &Node, text: &'n str) -> Result<Value<'n>, Unprintable> {
-    let failed = |kind| Unprintable { origin: node.origin, kind };
+    let failed = |kind| Unprintable { origin: node.origin, pointer: String::new(), kind };
     if text.contains(|c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}')) {
         return Err(failed(UnprintableKind::Control));
     }
@@ -235,5 +255,11 @@ mod tests {
         assert_eq!(keys("{a: {1: 1}}"), Some(UnprintableKind::Key("1".to_owned())));
         assert_eq!(keys("{1: 1}"), None);
         assert_eq!(keys("{<<: {b: 1}, b: 2}"), None);
+        let time = |style| {
+            let entry = Entry::new("2001-01-01T00:00:00Z", Node::string("a"));
+            let annotations = Node { style, ..Node::map(vec![entry]) };
+            printed(&Node::map(vec![Entry::new("a", annotations)])).is_ok()
+        };
+        assert_eq!([Style::Flow, Style::Plain].map(time), [true, false]);
     }
 }

@@ -125,7 +125,7 @@ impl Loader<'_> {
         self.referrer.and_then(|referrer| referrer.visited_within(candidate))
     }
 
-    /// Returns the folders from the one that is built to this one.
+    /// Returns the folders from the root to this folder.
     pub fn chain(&self) -> Vec<TreePath> {
         let mut chain = self.referrer.map(Loader::chain).unwrap_or_default();
         chain.push(self.root.clone());

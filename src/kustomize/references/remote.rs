@@ -33,7 +33,7 @@ pub fn is_git(entry: &str) -> bool {
     Repository::of(entry).is_some()
 }
 
-/// What kustomize would clone, and build in the clone.
+/// A git repository that kustomize clones, and the folder in it that kustomize builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     /// The address up to the path, as git gets it: `https://github.com/`, `git@host:`.
@@ -49,7 +49,7 @@ pub struct Repository {
 const SCHEMES: [&str; 4] = ["ssh://", "https://", "http://", "file://"];
 
 impl Repository {
-    /// Returns the repository that an entry names, if kustomize takes it for one.
+    /// Returns the repository that an entry names, if kustomize reads it as an address.
     pub fn of(entry: &str) -> Option<Self> {
         if entry.starts_with('/') {
             return None;
@@ -113,7 +113,7 @@ fn separator(text: &str, like_scp: bool) -> Option<usize> {
     }
 }
 
-/// Returns the path of a repository and the folder in it.
+/// Splits a path into the path of a repository and the folder in it.
 fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find("_git/") {
         let after = at + "_git/".len();

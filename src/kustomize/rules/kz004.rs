@@ -14,8 +14,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ004.md"),
 };
 
-/// Returns a finding about an entry that names nothing; `near` is there and spelled almost like it, `elsewhere` is what
-/// the entry would lead to from the root of the tree.
+/// Returns a finding about an entry whose file or folder does not exist. `near` is the most similar existing name;
+/// `elsewhere` is the path that the entry would have, relative to the root of the tree.
 pub(in crate::kustomize) fn missing(
     site: Site,
     entry: &str,
@@ -35,7 +35,7 @@ pub(in crate::kustomize) fn missing(
     }
 }
 
-/// Returns a finding about a folder to build that is not in the tree; `near` is there and spelled almost like it.
+/// Returns a finding about a root that is not in the tree; `near` is the most similar existing folder.
 pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> TreeFinding {
     let finding = RULE.at(site.clone(), format!("\"{}\" is not there", site.file));
     match near {
@@ -46,7 +46,7 @@ pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> Tre
 
 /// Returns whether a finding is one of [`absent_root`].
 pub(in crate::kustomize) fn is_absent_root(finding: &TreeFinding) -> bool {
-    finding.rule == RULE.id && finding.site.field.is_root()
+    finding.rule == RULE.id && finding.field.is_root()
 }
 
 /// Returns a finding about an empty entry.
@@ -54,13 +54,13 @@ pub(in crate::kustomize) fn empty(site: Site) -> TreeFinding {
     RULE.at(site, "the entry is empty").help("take it out, or say what it is to be")
 }
 
-/// Returns a finding about links that lead to one another.
+/// Returns a finding about a cycle of links.
 pub(in crate::kustomize) fn link_loop(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is a link that leads back to itself"))
         .help("let the link lead to a file or folder")
 }
 
-/// Returns a finding about a folder where only a file can stand.
+/// Returns a finding about an entry that leads to a folder and must lead to a file.
 pub(in crate::kustomize) fn folder(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is a folder ({path}), and a file must stand here"))
         .found("a folder")

@@ -19,13 +19,13 @@ pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding 
     RULE.at(site, format!("this cannot be read: {problem}")).help("correct the YAML; tabs do not indent")
 }
 
-/// Returns a finding about a key that a configuration has twice, which kustomize decodes strictly.
+/// Returns a finding about a duplicate key in a configuration, which kustomize decodes strictly.
 pub(in crate::kustomize) fn twice(site: Site) -> TreeFinding {
     let message = format!("the key {} is there twice", site.field);
     RULE.at(site, message).help("keep one of them")
 }
 
-/// Returns a finding about a file that says nothing.
+/// Returns a finding about a kustomization file without any field that has an effect.
 pub(in crate::kustomize) fn empty(site: Site, component: bool) -> TreeFinding {
     let help = if component {
         "say what the component does, or take it out"
@@ -42,7 +42,7 @@ pub(in crate::kustomize) fn ignored(site: Site, fault: &Fault) -> TreeFinding {
         .harmless()
 }
 
-/// A finding about an unknown field or a wrong type, and whether it is an unknown field.
+/// Returns a finding about an unknown field or a wrong type, and whether it is an unknown field.
 pub(in crate::kustomize) fn fault(site: Site, fault: &Fault) -> (TreeFinding, bool) {
     match &fault.kind {
         FaultKind::Unknown { key, of, allowed, near } => {

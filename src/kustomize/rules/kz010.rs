@@ -1,4 +1,4 @@
-//! KZ010: a path that leads too far.
+//! KZ010: a path that leads out of the folder of the kustomization, or of the tree.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -31,7 +31,7 @@ pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&
     }
 }
 
-/// Returns a finding about a path that leads out of the tree, where nothing else can be reached.
+/// Returns a finding about a path that leads out of the tree.
 pub(in crate::kustomize) fn outside(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" leads out of the files that are built"))
         .help("keep all that is referred to in the same source")

@@ -13,10 +13,10 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ011.md"),
 };
 
-/// What Flux takes for the beginning of an address.
+/// The prefixes by which Flux recognizes an address.
 const ADDRESSES: [&str; 8] = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
 
-/// Returns whether Flux takes a path for local and relative (`IsLocalRelativePath`).
+/// Returns whether Flux reads a path as local and relative (`IsLocalRelativePath`).
 pub(in crate::kustomize) fn is_local(path: &str) -> bool {
     let lower = path.to_lowercase();
     let is_address = ADDRESSES.into_iter().any(|address| address.len() < path.len() && lower.starts_with(address));

@@ -1,4 +1,4 @@
-//! KZ012: a Component that Flux lists by itself.
+//! KZ012: a Component that Flux adds to the kustomization file that it generates.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

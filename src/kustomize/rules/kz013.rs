@@ -1,10 +1,10 @@
 //! KZ013: a file that holds no objects.
 
 use crate::admission::Level;
-use crate::kustomize::accumulate::keys::KeyFault;
-use crate::kustomize::accumulate::manifests::ManifestFault;
+use crate::kustomize::build::BadObjects;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::node::{Unprintable, UnprintableKind};
 use crate::rule::RuleInfo;
 
 /// The rule definition of KZ013.
@@ -16,16 +16,16 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ013.md"),
 };
 
-/// Returns a finding about an entry whose file holds a fault at `at`.
-pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &ManifestFault) -> TreeFinding {
+/// Returns a finding about an entry whose file is invalid at `at`.
+pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &BadObjects) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" {} ({at})", fault));
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
     match fault {
         _ if NAMES.contains(&at.file.name()) => {
             finding.help(format!("name the folder, not its kustomization file: {folder}"))
         }
-        ManifestFault::NoName(_) => finding.help("give it a metadata.name; generateName is not enough for kustomize"),
-        ManifestFault::NoKind => finding.help("give it a kind"),
+        BadObjects::NoName { .. } => finding.help("give it a metadata.name; generateName is not enough for kustomize"),
+        BadObjects::NoKind(_) => finding.help("give it a kind"),
         _ => finding.help("correct the file, or take the entry out"),
     }
 }
@@ -35,16 +35,33 @@ pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFind
     RULE.at(site, format!("{object} has no apiVersion, and Flux refuses it")).help("give it an apiVersion")
 }
 
-/// Returns a finding about a key with which an object cannot be written; `site` is what put it there.
-pub(in crate::kustomize) fn key(site: &Site, object: &str, pointer: &str, fault: KeyFault) -> TreeFinding {
-    let finding = RULE.at(site.clone(), format!("{object} cannot be written: its key {pointer} {}", fault));
-    match fault {
-        KeyFault::NotText if pointer.starts_with("/metadata/annotations/") => {
+/// Returns a finding about an object that lost its kind, its name or the form of its metadata.
+pub(in crate::kustomize) fn no_object(site: Site, object: &str, why: &str) -> TreeFinding {
+    RULE.at(site, format!("{object} cannot be written: {why}")).help("look at the patches of the object")
+}
+
+/// Returns a finding about a key or value with which an object cannot be written; `site` is what put it there.
+pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprintable) -> TreeFinding {
+    let words = fault_words(fault);
+    let finding = RULE.at(site, format!("{object} cannot be written: {words}"));
+    match fault.kind {
+        UnprintableKind::Key(_) if fault.pointer.starts_with("/metadata/annotations/") => {
             finding.help("kustomize writes the keys of annotations without quotes: a number, a date or a truth value is no key there; name it otherwise")
         }
-        KeyFault::NotText => {
+        UnprintableKind::Key(_) => {
             finding.help("a number, a date or a truth value is no key: put it in quotes, or name it otherwise")
         }
-        KeyFault::Twice => finding.help("keep one of the two"),
+        UnprintableKind::Duplicate(_) => finding.help("keep one of the two"),
+        _ => finding.help("correct the value, or put it in quotes"),
+    }
+}
+
+/// Returns what is wrong with a key or value.
+pub(in crate::kustomize) fn fault_words(fault: &Unprintable) -> String {
+    let Unprintable { pointer, kind, .. } = fault;
+    match kind {
+        UnprintableKind::Key(_) => format!("its key {pointer} is not a string"),
+        UnprintableKind::Duplicate(_) => format!("its key {pointer} is there twice"),
+        kind => format!("its value {pointer}: {kind}"),
     }
 }

@@ -13,14 +13,14 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ014.md"),
 };
 
-/// Returns a finding about a patch that is neither kind of patch.
+/// Returns a finding about a patch that is neither a strategic merge patch nor a JSON patch.
 pub(in crate::kustomize) fn unreadable(site: Site, why: &str) -> TreeFinding {
     RULE.at(site, format!("this is no patch: it {why}"))
         .allowed("an object with kind and metadata.name, or a list of JSON patch operations")
         .help("correct the patch")
 }
 
-/// Returns a finding about a list or file of patches with nothing in it.
+/// Returns a finding about an empty list or file of patches.
 pub(in crate::kustomize) fn nothing(site: Site) -> TreeFinding {
     RULE.at(site, "there is no patch in it").help("take it out")
 }
@@ -45,6 +45,11 @@ pub(in crate::kustomize) fn expression(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("`{text}` is not a regular expression"))
         .found(text)
         .help("correct it; \\ takes the meaning from a character")
+}
+
+/// Returns a finding about a selector of labels or annotations.
+pub(in crate::kustomize) fn selector(site: Site, text: &str) -> TreeFinding {
+    RULE.at(site, format!("`{text}` is not a selector of labels")).found(text).help("correct it")
 }
 
 /// Returns a finding about a JSON patch without target.

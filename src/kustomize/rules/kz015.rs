@@ -13,19 +13,19 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ015.md"),
 };
 
-/// Returns a finding about Helm charts.
+/// Returns a finding about Helm charts, for which the build needs a flag.
 pub(in crate::kustomize) fn helm(site: Site) -> TreeFinding {
     RULE.at(site, "Helm charts are not inflated unless that is enabled")
         .help("build with --enable-helm, or render the chart into the tree")
 }
 
-/// Returns a finding about a plugin of one's own.
+/// Returns a finding about an external plugin.
 pub(in crate::kustomize) fn external(site: Site, kind: &str) -> TreeFinding {
     RULE.at(site, format!("the external plugin {kind} does not run unless that is enabled"))
         .help("build with --enable-alpha-plugins, or use a built-in one: apiVersion builtin")
 }
 
-/// Returns a finding about a plugin that is not built in, or not of the sort that a list takes.
+/// Returns a finding about a plugin that is not built in, or is not allowed in the list.
 pub(in crate::kustomize) fn unknown(site: Site, kind: &str, list: &str) -> TreeFinding {
     RULE.at(site, format!("{kind} is no built-in plugin that {list} takes"))
         .found(kind)

@@ -18,7 +18,7 @@ pub(in crate::kustomize) fn nameless(site: Site, kind: &str) -> TreeFinding {
     RULE.at(site, format!("the {kind} has no name")).help("give it a name")
 }
 
-/// Returns a finding about a literal.
+/// Returns a finding about an invalid literal.
 pub(in crate::kustomize) fn literal(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("\"{text}\" is not of the form key=value"))
         .found(text)
@@ -26,7 +26,7 @@ pub(in crate::kustomize) fn literal(site: Site, text: &str) -> TreeFinding {
         .help("write key=value")
 }
 
-/// Returns a finding about an entry of `files`.
+/// Returns a finding about an invalid entry of `files`.
 pub(in crate::kustomize) fn source(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("\"{text}\" is not of the form path or key=path"))
         .found(text)
@@ -34,7 +34,12 @@ pub(in crate::kustomize) fn source(site: Site, text: &str) -> TreeFinding {
         .help("write one = only, with a key before and a path after it")
 }
 
-/// Returns a finding about a key that is there twice.
+/// Returns a finding about a duplicate key.
 pub(in crate::kustomize) fn repeated(site: Site, name: &str, key: &str) -> TreeFinding {
     RULE.at(site, format!("{name} has the key {key} already")).found(key).help("take one of them out")
+}
+
+/// Returns a finding about an environment file with a line that is not UTF-8.
+pub(in crate::kustomize) fn encoding(site: Site, line: usize) -> TreeFinding {
+    RULE.at(site, format!("line {line} of the file is not UTF-8")).help("list the file under \"files:\"")
 }

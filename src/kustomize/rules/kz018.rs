@@ -1,4 +1,4 @@
-//! KZ018: variables that kustomize-controller cannot put in.
+//! KZ018: an object in which kustomize-controller cannot substitute variables.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -13,7 +13,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ018.md"),
 };
 
-/// Returns a finding about an object that variables cannot be put into.
+/// Returns a finding about an object in which variables cannot be substituted.
 pub(in crate::kustomize) fn found(site: Site, object: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("variables cannot be put into {object}: {why}")).help(
         "write $${ for the characters themselves, or annotate the object kustomize.toolkit.fluxcd.io/substitute: disabled",

@@ -1,4 +1,4 @@
-//! KZ020: a Component that is built.
+//! KZ020: a Component that is built by itself.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ020.md"),
 };
 
-/// A finding about the root, whose kind is said at `site`.
+/// Returns a finding about the root, whose kind is at `site`.
 pub(in crate::kustomize) fn found(site: Site, root: &TreePath) -> TreeFinding {
     RULE.at(
         site,

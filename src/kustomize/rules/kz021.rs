@@ -1,4 +1,4 @@
-//! KZ021: a component twice.
+//! KZ021: a component that is applied twice to the same objects.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ021.md"),
 };
 
-/// Returns a finding about an entry whose component worked on the same objects `before`.
+/// Returns a finding about an entry whose component the entry `before` already applied to the same objects.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, before: &Site) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is applied a second time (first {before}, {})", before.field))
         .harmless()

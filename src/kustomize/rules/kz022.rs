@@ -1,4 +1,4 @@
-//! KZ022: text that kustomize passes over.
+//! KZ022: text that kustomize ignores.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -13,19 +13,19 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ022.md"),
 };
 
-/// Returns a finding about a document that is not read.
+/// Returns a finding about a second document, which kustomize does not read.
 pub(in crate::kustomize) fn second_document(site: Site) -> TreeFinding {
     RULE.at(site, "kustomize does not read this second document").harmless().help("make one document of the file")
 }
 
-/// A finding about a key whose first value, on line `lost`, is lost.
+/// Returns a finding about a duplicate key, whose first value, on line `lost`, is ignored.
 pub(in crate::kustomize) fn duplicate(site: Site, lost: u32) -> TreeFinding {
     RULE.at(site, format!("the key is on line {lost} already, and what it says there is lost"))
         .harmless()
         .help("write the key once")
 }
 
-/// Returns a finding about a field in another case.
+/// Returns a finding about a key that differs from a field in upper and lower case.
 pub(in crate::kustomize) fn other_case(site: Site, name: &str) -> TreeFinding {
     RULE.at(site, format!("kustomize takes this for \"{name}\""))
         .harmless()

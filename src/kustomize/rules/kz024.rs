@@ -8,12 +8,12 @@ use crate::rule::RuleInfo;
 pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ024",
     name: "deprecated-field",
-    level: Level::Warn,
+    level: Level::Audit,
     summary: "a field that kustomize warns about",
     page: include_str!("../../../docs/rules/KZ024.md"),
 };
 
-/// Returns a finding about a field, and the one to use.
+/// Returns a finding about the deprecated `field`, which `instead` replaces.
 pub(in crate::kustomize) fn found(site: Site, field: &str, instead: &str) -> TreeFinding {
     RULE.at(site, format!("\"{field}\" is deprecated")).harmless().allowed(instead).help(format!("use \"{instead}\""))
 }

@@ -1,4 +1,4 @@
-//! KZ025: a patch for nothing.
+//! KZ025: a patch whose target selects no object.
 
 use crate::admission::Level;
 use crate::kustomize::file::Selector;
@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ025.md"),
 };
 
-/// Returns a finding about a target that selects none of the objects.
+/// Returns a finding about a target that selects no object.
 pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding {
     let parts = [&target.kind, &target.name, &target.namespace];
     let said: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();

@@ -1,7 +1,7 @@
-//! KZ030: objects that do not fit together.
+//! KZ030: objects with the same identity, and changes of missing objects.
 
 use crate::admission::Level;
-use crate::kustomize::accumulate::Id;
+use crate::kustomize::build::Id;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 use crate::suggestion::most_similar;
@@ -15,17 +15,18 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ030.md"),
 };
 
-/// Returns a finding about an entry that adds an object whose identity is taken.
-pub(in crate::kustomize) fn conflict(site: Site, id: &Id, own: &Site, other: Option<&Site>) -> TreeFinding {
+/// Returns a finding about an entry that adds an object with the identity of another one.
+pub(in crate::kustomize) fn conflict(site: Site, id: &Id<'_>, own: &Site, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
-    let own = if *own == site { String::new() } else { format!(" ({own})") };
+    let is_same = own.file == site.file && own.place.line == site.place.line;
+    let own = if is_same { String::new() } else { format!(" ({own})") };
     RULE.at(site, format!("{}{own} is there already{from}", id.words()))
         .found(id.to_string())
         .help("give one of them another name, or let both use one base, with what differs in Components")
 }
 
-/// Returns a finding about a generator that makes what is there.
-pub(in crate::kustomize) fn exists(site: Site, id: &Id, other: Option<&Site>) -> TreeFinding {
+/// Returns a finding about a generator that creates an object that already exists.
+pub(in crate::kustomize) fn exists(site: Site, id: &Id<'_>, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     RULE.at(site, format!("{} is there already{from}", id.words()))
         .found(id.to_string())
@@ -33,31 +34,31 @@ pub(in crate::kustomize) fn exists(site: Site, id: &Id, other: Option<&Site>) ->
         .help("say behavior: merge or behavior: replace, or give it another name")
 }
 
-/// Returns a finding about a generator that changes what is not there.
-pub(in crate::kustomize) fn nothing_to_merge(site: Site, id: &Id) -> TreeFinding {
+/// Returns a finding about a generator that changes an object that does not exist.
+pub(in crate::kustomize) fn nothing_to_merge(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is not there to be merged with or replaced", id.words()))
         .found(id.to_string())
         .help("say behavior: create; components run after the generators of whoever lists them, not before")
 }
 
-/// Returns a finding about a generator that changes several objects.
-pub(in crate::kustomize) fn several(site: Site, id: &Id) -> TreeFinding {
+/// Returns a finding about a generator whose identity several objects have.
+pub(in crate::kustomize) fn several(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is there more than once", id.words())).found(id.to_string()).help("name one of them")
 }
 
-/// A finding about a patch whose object is not there.
+/// Returns a finding about a patch whose object does not exist.
 pub(in crate::kustomize) fn nothing_to_patch<'a>(
     site: Site,
-    id: &Id,
-    there: impl Iterator<Item = &'a Id>,
+    id: &Id<'_>,
+    there: impl Iterator<Item = Id<'a>>,
 ) -> TreeFinding {
-    let there: Vec<_> = there.cloned().collect();
-    let same_kind = there.iter().filter(|other| other.kind == id.kind);
+    let there: Vec<_> = there.collect();
+    let same_kind = there.iter().filter(|other| other.gvk.kind == id.gvk.kind);
     let finding = RULE.at(site, format!("{} is not there to be patched", id.words())).found(id.to_string());
     if let Some(other) = same_kind.clone().find(|other| other.name == id.name) {
         return finding.help(format!("there is {other}: apiVersion and namespace must be the same"));
     }
-    match most_similar(&id.name, same_kind.map(|other| other.name.as_str())) {
+    match most_similar(id.name, same_kind.map(|other| other.name)) {
         Some(name) => finding.help(format!("did you mean {name}?")),
         None => {
             finding.help("correct kind, name and namespace of the patch, or give it a target, which may select nothing")
@@ -65,21 +66,21 @@ pub(in crate::kustomize) fn nothing_to_patch<'a>(
     }
 }
 
-/// Returns a finding about a patch for which there are several objects.
-pub(in crate::kustomize) fn several_to_patch(site: Site, id: &Id) -> TreeFinding {
+/// Returns a finding about a patch whose identity several objects have.
+pub(in crate::kustomize) fn several_to_patch(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is or was the name of several objects", id.words()))
         .found(id.to_string())
         .help("give the patch a target")
 }
 
-/// Returns a finding about two objects that a namespace makes one.
-pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id, before: &Id, made: &Site) -> TreeFinding {
-    RULE.at(site, format!("this makes {} ({made}) the same as another {}: {id}", before.words(), id.kind))
+/// Returns a finding about two objects that have the same identity after the namespace is set.
+pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &str, made: &Site) -> TreeFinding {
+    RULE.at(site, format!("this makes {before} ({made}) the same as another {}: {id}", id.gvk.kind))
         .found(id.to_string())
         .help("one namespace holds each name once; Namespace objects are renamed too")
 }
 
-/// A finding about `replicas` for what is not there.
+/// Returns a finding about an entry of `replicas` without an object to scale.
 pub(in crate::kustomize) fn nothing_to_scale(site: Site, name: &str, there: &[&str]) -> TreeFinding {
     let finding = RULE.at(site, format!("there is no {name} to be scaled")).found(name);
     match most_similar(name, there.iter().copied()) {
@@ -90,7 +91,7 @@ pub(in crate::kustomize) fn nothing_to_scale(site: Site, name: &str, there: &[&s
     }
 }
 
-/// A finding about a replacement whose source is not there.
+/// Returns a finding about a replacement whose source does not exist.
 pub(in crate::kustomize) fn no_source(site: Site, words: &str) -> TreeFinding {
     RULE.at(site, format!("there is no {words} to take a value from")).found(words).help("correct the source")
 }

@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The definition of KZ031.
+/// The rule definition of KZ031.
 pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ031",
     name: "build-fails",
@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ031.md"),
 };
 
-/// Returns a finding about a step that fails.
+/// Returns a finding about a step of the build that fails.
 pub(in crate::kustomize) fn found(site: Site, message: &str) -> TreeFinding {
     RULE.at(site, message).help("correct the entry, or the object that it fails on")
 }

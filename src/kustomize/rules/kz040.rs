@@ -1,4 +1,4 @@
-//! KZ040: what is not known.
+//! KZ040: a part of a tree whose result is unknown.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -16,7 +16,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ040.md"),
 };
 
-/// Returns a finding about something that is not worked out.
+/// Returns a finding about a part of a tree whose result is unknown.
 pub(in crate::kustomize) fn found(site: Site, reason: &str) -> TreeFinding {
     RULE.at(site, reason).harmless().help("kustomize build has the last word")
 }

@@ -7,7 +7,7 @@ use crate::rule::{Match, Rule, RuleInfo};
 
 const GROUP: &str = "kustomize.config.k8s.io";
 
-static SCOPE: [Match; 2] = [
+static MATCHERS: [Match; 2] = [
     Match::create_or_update(GROUP, &["v1beta1"], "kustomizations", "Kustomization"),
     Match::create_or_update(GROUP, &["v1alpha1"], "components", "Component"),
 ];
@@ -21,9 +21,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a kustomization file applied to the cluster as an object",
         page: include_str!("../../../docs/rules/KZ050.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

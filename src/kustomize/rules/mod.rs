@@ -24,6 +24,7 @@ pub(super) mod kz022;
 pub(super) mod kz023;
 pub(super) mod kz024;
 pub(super) mod kz025;
+pub(super) mod kz026;
 pub(super) mod kz030;
 pub(super) mod kz031;
 pub(super) mod kz040;
@@ -57,6 +58,7 @@ pub static TREE_RULES: &[&RuleInfo] = &[
     &kz023::RULE,
     &kz024::RULE,
     &kz025::RULE,
+    &kz026::RULE,
     &kz030::RULE,
     &kz031::RULE,
     &kz040::RULE,

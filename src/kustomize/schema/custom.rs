@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::definitions::{Definitions, Name, Shape, ShapeId};
 use crate::yaml::{self, Limits};
 
-/// Where references begin.
+/// The prefix of references.
 const DEFINITIONS: &str = "#/definitions/";
 /// The kinds of a definition or operation.
 const KINDS: &str = "x-kubernetes-group-version-kind";

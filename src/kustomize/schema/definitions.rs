@@ -29,7 +29,7 @@ pub(super) struct Shape {
 pub(super) struct Definitions {
     shapes: Vec<Shape>,
     names: HashMap<Name, ShapeId>,
-    /// By kind: the apiVersions and their definitions.
+    /// The apiVersions of each kind with their definitions.
     kinds: HashMap<Name, Vec<(Name, ShapeId)>>,
     /// The shape of omitted definitions; `None` if all are present.
     opaque: Option<ShapeId>,

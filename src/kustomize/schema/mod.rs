@@ -47,7 +47,7 @@ pub struct Schema {
     beside: Option<Preferred>,
 }
 
-/// Which of two definitions with one name is taken.
+/// Precedence of two definitions with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preferred {
     /// The one that kustomize has built in: it was going to be read when the file took its place.
@@ -124,7 +124,7 @@ impl Schema {
 /// The schema of one field, element or object.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldSchema<'s> {
-    /// Where references lead to.
+    /// The schema that references refer to.
     global: &'s Schema,
     definitions: &'s Definitions,
     shape: ShapeId,

@@ -2,7 +2,7 @@
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
-use crate::kustomize::delivery::flux::{SCOPE, SourceRef, confirm, subject};
+use crate::kustomize::delivery::flux::{MATCHERS, SourceRef, live_reads, subject};
 use crate::kustomize::delivery::source::{self, Known};
 use crate::rule::{Rule, RuleInfo};
 
@@ -10,14 +10,14 @@ use crate::rule::{Rule, RuleInfo};
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
         id: "KZ041",
-        name: "tree-not-judged",
+        name: "tree-not-checked",
         level: Level::Warn,
         summary: "a tree that was not judged when the object was admitted",
         page: include_str!("../../../../docs/rules/KZ041.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &source::SOURCES,
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
@@ -34,12 +34,12 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     vec![found(FieldPath::of(["spec", "sourceRef"]), &message)]
 }
 
-/// Returns a finding that says what is not judged, and why.
+/// Returns a finding about a tree that is not checked; `message` contains the reason.
 pub(in crate::kustomize::delivery) fn found(field: FieldPath, message: &str) -> Finding {
     RULE.finding(field, message).help("the request goes on; `portcullis check` judges the same tree from files")
 }
 
-/// Returns a finding for the audit log that says why what was found in a tree is not denied.
+/// Returns a finding for the audit log with the reason why the findings in a tree do not deny the request.
 pub(in crate::kustomize::delivery) fn capped(field: FieldPath, why: &str) -> Finding {
     let message = format!("what was found in the tree is a warning whatever the configuration says: {why}");
     Finding::new(RULE.info.id, Level::Audit, field, message)

@@ -2,7 +2,7 @@
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
-use crate::kustomize::delivery::flux::SCOPE;
+use crate::kustomize::delivery::flux::MATCHERS;
 use crate::kustomize::tree::TreePath;
 use crate::rule::{Rule, RuleInfo};
 
@@ -15,9 +15,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a spec.path of a Flux Kustomization that leads out of the source",
         page: include_str!("../../../../docs/rules/KZ042.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[],
-    confirm: None,
+    live_reads: None,
     check,
 };
 

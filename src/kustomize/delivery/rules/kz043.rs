@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{LiveRead, Reference, View};
-use crate::kustomize::delivery::flux::{KUSTOMIZATIONS, SCOPE, is_open};
+use crate::kustomize::delivery::flux::{KUSTOMIZATIONS, MATCHERS, is_open};
 use crate::rule::{Rule, RuleInfo};
 
 /// The definition of KZ043.
@@ -22,9 +22,9 @@ pub(super) static RULE: Rule = Rule {
         summary: "a dependsOn of a Flux Kustomization that names itself, closes a cycle, or names a missing Kustomization",
         page: include_str!("../../../../docs/rules/KZ043.md"),
     },
-    scope: &SCOPE,
+    matchers: &MATCHERS,
     looks_up: &[&KUSTOMIZATIONS],
-    confirm: Some(confirm),
+    live_reads: Some(live_reads),
     check,
 };
 
@@ -62,7 +62,7 @@ struct Dependency {
 }
 
 /// Returns the live reads before a finding: a dependency may have been created, and a cycle may have been broken.
-fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let own = Key::of(request);
     let dependencies = dependencies(request.object(), &request.namespace);
     let reads = |Dependency { key, .. }: Dependency| {
@@ -104,7 +104,7 @@ fn finding(dependency: &Dependency, request: &Request<'_>, view: &View<'_>) -> O
     }
     let members = cycle(key, &own, view)?;
     // Without an answer from the API server, the cycle may not exist any more.
-    let is_unknown = |key: &Key| matches!(view.confirmation(&key.reference()), Some(LiveRead::Unknown(_)));
+    let is_unknown = |key: &Key| matches!(view.live_read(&key.reference()), Some(LiveRead::Unknown(_)));
     if members.iter().any(is_unknown) {
         return None;
     }

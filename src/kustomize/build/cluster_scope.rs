@@ -44,7 +44,7 @@ static CLUSTER_SCOPED: [(&str, &str); 36] = [
 ];
 
 /// Returns the apiVersions in which a kind is cluster-scoped; empty for most kinds.
-pub(in crate::kustomize) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &'static str> {
+pub(super) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &'static str> {
     CLUSTER_SCOPED.iter().filter(move |(_, known)| *known == kind).map(|(api_version, _)| *api_version)
 }
 

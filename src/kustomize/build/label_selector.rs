@@ -7,13 +7,13 @@ use crate::names::{is_label_key, is_label_value};
 
 /// A label selector.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::kustomize) struct Labels(Vec<Requirement>);
+pub(super) struct Labels(Vec<Requirement>);
 
 /// A requirement on one label.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::kustomize) struct Requirement {
+pub(super) struct Requirement {
     /// The label.
-    pub(in crate::kustomize) key: String,
+    pub(super) key: String,
     test: Test,
 }
 
@@ -32,7 +32,7 @@ const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl Labels {
     /// Parses a selector; `None` if Kubernetes rejects it.
-    pub(in crate::kustomize) fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let tokens = tokens(text);
         let (mut rest, mut requirements) = (tokens.as_slice(), Vec::new());
         while !rest.is_empty() {
@@ -48,7 +48,7 @@ impl Labels {
     }
 
     /// Returns the requirements.
-    pub(in crate::kustomize) fn requirements(&self) -> &[Requirement] {
+    pub(super) fn requirements(&self) -> &[Requirement] {
         &self.0
     }
 }
@@ -64,7 +64,7 @@ impl Requirement {
     }
 
     /// Returns whether it holds where the label has this value, or is not there.
-    pub(in crate::kustomize) fn holds(&self, label: Option<&str>) -> bool {
+    pub(super) fn holds(&self, label: Option<&str>) -> bool {
         let is_one_of = |values: &[String]| label.is_some_and(|label| values.iter().any(|value| value == label));
         let number = || label.and_then(|label| label.parse::<i64>().ok());
         match &self.test {

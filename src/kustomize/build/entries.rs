@@ -1,0 +1,102 @@
+//! Why an entry or a field names no file and no folder.
+
+use super::run::Run;
+use super::stop::Stop;
+use super::target::Entry;
+use crate::kustomize::explain::StepKind;
+use crate::kustomize::finding::Site;
+use crate::kustomize::options::Profile;
+use crate::kustomize::references::{Loader, NoFile, NoFolder};
+use crate::kustomize::rules::{kz003, kz004, kz009, kz010, kz023};
+use crate::kustomize::tree::{Located, Lost, TreePath};
+
+impl Run<'_> {
+    /// Returns the error for a field that names no file.
+    pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
+        let at = site.clone();
+        match no_file {
+            NoFile::Http => Stop::unknown(at, format!("{} \"{text}\" is fetched over HTTP", site.field)),
+            NoFile::Other => Stop::unknown(at, format!("{text} is neither a file nor a folder")),
+            NoFile::Folder(path) => Stop::refused(kz004::folder(at, text, &path)),
+            NoFile::Restricted(path) => Stop::refused(kz010::restricted(at, text, &path, loader.root)),
+            NoFile::Lost(Lost::Outside { above: true }) => Stop::refused(kz010::outside(at, text)),
+            NoFile::Lost(lost) => self.lost(loader, text, site, &lost),
+        }
+    }
+
+    /// Returns the error for an entry that is neither a file nor a folder.
+    pub(super) fn neither(
+        &self,
+        loader: &Loader<'_>,
+        entry: &Entry<'_>,
+        no_file: &NoFile,
+        no_folder: &NoFolder,
+    ) -> Stop {
+        match (no_file, no_folder) {
+            (NoFile::Restricted(path), NoFolder::File(_) | NoFolder::Absolute) => {
+                self.part(entry, Some(path), StepKind::Broken);
+                Stop::refused(kz010::restricted(entry.site.clone(), entry.text, path, loader.root))
+            }
+            (NoFile::Lost(Lost::Missing(_) | Lost::NotAFolder(_)), NoFolder::Absolute) => {
+                self.no_folder(loader, entry, &NoFolder::Lost(Lost::Missing(TreePath::root())))
+            }
+            (_, no_folder) => self.no_folder(loader, entry, no_folder),
+        }
+    }
+
+    /// Returns the error for an entry that is no folder.
+    pub(super) fn no_folder(&self, loader: &Loader<'_>, entry: &Entry<'_>, no_folder: &NoFolder) -> Stop {
+        let (site, text) = (entry.site.clone(), entry.text);
+        let kind = if matches!(no_folder, NoFolder::Git { .. }) { StepKind::Remote } else { StepKind::Broken };
+        self.part(entry, None, kind);
+        Stop::refused(match no_folder {
+            NoFolder::Empty => kz004::empty(site),
+            NoFolder::Git { local } => {
+                if let Some(folder) = local {
+                    self.report(kz023::found(site.clone(), text, folder));
+                }
+                let message = format!("{} \"{text}\" is a git repository, which is not fetched here", site.field);
+                return Stop::unknown(site, message);
+            }
+            NoFolder::Absolute => {
+                let folder = self.tree.locate(loader.root, text).ok();
+                let relative = folder.map(|located| match located {
+                    Located::File(path) | Located::Folder(path) | Located::Other(path) => path.relative_to(loader.root),
+                });
+                kz010::absolute(site, text, relative.as_deref())
+            }
+            NoFolder::Ambiguous => kz010::ambiguous(site, text),
+            NoFolder::File(path) => kz003::found(site, text, path),
+            NoFolder::Ancestor { folder, visited } => kz009::found(site, text, folder, visited, &loader.chain()),
+            NoFolder::Lost(lost) => return self.lost(loader, text, &entry.site, lost),
+        })
+    }
+
+    /// Returns the error for an entry that leads nowhere.
+    fn lost(&self, loader: &Loader<'_>, text: &str, site: &Site, lost: &Lost) -> Stop {
+        let at = site.clone();
+        Stop::refused(match lost {
+            Lost::Outside { above: true } => kz009::above_all(at, text, &loader.chain()),
+            Lost::Outside { above: false } if self.options.profile == Profile::Flux => kz010::outside(at, text),
+            Lost::Outside { above: false } => {
+                return Stop::unknown(at, format!("{} \"{text}\" leads out of the files given", site.field));
+            }
+            Lost::Loop => kz004::link_loop(at, text),
+            Lost::Missing(_) | Lost::NotAFolder(_) => {
+                let near = self.near(loader.root, text);
+                let from_root = self.tree.locate(&TreePath::root(), text).is_ok();
+                let elsewhere = from_root.then(|| TreePath::from(text).relative_to(loader.root));
+                kz004::missing(at, text, loader.root, near, elsewhere)
+            }
+        })
+    }
+
+    /// Returns an existing path with a spelling similar to `entry`.
+    pub(super) fn near(&self, root: &TreePath, entry: &str) -> Option<String> {
+        let (folder, name) = entry.trim_end_matches('/').rsplit_once('/').unwrap_or((".", entry));
+        let Ok(Located::Folder(parent)) = self.tree.locate(root, folder) else { return None };
+        let names = self.tree.names(&parent);
+        let near = crate::suggestion::most_similar(name.trim(), names.iter().map(String::as_str))?;
+        Some(if folder == "." { near.to_owned() } else { format!("{folder}/{near}") })
+    }
+}

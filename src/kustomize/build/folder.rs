@@ -1,0 +1,164 @@
+//! Folders: whether a list allows them, and what they accumulate.
+//!
+//! Source: `accumulateComponents` and `accumulateDirectory` in kustomize's `api/internal/target/kusttarget.go`.
+
+use super::recover::Lost;
+use super::resmap::ResMap;
+use super::run::{Run, Target};
+use super::stop::{Step, Stop};
+use super::target::{Accumulator, Entry};
+use crate::admission::FieldPath;
+use crate::kustomize::explain::{self, StepKind};
+use crate::kustomize::file::{KustomizationFile, SharedFile};
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::references::{Loader, NoFolder};
+use crate::kustomize::rules::{kz001, kz002, kz003, kz021, kz030};
+use crate::kustomize::tree::TreePath;
+
+impl Run<'_> {
+    /// Applies the components of a kustomization.
+    pub(super) fn components(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
+        for (index, text) in target.file.kustomization.components.iter().enumerate() {
+            let entry = target.list_entry("components", index, text);
+            let applied = self.component(target, &entry, acc);
+            self.recover(&mut acc.map.lost, Lost::Changes, applied)?;
+        }
+        Ok(())
+    }
+
+    fn component(&mut self, target: &Target<'_>, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
+        match target.loader.folder(self.tree, entry.text, self.options) {
+            Ok(folder) => {
+                if let Some(before) = acc.components.get(&folder) {
+                    self.report(kz021::found(entry.site.clone(), entry.text, before));
+                }
+                acc.components.entry(folder.clone()).or_insert_with(|| entry.site.clone());
+                self.folder(target, entry, &folder, acc)
+            }
+            Err(NoFolder::File(path)) => {
+                self.part(entry, Some(&path), StepKind::File);
+                self.misplace();
+                Err(Stop::refused(kz003::found(entry.site.clone(), entry.text, &path)))
+            }
+            Err(no_folder) => Err(self.no_folder(&target.loader, entry, &no_folder)),
+        }
+    }
+
+    /// Marks the last part of the step as misplaced.
+    fn misplace(&self) {
+        if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
+            part.misplaced = true;
+        }
+    }
+
+    /// Adds the objects of a folder, or applies the component in it.
+    pub(super) fn folder(
+        &mut self,
+        target: &Target<'_>,
+        entry: &Entry<'_>,
+        folder: &TreePath,
+        acc: &mut Accumulator,
+    ) -> Step<()> {
+        self.visit(&entry.site, target.depth)?;
+        let loader = Loader { root: folder, referrer: Some(&target.loader) };
+        let is_shared = entry.list != "components" && target.note.is_none();
+        if is_shared && let Some(base) = self.shared_base(&loader) {
+            self.log.borrow_mut().add(&base.reports);
+            self.budget.spend(base.bytes).map_err(|exceeded| Stop::limit(entry.site.clone(), exceeded))?;
+            return self.merge(acc, base.accumulator.clone(), &entry.site);
+        }
+        let pending = self.begin_base(folder);
+        self.begin_folder(entry, folder);
+        let base = self.visited(target, entry, loader, acc);
+        let reports = self.log.borrow_mut().end();
+        if let Some(base) = base? {
+            if is_shared {
+                self.end_base(pending, &base, reports);
+            }
+            self.merge(acc, base, &entry.site)?;
+        }
+        Ok(())
+    }
+
+    fn begin_folder(&self, entry: &Entry<'_>, folder: &TreePath) {
+        let mut log = self.log.borrow_mut();
+        let is_recorded = log.step().is_some();
+        let step = || explain::Step::new(entry.list, entry.text, Some(folder.clone()), StepKind::Broken);
+        log.begin(is_recorded.then(step));
+    }
+
+    /// Builds a folder. A component changes `acc`; what a base accumulates is returned.
+    fn visited(
+        &mut self,
+        target: &Target<'_>,
+        entry: &Entry<'_>,
+        loader: Loader<'_>,
+        acc: &mut Accumulator,
+    ) -> Step<Option<Accumulator>> {
+        let file = self.kustomization(&loader, Some(entry))?;
+        let inner = self.inner(target, entry, loader, file);
+        let opened = self.openapi(&inner, false);
+        self.recover(&mut acc.map.lost, entry.loss(), opened)?;
+        let placed = self.placed(entry, &inner.file);
+        let is_placed = self.recover(&mut acc.map.lost, entry.loss(), placed)?.is_some();
+        let mut own = Accumulator::new(self.scope());
+        if !is_placed || !inner.file.faults.is_empty() {
+            // its own parts may have more errors
+            acc.map.lost = entry.loss().max(acc.map.lost);
+            own.map.lost = Lost::Objects;
+            self.accumulate(&inner, &mut own)?;
+            return Ok(None);
+        }
+        if entry.list != "components" {
+            self.accumulate(&inner, &mut own)?;
+            return Ok(Some(own));
+        }
+        self.accumulate(&inner, acc)?;
+        self.unique(&acc.map, &entry.site)?;
+        Ok(None)
+    }
+
+    fn inner<'t>(&self, target: &Target<'_>, entry: &Entry<'_>, loader: Loader<'t>, file: SharedFile) -> Target<'t> {
+        let is_component = file.kustomization.is_component();
+        if let Some(step) = self.log.borrow_mut().step() {
+            step.kind = if is_component { StepKind::Component } else { StepKind::Kustomization };
+            step.misplaced = is_component != (entry.list == "components");
+        }
+        let source = self.sources.add(&file.path);
+        let note = target.note.as_ref().map(|note| note.append(entry.text));
+        Target { loader, file, own: None, source, note, depth: target.depth + 1 }
+    }
+
+    /// Checks whether the list of an entry allows its folder.
+    fn placed(&self, entry: &Entry<'_>, file: &KustomizationFile) -> Step<()> {
+        match misplacement(entry, file) {
+            Some(finding) => Err(Stop::refused(finding)),
+            None => Ok(()),
+        }
+    }
+
+    /// Reports duplicate identities, where kustomize adds all objects to an empty accumulator.
+    pub(super) fn unique(&self, map: &ResMap, site: &Site) -> Step<()> {
+        for (other, resource) in map.duplicates() {
+            let (own, before) = (self.site_of(resource.origin), self.site_of(other.origin));
+            let mut lost = map.lost.max(resource.lost).max(other.lost);
+            let conflict = kz030::conflict(site.clone(), &resource.id(&map.scope), &own, Some(&before));
+            self.recover(&mut lost, Lost::Nothing, Err::<(), _>(Stop::of_content(conflict)))?;
+        }
+        Ok(())
+    }
+}
+
+fn misplacement(entry: &Entry<'_>, file: &KustomizationFile) -> Option<TreeFinding> {
+    let kind = FieldPath::of(["kind"]);
+    let defined = Site::new(file.path.clone(), file.place(&kind), kind);
+    let site = entry.site.clone();
+    match (entry.list == "components", file.kustomization.is_component()) {
+        (false, true) => Some(kz001::found(site, entry.list, entry.index, entry.text, &defined)),
+        (true, false) => {
+            let says_kind = !file.kustomization.kind.is_empty();
+            Some(kz002::found(site, entry.index, entry.text, &defined, says_kind))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,172 @@
+//! What `configMapGenerator`, `secretGenerator`, `helmCharts` and `generators` make.
+//!
+//! Source: `runGenerators` in kustomize's `api/internal/target/kusttarget.go`.
+
+use super::generate::{self, BadPair, Made, Pairs};
+use super::recover::Lost;
+use super::resource::Resource;
+use super::run::{Run, Target};
+use super::stop::{Step, Stop};
+use super::target::Accumulator;
+use crate::admission::FieldPath;
+use crate::kustomize::file::{Generator, GeneratorOptions};
+use crate::kustomize::finding::Site;
+use crate::kustomize::rules::{kz015, kz016};
+
+/// The entry that configures a generator, and the places of its parts.
+pub(super) struct Spot<'t> {
+    target: &'t Target<'t>,
+    /// The entry in the kustomization file; nothing for an object that configures a generator.
+    field: Option<FieldPath>,
+    site: Site,
+}
+
+impl<'t> Spot<'t> {
+    /// Creates the place of an entry of a kustomization file.
+    pub(super) fn of_entry(target: &'t Target<'t>, list: &str, index: usize) -> Self {
+        let field = FieldPath::of([list]).index(index);
+        Self { target, site: target.site(field.clone()), field: Some(field) }
+    }
+
+    /// Creates the place of an object that configures a generator.
+    pub(super) fn of_object(target: &'t Target<'t>, site: Site) -> Self {
+        Self { target, field: None, site }
+    }
+
+    fn part(&self, list: &str, index: Option<usize>) -> Site {
+        let Some(field) = &self.field else { return self.site.clone() };
+        let field = field.key(list);
+        self.target.site(index.map_or_else(|| field.clone(), |index| field.index(index)))
+    }
+}
+
+impl Run<'_> {
+    /// Runs all generators.
+    pub(super) fn generators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
+        let kustomization = &target.file.kustomization;
+        self.charts(target, acc)?;
+        let plugins = self.plugin_generators(target, &mut acc.map.lost)?;
+        acc.map.scope = self.scope();
+        let lists = [
+            ("configMapGenerator", Made::ConfigMap, &kustomization.config_map_generator),
+            ("secretGenerator", Made::Secret, &kustomization.secret_generator),
+        ];
+        for (list, made, generators) in lists {
+            for (index, generator) in generators.iter().enumerate() {
+                let spot = Spot::of_entry(target, list, index);
+                let all = kustomization.generator_options.as_ref();
+                let options = generate::merged_options(generator.options.as_ref(), all);
+                let note = target.note.as_ref().map(|note| note.built_in(target.file.path.name(), made.generator()));
+                let generated = self.generated(&spot, made, generator, &options);
+                let generated = generated.map(|resource| Resource { source: note, ..resource });
+                self.add_generated(acc, generated, &spot.site)?;
+            }
+        }
+        for plugin in plugins {
+            let site = plugin.site.clone();
+            let generated = self.generated_by(target, &plugin);
+            self.add_generated(acc, generated, &site)?;
+        }
+        Ok(())
+    }
+
+    fn charts(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
+        let kustomization = &target.file.kustomization;
+        let lists = [
+            ("helmCharts", &kustomization.helm_charts),
+            ("helmChartInflationGenerator", &kustomization.helm_chart_inflation_generator),
+        ];
+        for (list, charts) in lists.into_iter().filter(|(_, charts)| !charts.is_empty()) {
+            self.adds(|| vec![format!("{} Helm charts", charts.len())]);
+            let stop = self.helm(target.site(FieldPath::of([list])));
+            self.recover(&mut acc.map.lost, Lost::Objects, Err::<(), _>(stop))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the stop for Helm charts, which are not rendered.
+    pub(super) fn helm(&self, site: Site) -> Stop {
+        match self.options.helm {
+            true => Stop::unknown(site, "Helm charts are not inflated here"),
+            false => Stop::refused(kz015::helm(site)),
+        }
+    }
+
+    fn add_generated(&mut self, acc: &mut Accumulator, generated: Step<Resource>, site: &Site) -> Step<()> {
+        let added = generated.and_then(|resource| {
+            self.afford(std::slice::from_ref(&resource), site)?;
+            let words = || vec![format!("{} ({})", resource.id(&acc.map.scope).words(), resource.behavior.word())];
+            self.adds(words);
+            self.absorb(&mut acc.map, resource, site)
+        });
+        self.recover(&mut acc.map.lost, Lost::Objects, added)?;
+        self.observe(&acc.map, "generated", site);
+        Ok(())
+    }
+
+    /// Makes the object of a generator.
+    ///
+    /// # Errors
+    ///
+    /// If a source cannot be read.
+    pub(super) fn generated(
+        &self,
+        spot: &Spot<'_>,
+        made: Made,
+        generator: &Generator,
+        options: &GeneratorOptions,
+    ) -> Step<Resource> {
+        if generator.name.is_empty() {
+            return Err(Stop::refused(kz016::nameless(spot.site.clone(), made.kind())));
+        }
+        let mut pairs = Pairs::default();
+        let mut last = None;
+        self.pairs(spot, generator, &mut pairs, &mut last)?;
+        match last {
+            Some(stop) => Err(stop),
+            None => Ok(generate::object(made, generator, options, pairs, spot.target.origin(&spot.site))),
+        }
+    }
+
+    /// Gathers the data of a generator. The last error is left to the caller, which goes on without the object.
+    fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
+        let mut gather = |gathered: Step<()>| -> Step<()> {
+            let Err(stop) = gathered else { return Ok(()) };
+            match last.replace(stop) {
+                Some(before) => self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(before)).map(drop),
+                None => Ok(()),
+            }
+        };
+        let bad = |bad: BadPair, site: Site| bad.at(site, &generator.name);
+        let env = Some((&generator.env, spot.part("env", None)));
+        let envs = generator.envs.iter().enumerate().map(|(at, text)| (text, spot.part("envs", Some(at))));
+        for (entry, site) in envs.chain(env.filter(|(env, _)| !env.is_empty())) {
+            let loaded = self.load(&spot.target.loader, entry, &site);
+            gather(loaded.and_then(|(_, bytes)| pairs.env_file(&bytes).map_err(|pair| bad(pair, site))))?;
+        }
+        for (at, literal) in generator.literals.iter().enumerate() {
+            gather(pairs.literal(literal).map_err(|pair| bad(pair, spot.part("literals", Some(at)))))?;
+        }
+        for (at, source) in generator.files.iter().enumerate() {
+            let site = spot.part("files", Some(at));
+            let file = generate::file_source(source).map_err(|pair| bad(pair, site.clone()));
+            gather(file.and_then(|(key, path)| {
+                let (_, bytes) = self.load(&spot.target.loader, path, &site)?;
+                pairs.file(key, &bytes).map_err(|pair| bad(pair, site))
+            }))?;
+        }
+        Ok(())
+    }
+}
+
+impl BadPair {
+    /// Adds the place, and the name of the generated object.
+    fn at(self, site: Site, name: &str) -> Stop {
+        Stop::refused(match self {
+            Self::Repeated(key) => kz016::repeated(site, name, &key),
+            Self::Literal(text) => kz016::literal(site, &text),
+            Self::Source(text) => kz016::source(site, &text),
+            Self::Encoding(line) => kz016::encoding(site, line),
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! What a build reports: findings, reasons why the result is unknown, and the steps of the evaluation.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::kustomize::explain;
+use crate::kustomize::finding::{InTree, TreeFinding};
+
+/// Maximum number of errors, and of other findings and reasons, per root. Only a malicious root has more.
+const MOST_FINDINGS: usize = 1_000;
+
+/// What a build reported so far.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    /// The reports of the root, and of the folders that are being built in it.
+    folders: Vec<Folder>,
+}
+
+/// The reports about one folder and everything in it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Folder {
+    /// Everything found, in kustomize's order.
+    pub(super) findings: Vec<TreeFinding>,
+    /// Why the result is unknown.
+    pub(super) reasons: Vec<String>,
+    /// The evaluation, if it is recorded.
+    pub(super) step: Option<explain::Step>,
+    /// Hashes of the findings and reasons.
+    seen: HashSet<u64>,
+    refused: usize,
+}
+
+impl Folder {
+    fn report(&mut self, finding: TreeFinding) {
+        let InTree { file, place, refused, .. } = &finding.location;
+        let (place, refused) = ((file, place.start, place.line), *refused);
+        let is_new = self.seen.insert(hash(&(finding.rule, place, finding.field.to_string(), &finding.message)));
+        let alike = if refused { self.refused } else { self.findings.len() - self.refused };
+        if is_new && alike < MOST_FINDINGS {
+            self.refused += usize::from(refused);
+            self.findings.push(finding);
+        }
+    }
+
+    fn reason(&mut self, reason: String) {
+        if self.reasons.len() < MOST_FINDINGS && self.seen.insert(hash(&reason)) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Returns whether nothing is wrong or unknown in it.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.refused == 0 && self.reasons.is_empty()
+    }
+}
+
+impl Log {
+    /// Begins the reports about a folder.
+    pub(super) fn begin(&mut self, step: Option<explain::Step>) {
+        // those of the root
+        self.own();
+        self.folders.push(Folder { step, ..Folder::default() });
+    }
+
+    /// Ends the reports about a folder, which are also those of the folder that refers to it.
+    pub(super) fn end(&mut self) -> Folder {
+        let folder = self.folders.pop().unwrap_or_default();
+        if !self.folders.is_empty() {
+            self.add(&folder);
+        }
+        folder
+    }
+
+    /// Adds the reports about a folder that the present one refers to.
+    pub(super) fn add(&mut self, folder: &Folder) {
+        let own = self.own();
+        folder.findings.iter().for_each(|finding| own.report(finding.clone()));
+        folder.reasons.iter().for_each(|reason| own.reason(reason.clone()));
+        if let (Some(own), Some(step)) = (&mut own.step, &folder.step) {
+            own.parts.push(step.clone());
+        }
+    }
+
+    /// Adds a finding.
+    pub(super) fn report(&mut self, finding: TreeFinding) {
+        self.own().report(finding);
+    }
+
+    /// Adds a reason why the result is unknown.
+    pub(super) fn reason(&mut self, reason: String) {
+        self.own().reason(reason);
+    }
+
+    /// Records the evaluation from here on.
+    pub(super) fn explain(&mut self, step: explain::Step) {
+        self.own().step = Some(step);
+    }
+
+    /// Returns the present step of the evaluation, if it is recorded.
+    pub(super) fn step(&mut self) -> Option<&mut explain::Step> {
+        self.own().step.as_mut()
+    }
+
+    fn own(&mut self) -> &mut Folder {
+        if self.folders.is_empty() {
+            self.folders.push(Folder::default());
+        }
+        let last = self.folders.len() - 1;
+        &mut self.folders[last]
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,130 @@
+//! The configuration of built-in plugins, as kustomize decodes it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::config::WrittenSpec;
+use crate::kustomize::file::{Image, Replacement, Replica};
+
+/// The configuration of any built-in plugin: each reads the fields that it knows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Config {
+    pub(super) metadata: Metadata,
+    pub(super) annotations: BTreeMap<String, Text>,
+    pub(super) labels: BTreeMap<String, Text>,
+    pub(super) field_specs: Option<Vec<WrittenSpec>>,
+    pub(super) image_tag: Image,
+    pub(super) replica: Replica,
+    pub(super) unset_only: bool,
+    pub(super) set_role_binding_subjects: String,
+    pub(super) prefix: Text,
+    pub(super) suffix: Text,
+    pub(super) paths: Vec<String>,
+    pub(super) patches: String,
+    pub(super) json_op: String,
+    pub(super) replacements: Vec<Replacement>,
+}
+
+/// The metadata of a configuration.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Metadata {
+    pub(super) name: Text,
+    pub(super) namespace: Text,
+}
+
+/// The configuration of `IAMPolicyGenerator`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct IamPolicy {
+    pub(super) metadata: Metadata,
+    pub(super) cloud: String,
+    pub(super) kubernetes_service: IamService,
+    pub(super) service_account: IamService,
+}
+
+/// A service account.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct IamService {
+    pub(super) name: String,
+    pub(super) namespace: String,
+    pub(super) project_id: String,
+}
+
+/// A text; kustomize reads numbers and truth values into it too.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Text(pub(super) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self(text)),
+            Value::Null => Ok(Self::default()),
+            value @ (Value::Bool(_) | Value::Number(_)) => Ok(Self(value.to_string())),
+            _ => Err(serde::de::Error::custom("a string was expected")),
+        }
+    }
+}
+
+/// Returns the texts of a mapping.
+pub(super) fn texts(map: BTreeMap<String, Text>) -> BTreeMap<String, String> {
+    map.into_iter().map(|(key, text)| (key, text.0)).collect()
+}
+
+/// Fields of configurations with arbitrary keys.
+const FREE: [&str; 4] = ["labels", "annotations", "commonLabels", "commonAnnotations"];
+/// The names of all fields of configurations that have upper-case letters.
+const FIELDS: [&str; 30] = [
+    "allowKindChange",
+    "allowNameChange",
+    "annotationSelector",
+    "apiVersion",
+    "disableNameSuffixHash",
+    "fieldPath",
+    "fieldPaths",
+    "fieldSpecs",
+    "filePathPosition",
+    "imageTag",
+    "jsonOp",
+    "kubernetesService",
+    "labelSelector",
+    "newName",
+    "newTag",
+    "notSelector",
+    "projectId",
+    "serviceAccount",
+    "setRoleBindingSubjects",
+    "sourceValue",
+    "tagSuffix",
+    "targetFilePath",
+    "unsetOnly",
+    "path",
+    "digest",
+    "name",
+    "prefix",
+    "suffix",
+    "patch",
+    "target",
+];
+
+/// Returns the same value as Go's JSON reads it: fields that are null count as absent, and names of fields come in any
+/// case.
+pub(super) fn normal(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let field = |(key, value): (String, Value)| {
+                let name =
+                    FIELDS.iter().find(|name| name.eq_ignore_ascii_case(&key)).map_or(key, |name| (*name).to_owned());
+                let is_free = FREE.contains(&name.as_str());
+                (name, if is_free { value } else { normal(value) })
+            };
+            Value::Object(members.into_iter().filter(|(_, value)| !value.is_null()).map(field).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(normal).collect()),
+        other => other,
+    }
+}

@@ -1,0 +1,85 @@
+//! The one place where a build continues after a part of it failed.
+//!
+//! kustomize stops at its first error. A build that reports all errors leaves out the part that failed, records what the
+//! objects then lack, and suppresses later errors that may only be consequences of that.
+
+use super::log::Log;
+use super::resource::Resource;
+use super::run::Run;
+use super::stop::{Step, Stop};
+use crate::kustomize::finding::TreeFinding;
+use crate::kustomize::rules::kz040;
+
+/// What objects lack because a part of the build was left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lost {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Some objects are missing.
+    Objects,
+    /// Some changes of the objects are missing.
+    Changes,
+}
+
+impl Run<'_> {
+    /// Continues without the part that failed. `lost` is what the objects lack so far, and `more` what they lack without
+    /// that part.
+    ///
+    /// # Errors
+    ///
+    /// If the build ends with its first error, or a limit is exceeded.
+    pub(super) fn recover<T>(&self, lost: &mut Lost, more: Lost, result: Step<T>) -> Step<Option<T>> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(stop) if self.is_strict || is_limit(&stop) => Err(stop),
+            Err(stop) => {
+                self.record(stop, *lost);
+                *lost = more.max(*lost);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Continues after a step failed on one object of many, which then lacks this change.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::recover`].
+    pub(super) fn recover_object(&self, resource: &mut Resource, lost: &mut Lost, result: Step<()>) -> Step<()> {
+        let mut own = resource.lost.max(*lost);
+        if self.recover(&mut own, Lost::Changes, result)?.is_none() {
+            resource.lost = Lost::Changes;
+            // the change may have been another name
+            *lost = Lost::Objects.max(*lost);
+        }
+        Ok(())
+    }
+
+    /// Records an error, unless it may be a consequence of what is lost; or what the result depends on.
+    pub(super) fn record(&self, stop: Stop, lost: Lost) {
+        let mut log = self.log.borrow_mut();
+        match stop {
+            Stop::Refused(refusal) if refusal.holds >= lost => log.report(refusal.finding),
+            Stop::Refused(_) => {}
+            Stop::Unknown(reason) => {
+                log.reason(format!("{}: {}", reason.site, reason.message));
+                log.report(kz040::found(reason.site, &reason.message));
+            }
+        }
+    }
+
+    /// Records a finding that does not stop the build.
+    pub(super) fn report(&self, finding: TreeFinding) {
+        self.log.borrow_mut().report(finding);
+    }
+
+    /// Gives away what was recorded.
+    pub(super) fn take_log(&self) -> Log {
+        self.log.take()
+    }
+}
+
+fn is_limit(stop: &Stop) -> bool {
+    matches!(stop, Stop::Unknown(reason) if reason.is_limit)
+}

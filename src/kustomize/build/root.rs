@@ -1,0 +1,214 @@
+//! The folder that is built, and the steps that kustomize does only there.
+//!
+//! Source: kustomize's `api/krusty/kustomizer.go`.
+
+use std::sync::Arc;
+
+use super::finish;
+use super::name_references;
+use super::origin::OriginNote;
+use super::recover::Lost;
+use super::resmap::ResMap;
+use super::run::{Run, Target};
+use super::sort::{self, Ranks};
+use super::stop::{Step, Stop};
+use super::target::Accumulator;
+use super::transformer;
+use super::{Reorder, Settings, VERSION};
+use crate::admission::FieldPath;
+use crate::kustomize::explain::{self, StepKind};
+use crate::kustomize::file::{NAMES, SharedFile};
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::flux::{self, Own};
+use crate::kustomize::options::Profile;
+use crate::kustomize::references::Loader;
+use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031};
+use crate::kustomize::tree::{Located, TreePath};
+
+impl Run<'_> {
+    /// Builds a folder, up to the objects that are printed.
+    ///
+    /// # Errors
+    ///
+    /// If kustomize cannot build it, or the result depends on something that is not executed.
+    pub(super) fn root(&mut self, root: &TreePath, settings: &Settings) -> Step<ResMap> {
+        let folder = self.root_folder(root)?;
+        let loader = Loader { root: &folder, referrer: None };
+        let mut acc = Accumulator::default();
+        let (file, own) = match self.options.profile {
+            Profile::Flux => self.flux_file(&loader, &mut acc.map.lost)?,
+            _ => (self.kustomization(&loader, None)?, None),
+        };
+        let source = self.sources.add(&file.path);
+        let note = (!file.kustomization.build_metadata.is_empty()).then(OriginNote::default);
+        let target = Target { loader, file, own, source, note, depth: 0 };
+        self.begin_root(&target, &mut acc.map.lost);
+        let opened = self.openapi(&target, true);
+        self.recover(&mut acc.map.lost, Lost::Objects, opened)?;
+        acc.map.scope = self.scope();
+        self.accumulate(&target, &mut acc)?;
+        self.finish(&target, acc, settings)
+    }
+
+    fn root_folder(&self, root: &TreePath) -> Step<TreePath> {
+        let site = Site::of_file(root.clone());
+        Err(Stop::refused(match self.tree.locate(&TreePath::root(), root.as_str()) {
+            Ok(Located::Folder(folder)) => return Ok(folder),
+            Ok(Located::File(path) | Located::Other(path)) => kz003::found(site, root.as_str(), &path),
+            Err(_) => kz004::absent_root(site, self.near(&TreePath::root(), root.as_str())),
+        }))
+    }
+
+    fn begin_root(&self, target: &Target<'_>, lost: &mut Lost) {
+        let is_component = target.file.kustomization.is_component();
+        let kind = if is_component { StepKind::Component } else { StepKind::Kustomization };
+        // steps of shared bases would multiply
+        if !self.is_strict && self.bases.is_none() {
+            self.log.borrow_mut().explain(explain::Step::new("", "", Some(target.loader.root.clone()), kind));
+        }
+        let is_part = is_component && self.options.lone_components;
+        if is_component && !is_part {
+            self.report(kz020::found(target.site(FieldPath::of(["kind"])), target.loader.root));
+        }
+        if is_part || !target.file.faults.is_empty() {
+            *lost = Lost::Objects.max(*lost);
+        }
+    }
+
+    /// Returns the file that Flux writes for the root, and what of it was there before.
+    fn flux_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
+        let names = self.tree.names(loader.root);
+        let has_file = NAMES.iter().any(|name| names.iter().any(|own| own == name));
+        let mut file = match has_file {
+            true => (*self.kustomization(loader, None)?).clone(),
+            false => {
+                let generated = flux::generate(self.tree, loader.root, self.files);
+                self.all(generated.findings, Lost::Objects, lost)?;
+                for (site, reason) in generated.uncertainties {
+                    self.recover(lost, Lost::Objects, Err::<(), _>(Stop::unknown(site, reason)))?;
+                }
+                generated.file
+            }
+        };
+        if has_file {
+            flux::complete(&mut file.kustomization);
+        }
+        let exists = |entry: &str| self.tree.locate(loader.root, entry).is_ok();
+        let (own, findings) = flux::merge(&mut file, &self.options.flux, &exists);
+        self.all(findings, Lost::Changes, lost)?;
+        Ok((Arc::new(file), Some(own)))
+    }
+
+    /// Continues after errors without the parts that are wrong.
+    fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
+        for finding in findings {
+            self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
+            *lost = more.max(*lost);
+        }
+        Ok(())
+    }
+
+    /// Does the final steps.
+    fn finish(&mut self, target: &Target<'_>, acc: Accumulator, settings: &Settings) -> Step<ResMap> {
+        let Accumulator { mut map, config, vars, .. } = acc;
+        let site = Site::of_file(target.file.path.clone());
+        map.scope = self.scope();
+        self.check_identities(&mut map)?;
+        transformer::append_hashes(self, &mut map)?;
+        self.observe(&map, "hashes", &site);
+        name_references::fix(self, &mut map, &config.name_reference)?;
+        self.observe(&map, "name references", &site);
+        self.resolve_vars(&vars, &mut map, &config.var_reference)?;
+        self.observe(&map, "vars", &site);
+        finish::drop_local(&mut map, self)?;
+        let sorted = self.sort(&mut map, target, settings);
+        self.recover(&mut map.lost, Lost::Nothing, sorted)?;
+        let kustomization = &target.file.kustomization;
+        let wants = |word: &str| kustomization.build_metadata.iter().any(|own| own == word);
+        if settings.managed_by_label || wants("managedByLabel") {
+            finish::managed_by(&mut map, VERSION);
+        }
+        finish::annotations(&mut map, wants("originAnnotations"), wants("transformerAnnotations"));
+        Ok(map)
+    }
+
+    fn check_identities(&self, map: &mut ResMap) -> Step<()> {
+        let mut lost = map.lost;
+        if !map.resources().iter().any(|resource| resource.has_broken_identities) {
+            return Ok(());
+        }
+        for resource in map.resources_mut().iter_mut().filter(|resource| resource.has_broken_identities) {
+            let message = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
+            let stop = Stop::of_content(kz031::found(self.site_of(resource.origin), message));
+            self.recover_object(resource, &mut lost, Err(stop))?;
+        }
+        map.lost = lost;
+        Ok(())
+    }
+
+    /// Sorts the objects as configured in the kustomization or on the command line.
+    fn sort(&self, map: &mut ResMap, target: &Target<'_>, settings: &Settings) -> Step<()> {
+        let field = FieldPath::of(["sortOptions"]);
+        let site = |key: &str| target.site(field.key(key));
+        let ranks = match &target.file.kustomization.sort_options {
+            None if settings.reorder == Reorder::None => return Ok(()),
+            None => Ranks::default(),
+            Some(options) => match (options.order.as_str(), &options.legacy_sort_options) {
+                ("fifo", None) => return Ok(()),
+                ("fifo", Some(_)) => return Err(Stop::refused(kz017::sort_legacy(site("legacySortOptions")))),
+                ("legacy", None) => Ranks::default(),
+                ("legacy", Some(legacy)) => {
+                    let list = |key: &str| serde_json::from_value(legacy[key].clone()).unwrap_or_default();
+                    Ranks::new(list("orderFirst"), list("orderLast"))
+                }
+                (other, _) => return Err(Stop::refused(kz017::sort_order(site("order"), other))),
+            },
+        };
+        sort::legacy(map, &ranks);
+        self.sorted(map)
+    }
+
+    /// Reports duplicate identities, because kustomize gathers the objects again after it sorted them.
+    fn sorted(&self, map: &ResMap) -> Step<()> {
+        let has_order = !matches!(self.options.profile, Profile::Fleet | Profile::Sveltos);
+        let duplicates = map.duplicates().into_iter().map(|(other, resource)| {
+            let (site, id) = (self.site_of(resource.origin), resource.id(&map.scope));
+            let stop = match has_order {
+                true => Stop::of_content(kz030::conflict(site.clone(), &id, &site, Some(&self.site_of(other.origin)))),
+                // their order depends on how the program is configured
+                false => Stop::unknown(site, format!("{} is there twice", id.words())),
+            };
+            (stop, map.lost.max(resource.lost).max(other.lost))
+        });
+        for (stop, mut lost) in duplicates.collect::<Vec<_>>() {
+            self.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop))?;
+        }
+        Ok(())
+    }
+
+    /// Looks whether all objects can be printed, and, for Flux, what it does to them afterwards.
+    ///
+    /// # Errors
+    ///
+    /// If the objects are too large.
+    pub(super) fn check(&self, map: &mut ResMap) -> Step<()> {
+        finish::check(map, self)?;
+        if self.options.profile != Profile::Flux {
+            return Ok(());
+        }
+        let objects = map.resources().iter().map(|resource| flux::Object {
+            id: resource.id(&map.scope),
+            node: &resource.node,
+            origin: resource.origin,
+            is_known: map.lost.max(resource.lost) != Lost::Changes,
+        });
+        let objects: Vec<_> = objects.collect();
+        let place = |origin| self.site_of(origin);
+        let built = flux::post_build(&objects, &place, self.options.flux.post_build.as_ref());
+        self.all(built.findings, Lost::Nothing, &mut Lost::Nothing)?;
+        for (site, reason) in built.uncertainties {
+            self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::unknown(site, reason)))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! The fields `openapi`, `configurations` and `crds`, which decide how others work.
+//!
+//! Source: kustomize's `api/internal/target/kusttarget.go`.
+
+use std::sync::Arc;
+
+use super::config::{Config, Written, merge_shared};
+use super::crds;
+use super::load::bad_file;
+use super::recover::Lost;
+use super::run::{Run, Target};
+use super::stop::{Failed, Step, Stop};
+use super::target::Accumulator;
+use crate::admission::FieldPath;
+use crate::kustomize::file;
+use crate::kustomize::finding::Site;
+use crate::kustomize::rules::{kz008, kz017, kz031};
+use crate::kustomize::schema::Schema;
+
+/// The one version of the built-in schema.
+const SCHEMA_VERSION: &str = "v1.21.2";
+
+impl Run<'_> {
+    /// Uses the schema that a kustomization names, unless one is already set.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub(super) fn openapi(&mut self, target: &Target<'_>, is_root: bool) -> Step<()> {
+        let openapi = &target.file.kustomization.openapi;
+        let site = |key: &str| target.site(FieldPath::of(["openapi", key]));
+        let schema = match openapi.get("path") {
+            Some(path) => Some(self.load(&target.loader, path, &site("path"))?.1),
+            None => None,
+        };
+        if self.has_schema && !is_root {
+            return Ok(());
+        }
+        let wrong = |key: &str, why: &str| Stop::refused(kz017::schema(site(key), why));
+        let version = openapi.get("version");
+        match (schema, version) {
+            (Some(_), Some(_)) => Err(wrong("version", "has both a version and a path")),
+            (Some(bytes), None) => {
+                let text = file::text(&bytes).map_err(|_| wrong("path", "is not text that YAML allows"))?;
+                let schema = Schema::read_beside(text, self.beside.get().filter(|_| !is_root));
+                self.schema = schema.map_err(|error| wrong("path", &format!("cannot be read: {error}")))?;
+                self.has_schema = true;
+                Ok(())
+            }
+            (None, Some(version)) if !version.is_empty() => {
+                if version != SCHEMA_VERSION {
+                    return Err(Stop::refused(kz017::schema_version(site("version"), version, SCHEMA_VERSION)));
+                }
+                self.has_schema = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Merges the built-in field specs and the files of `configurations`.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read, or two specs disagree.
+    pub(super) fn configurations(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
+        let mut own = Config::built_in();
+        let files = &target.file.kustomization.configurations;
+        let mut read = Arc::new(Config::default());
+        for (index, entry) in files.iter().enumerate() {
+            let site = target.entry("configurations", index);
+            let merged = self.configuration(target, entry, &site).and_then(|config| {
+                merge_shared(&mut read, &Arc::new(config))
+                    .map_err(|conflict| Stop::refused(kz031::found(site.clone(), &conflict.to_string())))
+            });
+            self.recover(&mut acc.map.lost, Lost::Changes, merged)?;
+        }
+        let site = target.site(FieldPath::of(["configurations"]));
+        if !files.is_empty() {
+            let merged = merge_shared(&mut own, &read);
+            let merged = merged.map_err(|conflict| Stop::refused(kz031::found(site.clone(), &conflict.to_string())));
+            self.recover(&mut acc.map.lost, Lost::Changes, merged)?;
+        }
+        let merged = merge_shared(&mut acc.config, &own);
+        let merged = merged.map_err(|conflict| Stop::refused(kz031::found(site, &conflict.to_string())));
+        self.recover(&mut acc.map.lost, Lost::Changes, merged).map(drop)
+    }
+
+    fn configuration(&self, target: &Target<'_>, entry: &str, site: &Site) -> Step<Config> {
+        let (path, bytes) = self.load(&target.loader, entry, site)?;
+        let (value, faults, document) =
+            file::configuration(&bytes).map_err(|bad| bad_file(Site::of_file(path.clone()), &bad))?;
+        let place = |field: &FieldPath| {
+            let file = Site::of_file(path.clone());
+            document.as_ref().map_or(file.place, |document| document.nearest(field))
+        };
+        let faults = faults.iter().map(|fault| {
+            let site = Site::new(path.clone(), place(&fault.path), fault.path.clone());
+            kz008::fault(site, fault).0
+        });
+        let duplicates = document.iter().flat_map(|document| document.duplicates());
+        let duplicates = duplicates.map(|twice| kz008::twice(Site::new(path.clone(), twice.kept, twice.path)));
+        let mut is_valid = true;
+        for finding in faults.chain(duplicates) {
+            is_valid = false;
+            self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
+        }
+        let written: Written = match is_valid {
+            true => serde_json::from_value(value)
+                .map_err(|error| Stop::refused(kz008::malformed(Site::of_file(path.clone()), &error.to_string())))?,
+            false => serde_json::from_value(value).unwrap_or_default(),
+        };
+        Ok(Config::from(written))
+    }
+
+    /// Merges the field specs of `crds`.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read, or two specs conflict.
+    pub(super) fn crds(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
+        for (index, entry) in target.file.kustomization.crds.iter().enumerate() {
+            let site = target.entry("crds", index);
+            let merged = self.definitions(target, entry, &site).and_then(|read| {
+                merge_shared(&mut acc.config, &Arc::new(read))
+                    .map_err(|conflict| Stop::refused(kz031::found(site.clone(), &conflict.to_string())))
+            });
+            self.recover(&mut acc.map.lost, Lost::Changes, merged)?;
+        }
+        Ok(())
+    }
+
+    fn definitions(&self, target: &Target<'_>, entry: &str, site: &Site) -> Step<Config> {
+        let (path, bytes) = self.load(&target.loader, entry, site)?;
+        crds::config(&bytes).map_err(|(place, failed)| {
+            let at = place.map_or_else(|| site.clone(), |place| Site { place, ..Site::of_file(path) });
+            match failed {
+                Failed::Refused(why) => Stop::refused(kz017::crds(at, entry, &why)),
+                failed => failed.within(&format!("\"{entry}\"")).at(at),
+            }
+        })
+    }
+}
