@@ -376,6 +376,22 @@ fn reconcile_reports_controllers_of_disabled_families() {
     assert!(nothing.stderr.contains("enables no controller"), "{}", nothing.stderr);
 }
 
+/// The chart passes the file without the audit where it holds hosts of artifacts.
+#[test]
+fn reconcile_reads_its_configuration_without_the_audit() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (kubeconfig, config) = (write("kubeconfig", KUBECONFIG), write("config.yaml", "artifactHosts: [http://a/b]\n"));
+    let listen = ["--admin-listen", "127.0.0.1:0"];
+    let run = portcullis(&[&["reconcile", "--kubeconfig", &kubeconfig, "--config", &config][..], &listen].concat());
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("config.yaml:1") && run.stderr.contains("http://a/b"), "{}", run.stderr);
+}
+
 /// A kubeconfig whose cluster is never contacted.
 const KUBECONFIG: &str = "apiVersion: v1
 kind: Config

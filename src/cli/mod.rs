@@ -11,6 +11,7 @@ mod check;
 mod check_config;
 mod configuration;
 mod conformance;
+mod diff;
 mod explain;
 mod families;
 mod inputs;
@@ -64,6 +65,8 @@ enum Command {
     CheckConfig(Lazy<check_config::Args>),
     /// Print the output of `kustomize build`
     Build(Lazy<build::Args>),
+    /// Show what a change of files does to the objects of its kustomize roots
+    Diff(Lazy<diff::Args>),
     /// Run the rules of admission on stored objects
     Audit(Lazy<audit::Args>),
     /// Answer an AdmissionReview from standard input
@@ -131,6 +134,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::CheckConfig(Lazy(args)) => check_config::run(&args),
         Command::Audit(Lazy(args)) => audit::run(&args),
         Command::Build(Lazy(args)) => build::run(&args),
+        Command::Diff(Lazy(args)) => diff::run(&args),
         Command::Version(Lazy(args)) => version::run(&args),
         Command::Review(Lazy(args)) => review::run(&args),
         Command::Replay(Lazy(args)) => replay::run(&args),

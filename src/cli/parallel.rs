@@ -6,7 +6,7 @@ use std::thread;
 /// Number of results that each thread computes ahead: enough to rarely wait, with little memory.
 const AHEAD: usize = 16;
 /// Maximum number of threads. More would not read files faster.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// Runs `work` on all items in parallel, and passes each result with its index to `take`, in order. Few items are
 /// processed without threads.
@@ -16,7 +16,7 @@ pub(super) fn in_order<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + S
         items.iter().map(work).enumerate().for_each(|(number, result)| take(number, result));
         return;
     }
-    let (threads, work) = (threads.min(MOST_THREADS), &work);
+    let (threads, work) = (threads.min(MAX_THREADS), &work);
     thread::scope(|scope| {
         let begin = |first| {
             let (send, receive) = sync_channel(AHEAD);

@@ -78,8 +78,8 @@ pub(super) struct Args {
     #[arg(long, requires = "audit", hide = true)]
     #[allow(dead_code, reason = "accepted for compatibility")]
     audit_fetch_trees: bool,
-    /// The configuration file with the levels and exemptions of audits, reloaded when it changes
-    #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE", requires = "audit")]
+    /// The configuration file: the levels and exemptions of audits, reloaded when it changes, and the hosts of artifacts
+    #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     families: Families,
@@ -145,7 +145,7 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     let manager = ControllerManager::new(args.controllers(&identity, audit, trees)?, metrics.clone())
         .in_namespaces(&args.namespace);
     let mut catalog = manager.catalog();
-    catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
+    catalog.set_live_reader(Arc::new(cluster::Reader::new(client.clone())));
     let catalog = Arc::new(catalog);
     let condition = readiness.condition("catalog", "nothing is listed yet");
     tokio::spawn(inputs::until_listed(Arc::clone(&catalog), condition));

@@ -1,10 +1,12 @@
 //! Findings with their positions in files: as text, JSON, SARIF, and GitHub annotations.
 
 mod render;
+mod table;
 
 use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -51,6 +53,8 @@ pub(super) struct Root {
     pub(super) profile: &'static str,
     pub(super) verdict: &'static str,
     pub(super) reasons: Vec<String>,
+    /// The objects that name it.
+    pub(super) owners: Vec<String>,
     /// Its findings; those that roots share are stored once.
     pub(super) findings: Vec<Rc<Located>>,
 }
@@ -63,6 +67,14 @@ pub(super) struct Report {
     pub(super) roots: Vec<Root>,
     pub(super) objects: usize,
     pub(super) files: usize,
+    /// The Kustomizations that are built from other repositories, with the repository.
+    pub(super) elsewhere: Vec<(String, String)>,
+    /// What cannot be worked out for the whole run.
+    pub(super) problems: Vec<String>,
+    /// When the run began.
+    pub(super) begun: Option<Instant>,
+    /// Whether the text lists every place of each finding.
+    pub(super) is_verbose: bool,
 }
 
 impl Report {
@@ -91,11 +103,13 @@ impl Report {
 /// Serializes root by root. Shared findings appear in every root, but are in memory only once.
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut members = serializer.serialize_map(Some(5))?;
+        let mut members = serializer.serialize_map(Some(7))?;
+        members.serialize_entry("elsewhere", &self.elsewhere.iter().map(elsewhere_json).collect::<Vec<_>>())?;
         members.serialize_entry("errors", &self.errors.iter().map(error_json).collect::<Vec<_>>())?;
         members.serialize_entry("files", &self.files)?;
         members.serialize_entry("findings", &Each(&self.findings))?;
         members.serialize_entry("objects", &self.objects)?;
+        members.serialize_entry("problems", &self.problems)?;
         members.serialize_entry("roots", &self.roots)?;
         members.end()
     }
@@ -103,8 +117,9 @@ impl Serialize for Report {
 
 impl Serialize for Root {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut members = serializer.serialize_map(Some(5))?;
+        let mut members = serializer.serialize_map(Some(6))?;
         members.serialize_entry("findings", &Each(&self.findings))?;
+        members.serialize_entry("owners", &self.owners)?;
         members.serialize_entry("profile", self.profile)?;
         members.serialize_entry("reasons", &self.reasons)?;
         members.serialize_entry("root", &self.root)?;
@@ -125,7 +140,7 @@ impl Serialize for Each<'_> {
 impl Located {
     /// Locates a finding about an object in a file.
     pub(super) fn in_manifest(finding: Finding, manifest: &Manifest) -> Self {
-        let Finding { rule, level, field, message, place: within, found, allowed, help, .. } = finding;
+        let Finding { rule, level, field, message, location: within, found, allowed, help, .. } = finding;
         let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);
         let (place, path) = (manifest.place(&field), field.to_string());
         let (source, object) = (manifest.source.clone(), identity(&manifest.object));
@@ -151,10 +166,15 @@ impl Located {
     }
 }
 
-fn identity(object: &Value) -> Value {
+/// Returns API version, kind, namespace and name of an object.
+pub(super) fn identity(object: &Value) -> Value {
     let metadata = |key| object.get("metadata").and_then(|metadata| metadata.get(key));
     json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind"),
            "namespace": metadata("namespace"), "name": metadata("name")})
+}
+
+fn elsewhere_json((owner, repository): &(String, String)) -> Value {
+    json!({"owner": owner, "repository": repository})
 }
 
 fn error_json(error: &ManifestError) -> Value {

@@ -207,7 +207,7 @@ impl Args {
                 let freshness = Freshness::default();
                 let client = inputs::observed_client(self.kubeconfig.as_deref(), &freshness).await?;
                 let reads = catalog::metrics::Counted::new(cluster::Reader::new(client.clone()), shown);
-                catalog.set_confirm(match recorder {
+                catalog.set_live_reader(match recorder {
                     Some(_) => Arc::new(RecordedReads(reads)),
                     None => Arc::new(reads),
                 });

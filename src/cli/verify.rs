@@ -264,17 +264,17 @@ mod tests {
     fn every_family_matches_its_probe() {
         for family in Registry::standard().families() {
             let registry = Registry::standard().only(&[family]);
-            let rules = registry.rules().iter().flat_map(|rule| rule.scope);
-            let scopes: Vec<_> =
-                rules.chain(registry.deliveries().iter().flat_map(|delivery| delivery.scope)).collect();
+            let rules = registry.rules().iter().flat_map(|rule| rule.matchers);
+            let matchers: Vec<_> =
+                rules.chain(registry.deliveries().iter().flat_map(|delivery| delivery.matchers)).collect();
             let mut probes = PROBES.iter().filter(|probe| probe.families.contains(&family));
             let probe = probes.next().expect("there is one");
-            let is_its = |scope: &&&crate::rule::Match| {
-                scope.plural == probe.plural
-                    && scope.kind == probe.kind
-                    && scope.operations.contains(&Operation::Create)
+            let is_its = |matcher: &&&crate::rule::Match| {
+                matcher.plural == probe.plural
+                    && matcher.kind == probe.kind
+                    && matcher.operations.contains(&Operation::Create)
             };
-            assert!(scopes.iter().any(|scope| is_its(&scope)), "{family}");
+            assert!(matchers.iter().any(|matcher| is_its(&matcher)), "{family}");
             assert!(probes.next().is_none(), "{family}");
         }
     }

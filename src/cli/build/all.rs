@@ -19,11 +19,13 @@ use crate::kustomize::{Files, roots};
 pub(super) fn run(folder: &Path, output: &Path, options: &Options, settings: &Settings) -> Result<u8, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because(folder.display(), error))?;
     let found = found(folder, &tree, options)?;
-    let shared = Shared::default();
+    let (files, shared) = (Files::default(), Shared::default());
     let mut progress = Progress::new("built kustomize roots:");
     let (mut built, mut failed) = (0, 0);
     let mut trouble = Ok(());
-    let build = |root: &TreePath| build_shared(&tree, root, options, settings, &shared).and_then(|built| built.text());
+    let build = |root: &TreePath| {
+        build_shared(&tree, root, options, settings, (&files, &shared)).and_then(|built| built.text())
+    };
     in_order(&found, build, |number, text| {
         progress.step(number, found.len());
         match text {
@@ -79,13 +81,7 @@ fn write(output: &Path, folder: &Path, root: &TreePath, text: &str) -> Result<()
 }
 
 fn failure_text(root: &TreePath, stop: &Stop) -> String {
-    let reason = stop.reason();
+    let (site, message) = (stop.site(), stop.message());
     let word = if matches!(stop, Stop::Unknown(_)) { "not built here" } else { "error" };
-    let message = &reason.message;
-    with_display_paths(format!(
-        "{}: {word}: {message} ({}:{})\n",
-        shown(root),
-        reason.site.file,
-        reason.site.place.line
-    ))
+    with_display_paths(format!("{}: {word}: {message} ({}:{})\n", shown(root), site.file, site.place.line))
 }

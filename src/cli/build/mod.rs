@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::trees::{shown, tree_path, with_display_paths};
 use super::{OK, Unusable, print, say};
-use crate::kustomize::build::{Built, Reason, Reorder, Settings, Step, Stop, build};
+use crate::kustomize::build::{Built, Reorder, Settings, Step, Stop, build};
 use crate::kustomize::options::{Options, Restrictor};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{Files, analyse_with};
@@ -172,11 +172,11 @@ fn written(built: &Built<'_>, output: Option<&Path>) -> Step<Result<(), Unusable
 
 /// Formats an error with all its positions.
 fn error_text(stop: &Stop, tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> String {
-    let Reason { site, message } = stop.reason();
+    let (site, message) = (stop.site(), stop.message());
     let word = if matches!(stop, Stop::Unknown(_)) { "not built here" } else { "error" };
     let mut text = format!("{word}: {message}\n  at {}:{}:{}\n", shown(&site.file), site.place.line, site.place.column);
     let report = analyse_with(tree, root, options, files);
-    for finding in report.findings.iter().filter(|finding| finding.refused) {
+    for finding in report.findings.iter().filter(|finding| finding.location.refused) {
         text.push_str(&finding.paragraph());
         text.push('\n');
     }

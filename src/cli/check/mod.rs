@@ -1,17 +1,23 @@
 //! `portcullis check`: runs the rules on files.
 
 mod objects;
+mod rendered;
 mod trees;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Instant;
 
 use super::report::{Output, Report};
+use super::trees::tree_path;
 use super::{DENIED, OK, UNUSABLE, Unusable, inputs, print_with, say, walk};
 use crate::admission::Level;
 use crate::catalog::manifests::Manifests;
 use crate::gate::Registry;
-use crate::kustomize::options::{Profile, Restrictor, Version};
+use crate::kustomize::options::{NotAllowed, Profile, Restrictor, Version};
+use crate::kustomize::tree::TreePath;
 
 /// Judge Kubernetes manifests and kustomize trees in files before you apply them.
 ///
@@ -31,16 +37,25 @@ pub(super) struct Args {
     /// A folder to judge as a kustomize root; may be repeated. Only files that it refers to are read
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
-    /// What builds the kustomizations: kubectl, flux, argocd, fleet or sveltos
-    #[arg(long, default_value = "kubectl")]
-    profile: Profile,
+    /// What builds the kustomizations: auto finds out from the files; or kubectl, flux, argocd, fleet or sveltos
+    #[arg(long, default_value = "auto")]
+    profile: Choice,
+    /// The folder that is the root of a Flux source; may be repeated
+    #[arg(long = "source", value_name = "NAMESPACE/NAME=DIR")]
+    sources: Vec<SourceFolder>,
+    /// Report objects as missing that are neither in the files nor in --manifests. Implied by --manifests
+    #[arg(long)]
+    complete: bool,
+    /// List every place of each finding, and what is built from other repositories
+    #[arg(long, short)]
+    verbose: bool,
     /// The version of kustomize that builds them
     #[arg(long, value_name = "VERSION", default_value_t = Version::DEFAULT)]
     kustomize_version: Version,
     /// Which files a kustomization may load: root-only or none; default: as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
-    /// Move entries that are in a wrong list of a kustomization file, and leave all other bytes unchanged
+    /// Move entries of kustomization files to the right list, add forgotten manifests, and leave all other bytes unchanged
     #[arg(long)]
     fix: bool,
     /// The configuration file
@@ -54,6 +69,46 @@ pub(super) struct Args {
     strict: bool,
 }
 
+/// Who builds the kustomizations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// Whoever the files say.
+    Auto,
+    /// The same for all.
+    One(Profile),
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        text.parse().map(Self::One).map_err(|error: NotAllowed| error.to_string().replace("one of", "one of auto,"))
+    }
+}
+
+/// A source and its folder: `flux-system/apps=../apps`.
+#[derive(Debug, Clone)]
+struct SourceFolder {
+    namespace: String,
+    name: String,
+    folder: PathBuf,
+}
+
+impl FromStr for SourceFolder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('=').and_then(|(source, folder)| Some((source.split_once('/')?, folder)));
+        let Some(((namespace, name), folder)) = parts else {
+            return Err("use NAMESPACE/NAME=DIR, such as flux-system/apps=.".to_owned());
+        };
+        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), folder: folder.into() })
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let registry = Registry::standard();
     let policy = inputs::policy(args.config.as_deref(), &registry)?;
@@ -62,9 +117,13 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     if args.fix {
         say(&trees.fix());
     }
-    let mut report = Report::default();
+    let mut report = Report { begun: Some(Instant::now()), is_verbose: args.verbose, ..Report::default() };
     trees.judge(&registry, &policy, &mut report);
-    let manifests = args.read(&files, &registry)?;
+    let mut manifests = args.read(&files, &registry)?;
+    let all = manifests.found.len();
+    manifests.found.retain(|manifest| !trees.has_rendered(manifest));
+    manifests.passed += all - manifests.found.len();
+    rendered::judge(&trees, args, &policy, &mut report)?;
     objects::judge(manifests, args, policy, &mut report)?;
     if report.files == 0 && report.roots.is_empty() && report.errors.is_empty() {
         let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
@@ -84,6 +143,20 @@ impl Args {
             files.extend(walk::manifests(path).map_err(Unusable::new)?);
         }
         Ok(files)
+    }
+
+    /// Returns whether an object that no file has is known not to exist.
+    fn is_complete(&self) -> bool {
+        self.complete || !self.manifests.is_empty()
+    }
+
+    /// Returns the folders of sources, by namespace and name.
+    fn source_folders(&self) -> Result<BTreeMap<(String, String), TreePath>, Unusable> {
+        let folder = |source: &SourceFolder| {
+            let path = tree_path(&source.folder)?;
+            Ok(((source.namespace.clone(), source.name.clone()), path))
+        };
+        self.sources.iter().map(folder).collect()
     }
 
     /// Reads the objects in files and on standard input.

@@ -1,21 +1,24 @@
 //! Reads and judges the objects in checked files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use futures::executor::block_on;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::parallel::in_order;
 use super::super::report::{Located, Report};
 use super::super::walk::Progress;
 use super::super::{Unusable, inputs};
 use super::Args;
-use crate::admission::{Metadata, Object, Operation, Phase, Request, Resource, User, json};
+use crate::admission::{self, Metadata, Object, Operation, Phase, Request, Resource, User};
+use crate::catalog::Catalog;
 use crate::catalog::manifests::{self, Aliased, Manifest, Manifests};
 use crate::gate::{Gate, Policy, Registry};
+use crate::landscaper::context;
+use crate::landscaper::kinds::{CONTEXTS, INSTALLATIONS};
 use crate::rule::Match;
 
 /// The identity of an object: API version, kind, namespace, name.
@@ -58,8 +61,9 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     (report.files, report.objects) = (manifests.files, manifests.found.len() + manifests.passed);
     let found = manifests.found;
     let registry = Registry::standard();
-    let catalog = inputs::catalog(&registry, &args.manifests, &args.namespace)?;
+    let catalog = catalog(&registry, args)?;
     catalog.insert_all(found.iter().map(|manifest| &manifest.object));
+    catalog.insert_all(default_contexts(&found, &catalog).iter());
     let gate = Gate::new(registry, policy, Arc::new(catalog));
     let stored = updated(&found, args)?;
     let (mut progress, all) = (Progress::new("checked objects:"), found.len());
@@ -74,12 +78,32 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     Ok(())
 }
 
+/// Returns the Contexts that Landscaper creates in the namespaces of Installations.
+fn default_contexts(found: &[Manifest], catalog: &Catalog) -> Vec<Value> {
+    let installations = found.iter().map(|manifest| &manifest.object).filter(|object| INSTALLATIONS.is_kind_of(object));
+    let namespaces: BTreeSet<_> = installations.map(|object| Metadata::of(object).namespace()).collect();
+    let missing = namespaces.into_iter().filter(|namespace| !catalog.contains(&CONTEXTS, namespace, context::DEFAULT));
+    let context = |namespace| {
+        json!({"apiVersion": CONTEXTS.api_version(), "kind": CONTEXTS.kind,
+               "metadata": {"name": context::DEFAULT, "namespace": namespace}})
+    };
+    missing.map(context).collect()
+}
+
+/// Returns a catalog with the objects in the cluster. Unless they are complete, an object that is not found may exist.
+pub(super) fn catalog(registry: &Registry, args: &Args) -> Result<Catalog, Unusable> {
+    match args.is_complete() {
+        true => inputs::catalog(registry, &args.manifests, &args.namespace),
+        false => Ok(registry.catalog()),
+    }
+}
+
 /// Returns the stored objects that applying the given ones would update; only these are held.
 fn updated(found: &[Manifest], args: &Args) -> Result<HashMap<Identity, Value>, Unusable> {
     let given: HashSet<_> = found.iter().map(|manifest| identity(&manifest.object)).collect();
     let mut stored = HashMap::new();
     let errors = manifests::each(&args.manifests, |object| {
-        let mut value = json::parse(object.text).map_err(|error| error.to_string())?;
+        let mut value = admission::json::parse(object.text).map_err(|error| error.to_string())?;
         manifests::set_default_namespace(&mut value, &args.namespace);
         let identity = identity(&value);
         if given.contains(&identity) {
@@ -91,7 +115,7 @@ fn updated(found: &[Manifest], args: &Args) -> Result<HashMap<Identity, Value>, 
 }
 
 /// Returns the request that would apply an object; `None` for a kind that no rule matches.
-fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'static>> {
+pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'static>> {
     let (group, version, kind) = type_of(object);
     let plural = plural(group, kind, gate)?;
     Some(Request {
@@ -119,11 +143,11 @@ const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
 
 /// Returns the resource of a kind that rules match, or whose objects contain a kustomize tree.
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
-    let of_rules = registry.rules().iter().flat_map(|rule| rule.scope);
-    let of_trees = registry.deliveries().iter().flat_map(|delivery| delivery.scope);
-    let of_trees = of_trees.filter(|scope| scope.group != KUSTOMIZATION_FILES);
-    let mut scopes = of_rules.chain(of_trees).filter(|scope| scope.subresource.is_empty());
-    scopes.find(|scope| scope.group == group && scope.kind == kind)
+    let of_rules = registry.rules().iter().flat_map(|rule| rule.matchers);
+    let of_trees = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
+    let of_trees = of_trees.filter(|matcher| matcher.group != KUSTOMIZATION_FILES);
+    let mut matchers = of_rules.chain(of_trees).filter(|matcher| matcher.subresource.is_empty());
+    matchers.find(|matcher| matcher.group == group && matcher.kind == kind)
 }
 
 /// Returns whether a definition in another file may declare kinds of this group.
@@ -134,5 +158,5 @@ fn may_be_declared(group: &str) -> bool {
 /// Returns the plural name of a kind that rules match, or of a declared kind.
 fn plural(group: &str, kind: &str, gate: &Gate) -> Option<&'static str> {
     let declared = || gate.catalog().declared().into_iter().find(|held| held.group == group && held.kind == kind);
-    resource(group, kind, gate.registry()).map(|scope| scope.plural).or_else(|| Some(declared()?.plural))
+    resource(group, kind, gate.registry()).map(|matcher| matcher.plural).or_else(|| Some(declared()?.plural))
 }

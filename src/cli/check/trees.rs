@@ -12,29 +12,47 @@ use super::super::parallel::in_order;
 use super::super::report::{Located, Report, Root};
 use super::super::trees::{TreePaths, reason_with_display_path, shown, tree_path, with_display_paths};
 use super::super::walk::Progress;
-use super::Args;
+use super::{Args, Choice};
 use crate::admission::Level;
-use crate::catalog::manifests::Source;
+use crate::catalog::manifests::{Manifest, Source};
 use crate::gate::{Policy, Registry};
+use crate::kustomize::build::Shared;
+use crate::kustomize::checkout::{self, Build, Checkout, Git, Object, Survey};
 use crate::kustomize::file::NAMES;
-use crate::kustomize::finding::{Fix, TreeFinding};
-use crate::kustomize::options::Options;
-use crate::kustomize::roots;
+use crate::kustomize::finding::{Fix, InTree, TreeFinding};
+use crate::kustomize::forgotten::Search;
+use crate::kustomize::options::{Options, Profile, Restrictor};
+use crate::kustomize::roots::{self, References};
 use crate::kustomize::tree::{Tree, TreePath};
-use crate::kustomize::{self, Files, analyse_with, fix};
+use crate::kustomize::{self, Files, Verdict, analyse_shared, fix};
 
 /// Maximum number of fixes. Entries are moved one at a time, and the tree is judged after each.
-const MOST_FIXES: usize = 1000;
+const MAX_FIXES: usize = 1000;
 
 /// The kustomizations in the checked files.
 ///
 /// The tree is the whole file system, because roots may refer to files anywhere; files are read on demand.
 pub(super) struct Trees {
-    tree: Tree,
+    tree: Arc<Tree>,
+    builds: Vec<Build>,
+    pub(super) survey: Survey,
+    git: Git,
+    /// The options for roots that no object names.
     options: Options,
-    roots: Vec<TreePath>,
+    /// The checked files in the tree.
+    files: Vec<TreePath>,
+    /// The references of each folder with a kustomization file.
+    references: HashMap<TreePath, References>,
     /// The files parsed so far.
     read: Files,
+}
+
+/// The folders with kustomization files, and what they refer to.
+struct Found {
+    folders: Vec<TreePath>,
+    roots: Vec<TreePath>,
+    /// The references of each folder with a kustomization file.
+    references: HashMap<TreePath, References>,
 }
 
 impl Trees {
@@ -42,54 +60,76 @@ impl Trees {
     /// patches, data.
     pub(super) fn of(args: &Args, files: &mut Vec<PathBuf>) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
-        let mut options = Options::of(args.profile);
-        options.version = args.kustomize_version;
-        options.restrictor = args.load_restrictor.unwrap_or(options.restrictor);
-        options.lone_components = true;
-        let (mut paths, mut folders) = (TreePaths::default(), BTreeSet::new());
-        for file in files.iter().filter(|file| is_kustomization(file)) {
-            folders.extend(paths.of(file)?.parent());
+        let (tree, read, mut paths) = (Arc::new(tree), Files::default(), TreePaths::default());
+        let options = args.options();
+        // A patch is no object, whoever may load it.
+        let any = Options { restrictor: Restrictor::None, ..options.clone() };
+        let mut found = Found::of(&tree, &any, &read, files, &mut paths)?;
+        if !args.roots.is_empty() {
+            found.roots = args.roots.iter().map(|root| tree_path(root)).collect::<Result<_, _>>()?;
         }
-        let folders: Vec<_> = folders.into_iter().collect();
-        let (read, mut references) = (Files::default(), HashMap::new());
-        in_order(
-            &folders,
-            |folder| roots::references(&tree, folder, &options, &read),
-            |number, found| drop(references.insert(folders[number].clone(), found)),
-        );
-        let roots = match args.roots.as_slice() {
-            [] => roots::roots(&folders, |folder| match references.get(folder) {
-                Some(found) => found.folders.clone(),
-                None => roots::references(&tree, folder, &options, &read).folders,
-            }),
-            given => given.iter().map(|root| tree_path(root)).collect::<Result<_, _>>()?,
+        let parts: HashSet<_> = found.references.values().flat_map(|found| &found.parts).collect();
+        let mut checked = Vec::new();
+        files.retain(|file| {
+            let path = paths.of(file).ok();
+            checked.extend(path.clone());
+            !is_kustomization(file) && path.is_none_or(|path| !parts.contains(&path))
+        });
+        let (git, tops, sources) = (args.git(&tree)?, args.tops()?, args.source_folders()?);
+        let survey = if args.profile == Choice::Auto && args.roots.is_empty() && !tops.is_empty() {
+            let manifests: Vec<_> = files.iter().filter_map(|file| paths.of(file).ok()).collect();
+            let (folders, tree, files, git) = (&found.folders, &tree, &read, &git);
+            checkout::survey(&Checkout {
+                tree,
+                files,
+                git,
+                tops: &tops,
+                folders,
+                manifests: &manifests,
+                sources: &sources,
+            })
+        } else {
+            Survey::default()
         };
-        let parts: HashSet<_> = references.into_values().flat_map(|found| found.parts).collect();
-        files.retain(|file| !is_kustomization(file) && paths.of(file).map_or(true, |path| !parts.contains(&path)));
-        Ok(Self { tree, options, roots, read })
+        let mut builds = survey.builds.clone();
+        builds.iter_mut().for_each(|build| build.options = args.applied(build.options.clone()));
+        let rest = found.roots.into_iter().filter(|root| !survey.reached.contains(root));
+        let options = Options { lone_components: true, ..options };
+        let build = |root| Build { tree: Arc::clone(&tree), root, options: options.clone(), owners: Vec::new() };
+        builds.extend(rest.map(build));
+        Ok(Self { tree, builds, survey, git, options, files: checked, references: found.references, read })
+    }
+
+    /// Returns whether an object counts only as a root renders it.
+    pub(super) fn has_rendered(&self, manifest: &Manifest) -> bool {
+        let is_kustomization = || checkout::is_flux_kustomization(&manifest.object);
+        let path = || tree_path(Path::new(&manifest.source.name)).ok();
+        !self.survey.rendered.is_empty()
+            && is_kustomization()
+            && path().is_some_and(|path| self.survey.rendered.contains(&path))
     }
 
     /// Judges every root. Findings that several roots share are reported once.
     pub(super) fn judge(&self, registry: &Registry, policy: &Policy, report: &mut Report) {
         let mut reported = HashMap::new();
-        let mut sources = Sources { tree: &self.tree, read: BTreeMap::new() };
+        let mut sources = self.sources(registry, policy);
         let mut progress = Progress::new("judged kustomize roots:");
-        let judge = |root: &TreePath| {
-            let judged = analyse_with(&self.tree, root, &self.options, &self.read);
-            // The order of evaluation is not needed here.
-            kustomize::Report { evaluation: None, ..judged }
-        };
-        in_order(&self.roots, judge, |number, judged| {
-            progress.step(number, self.roots.len());
+        // Roots of one builder that have the same tree share bases.
+        let groups: Vec<_> =
+            self.builds.iter().map(|build| (Arc::as_ptr(&build.tree), build.options.profile)).collect();
+        let shared: HashMap<_, _> = groups.iter().map(|group| (*group, Shared::default())).collect();
+        let shared: Vec<(&Build, &Shared)> =
+            self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, shared.get(group)?))).collect();
+        let judge = |(build, shared): &(&Build, &Shared)| self.analysed(build, shared);
+        in_order(&shared, judge, |number, judged| {
+            progress.step(number, self.builds.len());
             let mut findings = Vec::new();
-            for finding in &judged.findings {
-                let place =
-                    (finding.rule, finding.site.file.clone(), finding.site.place.start, finding.message.clone());
+            for finding in judged.findings {
+                let InTree { file, place, .. } = &finding.location;
+                let place = (finding.rule, file.clone(), place.start, finding.message.clone());
                 let located = reported.entry(place).or_insert_with(|| {
-                    let info = registry.info(finding.rule);
-                    let level = info.map_or(finding.level, |info| policy.level_in_files(info, finding.level));
-                    let located = Rc::new(sources.locate(finding, level));
-                    if level != Level::Off {
+                    let located = Rc::new(sources.locate(&finding));
+                    if located.level != Level::Off {
                         report.findings.push(Rc::clone(&located));
                     }
                     located
@@ -101,56 +141,198 @@ impl Trees {
                 profile: judged.profile.as_str(),
                 verdict: judged.verdict.as_str(),
                 reasons: judged.reasons.iter().map(|reason| reason_with_display_path(reason)).collect(),
+                owners: self.builds[number].owners.iter().map(owner).collect(),
                 findings,
             });
         });
+        let forgotten = self.forgotten();
+        let forgotten = forgotten.iter().map(|finding| Rc::new(sources.locate(finding)));
+        report.findings.extend(forgotten.filter(|located| located.level != Level::Off));
+        self.add_survey(report);
     }
 
-    /// Moves misplaced entries until none is left; returns a description of the changes.
+    /// Returns findings about the checked files that no kustomization lists.
+    fn forgotten(&self) -> Vec<TreeFinding> {
+        self.search().findings(&self.files)
+    }
+
+    fn search(&self) -> Search<'_> {
+        let Self { tree, references, options, read, .. } = self;
+        Search { tree, references, options, read }
+    }
+
+    fn analysed(&self, build: &Build, shared: &Shared) -> kustomize::Report {
+        let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.read, shared));
+        let judged = checkout::without_submodules(&self.tree, &self.git, judged);
+        let findings = judged.findings.into_iter().map(|finding| build.located(&self.tree, finding)).collect();
+        // The order of evaluation is not needed here.
+        kustomize::Report { evaluation: None, findings, ..judged }
+    }
+
+    /// Adds what the survey found besides roots.
+    fn add_survey(&self, report: &mut Report) {
+        let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (owner(object), from.clone()));
+        report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
+        report.problems = self.survey.problems.iter().cloned().map(with_display_paths).collect();
+        let of_git = self.git.problem.clone().filter(|_| !self.survey.clusters.is_empty()).map(with_display_paths);
+        report.problems.extend(of_git.map(|why| format!("the remotes of the checkout are unknown: {why}")));
+        let unknown = self.survey.unknown.iter().map(|(object, why)| Root {
+            root: object.value.pointer("/spec/path").and_then(Value::as_str).unwrap_or(".").to_owned(),
+            profile: Profile::Flux.as_str(),
+            verdict: Verdict::Unknown.as_str(),
+            reasons: vec![format!("{}:{}: {why}", shown(&object.file), object.line)],
+            owners: vec![owner(object)],
+            findings: Vec::new(),
+        });
+        report.roots.extend(unknown);
+    }
+
+    /// Moves misplaced entries until none is left, and lists forgotten manifests; returns a description of the changes.
     pub(super) fn fix(&mut self) -> String {
         self.read = Files::default();
         let mut reported = String::new();
-        for root in &self.roots {
-            for _ in 0..MOST_FIXES {
-                match self.fix_one(root) {
+        for build in &self.builds {
+            for _ in 0..MAX_FIXES {
+                match fix_one(build) {
                     Some(line) => reported.push_str(&line),
                     None => break,
                 }
             }
         }
+        for file in self.forgotten().iter().filter_map(forgotten_file) {
+            self.read = Files::default();
+            // The file is searched again, because it may conflict with one that was added.
+            reported.extend(self.search().finding(&file).and_then(|finding| apply(&finding)));
+        }
+        self.read = Files::default();
         reported
     }
 
-    fn fix_one(&self, root: &TreePath) -> Option<String> {
-        let report = kustomize::analyse(&self.tree, root, &self.options);
-        report.findings.iter().find_map(|finding| {
-            let entry_fix = finding.fix.as_ref()?;
-            let path = Path::new("/").join(finding.site.file.as_str());
-            let text = std::fs::read_to_string(&path).ok()?;
-            std::fs::write(&path, fix(&text, std::slice::from_ref(entry_fix))?).ok()?;
-            let Fix::MoveEntry { from, index, to } = entry_fix;
-            Some(format!("fixed {}: {from}[{index}] is now in {to}\n", shown(&finding.site.file)))
-        })
+    /// Returns the texts of files with findings.
+    pub(super) fn sources<'t>(&'t self, registry: &'t Registry, policy: &'t Policy) -> Sources<'t> {
+        Sources { tree: &self.tree, registry, policy, read: BTreeMap::new() }
+    }
+}
+
+fn fix_one(build: &Build) -> Option<String> {
+    let report = kustomize::analyse(&build.tree, &build.root, &build.options);
+    report.findings.iter().find_map(apply)
+}
+
+/// Writes the fix of a finding, and describes it.
+fn apply(finding: &TreeFinding) -> Option<String> {
+    let entry_fix = finding.location.fix.as_ref()?;
+    let path = Path::new("/").join(finding.location.file.as_str());
+    let text = std::fs::read_to_string(&path).ok()?;
+    std::fs::write(&path, fix(&text, std::slice::from_ref(entry_fix))?).ok()?;
+    let change = match entry_fix {
+        Fix::MoveEntry { from, index, to } => format!("{from}[{index}] is now in {to}"),
+        Fix::AddEntry { list, entry } => format!("{entry} is now in {list}"),
+    };
+    Some(format!("fixed {}: {change}\n", shown(&finding.location.file)))
+}
+
+/// Returns the file that a finding about a forgotten manifest would add.
+fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
+    match &finding.location.fix {
+        Some(Fix::AddEntry { entry, .. }) => Some(finding.location.file.parent()?.join(entry)),
+        _ => None,
+    }
+}
+
+/// Returns kind, namespace and name of the object that names a root.
+fn owner(object: &Object) -> String {
+    match object.namespace() {
+        "" => format!("Kustomization {}", object.name()),
+        namespace => format!("Kustomization {namespace}/{}", object.name()),
+    }
+}
+
+impl Found {
+    fn of(
+        tree: &Tree,
+        options: &Options,
+        read: &Files,
+        files: &[PathBuf],
+        paths: &mut TreePaths,
+    ) -> Result<Self, Unusable> {
+        let mut folders = BTreeSet::new();
+        for file in files.iter().filter(|file| is_kustomization(file)) {
+            folders.extend(paths.of(file)?.parent());
+        }
+        let (folders, mut references) = (folders.into_iter().collect::<Vec<_>>(), HashMap::new());
+        in_order(
+            &folders,
+            |folder| roots::references(tree, folder, options, read),
+            |number, found| drop(references.insert(folders[number].clone(), found)),
+        );
+        let roots = roots::roots(&folders, |folder| match references.get(folder) {
+            Some(found) => found.folders.clone(),
+            None => roots::references(tree, folder, options, read).folders,
+        });
+        Ok(Self { folders, roots, references })
+    }
+}
+
+impl Args {
+    /// Returns the options for roots that no object names.
+    fn options(&self) -> Options {
+        let profile = match self.profile {
+            Choice::Auto => Profile::Kubectl,
+            Choice::One(profile) => profile,
+        };
+        self.applied(Options::of(profile))
+    }
+
+    /// Applies the flags to options.
+    fn applied(&self, options: Options) -> Options {
+        let restrictor = self.load_restrictor.unwrap_or(options.restrictor);
+        Options { version: self.kustomize_version, restrictor, ..options }
+    }
+
+    /// Returns the folders to check, each of which may be the root of a repository.
+    fn tops(&self) -> Result<Vec<TreePath>, Unusable> {
+        self.paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
+    }
+
+    /// Returns what git knows of the first folder. Without git, that folder is the root of the repository.
+    fn git(&self, tree: &Tree) -> Result<Git, Unusable> {
+        let Some(top) = self.tops()?.into_iter().next() else { return Ok(Git::default()) };
+        Ok(Git::find(tree, &top).unwrap_or(Git { top, ..Git::default() }))
     }
 }
 
 /// The texts of files with findings.
-struct Sources<'t> {
+pub(super) struct Sources<'t> {
     tree: &'t Tree,
+    registry: &'t Registry,
+    policy: &'t Policy,
     read: BTreeMap<TreePath, Arc<Source>>,
 }
 
-impl Sources<'_> {
-    fn locate(&mut self, finding: &TreeFinding, level: Level) -> Located {
-        let TreeFinding { rule, site, message, found, allowed, help, .. } = finding.clone();
-        let source = self.read.entry(site.file.clone()).or_insert_with(|| {
-            let bytes = self.tree.read(&site.file).unwrap_or_else(|_| [].into());
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            Arc::new(Source { name: shown(&site.file), text })
-        });
-        let (source, path) = (source.clone(), site.field.to_string());
+impl<'t> Sources<'t> {
+    /// Returns the text of a file, with its name for display.
+    pub(super) fn get(&mut self, file: &TreePath) -> Arc<Source> {
+        let read = || {
+            let bytes = self.tree.read(file).unwrap_or_else(|_| [].into());
+            Arc::new(Source { name: shown(file), text: String::from_utf8_lossy(&bytes).into_owned() })
+        };
+        Arc::clone(self.read.entry(file.clone()).or_insert_with(read))
+    }
+
+    /// Returns the tree of the files.
+    pub(super) fn tree(&self) -> &'t Tree {
+        self.tree
+    }
+
+    fn locate(&mut self, finding: &TreeFinding) -> Located {
+        let info = self.registry.info(finding.rule);
+        let level = info.map_or(finding.level, |info| self.policy.level_in_files(info, finding.level));
+        let TreeFinding { rule, field, location, message, found, allowed, help, .. } = finding.clone();
+        let InTree { file, place, .. } = location;
+        let (source, path) = (self.get(&file), field.to_string());
         let (message, help) = (with_display_paths(message), help.map(with_display_paths));
-        Located { rule, level, source, place: site.place, path, message, found, allowed, help, object: Value::Null }
+        Located { rule, level, source, place, path, message, found, allowed, help, object: Value::Null }
     }
 }
 

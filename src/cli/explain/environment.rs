@@ -151,8 +151,8 @@ fn catalog() -> Catalog {
 
 impl Objects {
     fn explain(&self, composite: &Value, composition: Option<&str>) -> Result<Explanation, Unusable> {
-        let confirmed = LiveReads::new();
-        let view = View::new(&self.catalog, &confirmed);
+        let live_reads = LiveReads::new();
+        let view = View::new(&self.catalog, &live_reads);
         let name = Metadata::of(composite).name().to_owned();
         let choice = match composition {
             Some(name) => {

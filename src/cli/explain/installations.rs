@@ -65,8 +65,8 @@ impl Args {
         of: impl Fn(&Stored, &View<'_>) -> Option<T>,
     ) -> Result<u8, Unusable> {
         let catalog = self.catalog()?;
-        let confirmed = LiveReads::new();
-        let view = View::new(&catalog, &confirmed);
+        let live_reads = LiveReads::new();
+        let view = View::new(&catalog, &live_reads);
         let explained: Vec<T> = self.installations(&catalog).iter().filter_map(|stored| of(stored, &view)).collect();
         if explained.is_empty() {
             return Err(self.none());

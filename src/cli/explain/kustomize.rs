@@ -80,10 +80,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 /// Prints which step set a field to which value.
 fn changes(tree: &Tree, root: &TreePath, options: &Options, object: &str, field: &str) -> Result<u8, Unusable> {
     let name = object.split_once('/').ok_or_else(|| Unusable::new(format!("`{object}` is not KIND/NAME")))?;
-    let stopped = |stop: Stop| {
-        let reason = stop.reason();
-        Unusable::new(format!("{} ({})", reason.message, reason.site))
-    };
+    let stopped = |stop: Stop| Unusable::new(format!("{} ({})", stop.message(), stop.site()));
     let changes = history(tree, root, options, name, field).map_err(stopped)?;
     let changes = changes.ok_or_else(|| Unusable::new(format!("{object} is not among the objects that are built")))?;
     let mut text = format!("{field} of {object}\n");

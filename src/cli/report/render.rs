@@ -1,37 +1,88 @@
 //! The output formats of a report.
 
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::io::IsTerminal;
 
 use annotate_snippets::{AnnotationKind, Group, Level as Mark, Renderer, Snippet};
 use serde_json::{Value, json};
 
-use super::{Located, Report};
+use super::{Located, Report, table};
 use crate::admission::Level;
 use crate::catalog::manifests::ManifestError;
 use crate::gate::Registry;
 use crate::rule::RuleInfo;
 use crate::yaml::Place;
 
-/// Formats every finding with its source lines, and a summary line.
+/// Maximum number of places that are shown of findings with the same text.
+const MOST_PLACES: usize = 3;
+
+/// Formats findings with their source lines, denials first, then a table of the roots and a summary line.
 pub(super) fn text(report: &Report) -> String {
-    let renderer = if std::io::stdout().is_terminal() { Renderer::styled() } else { Renderer::plain() };
-    let shown = report.findings.iter().filter(|located| located.level > Level::Audit);
-    let mut text: String = shown.map(|located| diagnostic(located, &renderer) + "\n\n").collect();
+    let is_terminal = std::io::stdout().is_terminal();
+    let renderer = if is_terminal { Renderer::styled() } else { Renderer::plain() };
+    let mut text = String::new();
+    for alike in groups(report) {
+        text.push_str(&diagnostic(&alike, &renderer));
+        text.push_str("\n\n");
+    }
     for error in &report.errors {
         text.push_str(&unreadable(error, &renderer));
         text.push_str("\n\n");
     }
-    text + &summary(report)
+    for problem in &report.problems {
+        text.push_str(&format!("note: {problem}\n\n"));
+    }
+    text.push_str(&table::text(report));
+    let time = report.begun.filter(|_| is_terminal).map(|begun| format!(" in {:.2} s", begun.elapsed().as_secs_f64()));
+    text + summary(report).trim_end() + &time.unwrap_or_default() + "\n"
 }
 
-fn diagnostic(located: &Located, renderer: &Renderer) -> String {
-    let Located { rule, level, source, place, message, help, .. } = located;
-    let mark = if *level == Level::Deny { Mark::ERROR } else { Mark::WARNING };
+/// Returns the findings to show, denials first; those with the same rule, text and help are together.
+fn groups(report: &Report) -> Vec<Vec<&Located>> {
+    let least = if report.is_verbose { Level::Audit } else { Level::Warn };
+    let mut groups: Vec<Vec<&Located>> = Vec::new();
+    let mut known = HashMap::new();
+    for located in report.findings.iter().filter(|located| located.level >= least) {
+        let next = groups.len();
+        let text = (located.rule, located.level, &located.message, &located.help);
+        let at = if report.is_verbose { next } else { *known.entry(text).or_insert(next) };
+        if at == next {
+            groups.push(Vec::new());
+        }
+        groups[at].push(located);
+    }
+    groups.sort_by_key(|alike| alike.first().map(|located| Reverse(located.level)));
+    groups
+}
+
+fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
+    let Some((first, others)) = alike.split_first() else { return String::new() };
+    let Located { rule, level, source, place, message, help, .. } = first;
+    let mark = match level {
+        Level::Deny => Mark::ERROR,
+        Level::Warn => Mark::WARNING,
+        Level::Audit | Level::Off => Mark::NOTE,
+    };
     let mut group = mark.primary_title(message).id(*rule).element(snippet(&source.text, &source.name, *place));
+    let others = (!others.is_empty()).then(|| also(others));
+    if let Some(others) = &others {
+        group = group.element(Mark::NOTE.message(others));
+    }
     if let Some(help) = help {
         group = group.element(Mark::HELP.message(help));
     }
     renderer.render(&[group]).to_string()
+}
+
+/// Returns a line with the places of other findings of the same text.
+fn also(others: &[&Located]) -> String {
+    let place = |located: &&Located| format!("{}:{}:{}", located.source.name, located.place.line, located.place.column);
+    let shown = others.iter().take(MOST_PLACES - 1).map(place).collect::<Vec<_>>().join(", ");
+    match others.len().saturating_sub(MOST_PLACES - 1) {
+        0 => format!("also at {shown}"),
+        rest => format!("also at {shown} and {rest} more; --verbose lists them"),
+    }
 }
 
 fn unreadable(error: &ManifestError, renderer: &Renderer) -> String {
@@ -50,19 +101,42 @@ fn snippet<'a>(text: &'a str, name: &'a str, place: Place) -> Snippet<'a, annota
     Snippet::source(text).path(name).fold(true).annotation(AnnotationKind::Primary.span(span))
 }
 
+/// The rule about deprecated fields, which the summary counts.
+const DEPRECATED: &str = "KZ024";
+
+/// Returns the part of the summary about Kustomizations that are built from other repositories.
+fn elsewhere(report: &Report) -> String {
+    let repositories: HashSet<_> = report.elsewhere.iter().map(|(_, repository)| repository).collect();
+    let (count, from) = (report.elsewhere.len(), plural(repositories.len(), "other repository"));
+    let from = from.replace("repositorys", "repositories");
+    match count {
+        0 => String::new(),
+        1 => format!("; 1 Kustomization builds from {from}"),
+        count => format!("; {count} Kustomizations build from {from}"),
+    }
+}
+
+/// Returns a number with its noun.
+pub(super) fn plural(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
 fn summary(report: &Report) -> String {
-    let plural = |count, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let denied = format!("{} denied", report.count(Level::Deny));
     let mut parts = vec![denied, plural(report.count(Level::Warn), "warning")];
     if !report.errors.is_empty() {
         parts.push(format!("{} unreadable", report.errors.len()));
+    }
+    match report.findings.iter().filter(|located| located.rule == DEPRECATED && located.level == Level::Audit).count() {
+        0 => {}
+        count => parts.push(plural(count, "deprecated field")),
     }
     let (objects, files) = (plural(report.objects, "object"), plural(report.files, "file"));
     let roots = match report.roots.len() {
         0 => String::new(),
         count => format!(" and {}", plural(count, "kustomize root")),
     };
-    format!("checked {objects} in {files}{roots}: {}\n", parts.join(", "))
+    format!("checked {objects} in {files}{roots}: {}{}\n", parts.join(", "), elsewhere(report))
 }
 
 /// Formats each finding as a workflow command of GitHub Actions.

@@ -1,0 +1,51 @@
+//! Judges Flux Kustomizations as the roots that contain them render them, cluster by cluster.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use futures::executor::block_on;
+
+use super::super::Unusable;
+use super::super::report::{Located, Report};
+use super::trees::Trees;
+use super::{Args, objects};
+use crate::admission::{Finding, Level, Phase};
+use crate::gate::{Gate, Policy, Registry};
+use crate::kustomize::checkout::Object;
+
+/// Judges the Kustomizations of every cluster. Findings that clusters share are reported once.
+pub(super) fn judge(trees: &Trees, args: &Args, policy: &Policy, report: &mut Report) -> Result<(), Unusable> {
+    let known = Registry::standard();
+    let (mut sources, mut reported) = (trees.sources(&known, policy), HashSet::new());
+    for cluster in &trees.survey.clusters {
+        let registry = Registry::standard();
+        let catalog = objects::catalog(&registry, args)?;
+        catalog.insert_all(cluster.iter().map(|object| &object.value));
+        let gate = Gate::new(registry, policy.clone(), Arc::new(catalog));
+        for object in cluster.iter().filter(|object| trees.survey.rendered.contains(&object.file)) {
+            let Some(request) = objects::request(&object.value, None, &gate) else { continue };
+            for finding in block_on(gate.decide(Phase::Validate, &request)).findings {
+                let site = object.site(sources.tree(), &finding.field);
+                let place = (finding.rule, site.file.clone(), site.place.start, finding.message.clone());
+                if finding.level != Level::Off && reported.insert(place) {
+                    let source = sources.get(&site.file);
+                    report.findings.push(Rc::new(located(finding, object, source, site.place)));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn located(
+    finding: Finding,
+    object: &Object,
+    source: Arc<crate::catalog::manifests::Source>,
+    place: crate::yaml::Place,
+) -> Located {
+    let Finding { rule, level, field, message, location: within, found, allowed, help, .. } = finding;
+    let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);
+    let (path, object) = (field.to_string(), super::super::report::identity(&object.value));
+    Located { rule, level, source, place, path, message, found, allowed, help, object }
+}

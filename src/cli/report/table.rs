@@ -1,0 +1,68 @@
+//! The table of roots below the findings: who builds how many, with which result.
+
+use std::collections::BTreeMap;
+
+use super::render::plural;
+use super::{Report, Root};
+use crate::admission::Level;
+
+/// Maximum number of reasons for unknown results that are shown.
+const MOST_REASONS: usize = 5;
+
+/// Returns the table, and a list of what is built elsewhere with `--verbose`; empty if there is nothing to say.
+pub(super) fn text(report: &Report) -> String {
+    let mut text = String::new();
+    if report.is_verbose {
+        for (owner, repository) in &report.elsewhere {
+            text.push_str(&format!("{owner} builds from {repository}\n"));
+        }
+    }
+    let is_healthy = report.roots.iter().all(|root| root.verdict == "accept" && warnings(root) == 0);
+    if report.roots.len() > 1 && !is_healthy {
+        text.push_str(&rows(report));
+        text.push_str(&reasons(report));
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn rows(report: &Report) -> String {
+    let mut builders: BTreeMap<&str, Vec<&Root>> = BTreeMap::new();
+    for root in &report.roots {
+        builders.entry(root.profile).or_default().push(root);
+    }
+    let mut text = String::from("builder  roots  accepted  rejected  unknown  warnings\n");
+    for (builder, roots) in builders {
+        let count = |verdict: &str| roots.iter().filter(|root| root.verdict == verdict).count();
+        let (accepted, rejected, unknown) = (count("accept"), count("reject"), count("unknown"));
+        let warnings: usize = roots.iter().map(|root| warnings(root)).sum();
+        let all = roots.len();
+        text.push_str(&format!("{builder:<7}  {all:>5}  {accepted:>8}  {rejected:>8}  {unknown:>7}  {warnings:>8}\n"));
+    }
+    text
+}
+
+fn warnings(root: &Root) -> usize {
+    root.findings.iter().filter(|located| located.level == Level::Warn).count()
+}
+
+/// Returns why results are unknown, the most frequent reasons first.
+fn reasons(report: &Report) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for root in report.roots.iter().filter(|root| root.verdict == "unknown") {
+        for reason in &root.reasons {
+            // Without the position, `file:line: `.
+            *counts.entry(reason.split_once(": ").map_or(&**reason, |(_, reason)| reason)).or_default() += 1;
+        }
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let shown = counts.iter().take(MOST_REASONS).map(|(reason, count)| format!("unknown: {count} × {reason}\n"));
+    let rest = match counts.len().saturating_sub(MOST_REASONS) {
+        0 => String::new(),
+        rest => format!("unknown: {}\n", plural(rest, "other reason")),
+    };
+    shown.collect::<String>() + &rest
+}
