@@ -1,7 +1,7 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
 .PHONY: run test test-fast test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench memory-soak overload soak \
-	image image-archive packages test-kind chart dist sbom checksums
+	image image-archive packages test-kind test-cluster chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
 FEATURES := --features otlp
@@ -168,7 +168,8 @@ platform = linux/$(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(firstword $(
 image-archive:
 	mkdir -p dist
 	set -e; binaries=""; \
-	$(foreach triple,$(ARCHIVE_TRIPLES),$(if $(QUICK),CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16) \
+	$(if $(QUICK),export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16;) \
+	$(foreach triple,$(ARCHIVE_TRIPLES), \
 		binary=$$(tools/packages/static.sh $(triple) $(FEATURES)); binaries="$$binaries $(call platform,$(triple))=$$binary";) \
 	python3 tools/packages/image.py --out dist/portcullis-$(VERSION)-image.tar --name $(IMAGE) --version $(VERSION) \
 		--revision $$(git rev-parse HEAD) --source https://github.com/$(REPOSITORY) --created $$(git log -1 --format=%ct) \
@@ -177,6 +178,12 @@ image-archive:
 ## Write wheels, krew archives and manifest, Homebrew formula and aqua entry for the archives in dist/
 packages:
 	python3 tools/packages/packages.py --version $(VERSION) --repository $(REPOSITORY) --dist dist
+
+## Run the chart on a node with a kubelet: needs root, containerd and Go; see CONTRIBUTING.md. With WRITE=1, write the table into docs/reliability.md
+test-cluster: QUICK := 1
+test-cluster: image-archive
+	PORTCULLIS_IMAGE_ARCHIVE=$(CURDIR)/dist/portcullis-$(VERSION)-image.tar \
+		cargo test --locked $(FEATURES) --test cluster -- $(if $(WRITE),--write) $(SCENARIOS)
 
 ## Test the image and the chart on a kind cluster; needs docker, kind, kubectl and helm
 test-kind:

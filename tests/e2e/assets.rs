@@ -255,11 +255,19 @@ fn require_go(otherwise: AssetsError) -> Result<(), AssetsError> {
 }
 
 fn build(package: &str, target: &Path) -> Result<(), AssetsError> {
-    eprintln!("e2e: building {package}");
-    build_with(go(), &format!("-s -w {}", version_stamps(pinned_kubernetes())), package, target)
+    build_kubernetes(PINS, package, target)
 }
 
-fn build_with(mut command: Command, flags: &str, package: &str, target: &Path) -> Result<(), AssetsError> {
+/// Builds a program of Kubernetes from the pins in a folder.
+pub fn build_kubernetes(pins: &str, package: &str, target: &Path) -> Result<(), AssetsError> {
+    eprintln!("e2e: building {package}");
+    let mut command = go();
+    command.current_dir(pins);
+    build_with(command, &format!("-s -w {}", version_stamps(pinned_kubernetes())), package, target)
+}
+
+/// Builds a program with these flags of the linker.
+pub fn build_with(mut command: Command, flags: &str, package: &str, target: &Path) -> Result<(), AssetsError> {
     command.args(["build", "-mod=readonly", "-buildvcs=false", "-ldflags", flags, "-o"]).arg(target).arg(package);
     let ended = Process::start(&mut command).and_then(|process| process.wait());
     match ended.map_err(AssetsError::Run)? {

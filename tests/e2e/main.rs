@@ -13,7 +13,7 @@ mod audit;
 mod cache;
 #[path = "../cases/mod.rs"]
 mod cases;
-#[allow(dead_code, reason = "failed in two of three runs; not part of the suite until the cause is known")]
+#[allow(dead_code, reason = "failed in two of three runs; fixed, but not yet shown by runs in a row")]
 mod certificate_ways;
 #[path = "../chaos_cluster/mod.rs"]
 mod chaos_cluster;

@@ -38,7 +38,7 @@ const UNREACHED: &[(&str, &str, &str)] = &[
     (
         "get",
         "apiextensions.crossplane.io/compositeresourcedefinitions",
-        "granted with the other kinds of rules that have objects confirmed; none wants a definition yet",
+        "granted with the other kinds of rules that have live reads; none wants a definition yet",
     ),
     (
         "get",

@@ -1,0 +1,145 @@
+//! Runs the chart on a node of its own, as a user does: install, upgrade, failures and removal, during writes.
+//!
+//! `make test-cluster` builds the image and runs every scenario. A filter selects some of them, besides the installation:
+//! `cargo test --features otlp --test cluster -- restart`. Options:
+//!
+//! - `--check` only reports what is missing.
+//! - `--write` writes the table into docs/reliability.md.
+#![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is the result")]
+#![allow(dead_code, reason = "the programs of the end-to-end tests can do more")]
+
+#[path = "../e2e/assets.rs"]
+mod assets;
+#[path = "../e2e/cache.rs"]
+mod cache;
+mod changes;
+#[path = "../e2e/cleanup.rs"]
+mod cleanup;
+#[path = "../e2e/daemon.rs"]
+mod daemon;
+mod faults;
+mod files;
+#[path = "../e2e/http.rs"]
+mod http;
+mod images;
+#[path = "../e2e/kubectl.rs"]
+mod kubectl;
+mod network;
+mod node;
+mod packages;
+mod page;
+mod pki;
+mod programs;
+mod reboot;
+mod removal;
+mod sandbox;
+mod scenarios;
+mod stage;
+mod streams;
+mod table;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::node::Node;
+use crate::programs::Programs;
+use crate::stage::{Row, Scenario, Stage};
+
+/// Names the archive that `make image-archive` wrote.
+const ARCHIVE: &str = "PORTCULLIS_IMAGE_ARCHIVE";
+
+/// Pods, and what happened last.
+const STATE: &str = "kubectl get pods -A; kubectl get events -A --sort-by=.lastTimestamp \
+                     -o custom-columns=REASON:.reason,OBJECT:.involvedObject.name,MESSAGE:.message | tail -n 20";
+
+/// The options of this suite.
+struct Options {
+    check: bool,
+    write: bool,
+    filters: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    cleanup::clear_on_signals().expect("a process may handle its signals");
+    match run(&options()) {
+        Ok(code) => code,
+        Err(error) => {
+            println!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn options() -> Options {
+    let (options, filters): (Vec<_>, Vec<_>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let has = |name: &str| options.iter().any(|option| option == name);
+    Options { check: has("--check"), write: has("--write"), filters }
+}
+
+fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
+    if let Some(folder) = sandbox::folder() {
+        return play(options, &folder);
+    }
+    let mut missing = packages::missing();
+    if options.check && !Programs::are_built() {
+        missing.push("the programs of the node are not built: `make test-cluster` builds them".to_owned());
+    }
+    missing.iter().for_each(|sentence| println!("{sentence}"));
+    if options.check || !missing.is_empty() {
+        return Ok(if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    // Built here, because the namespaces have no network.
+    Programs::find()?;
+    archive()?;
+    Ok(sandbox::run()?)
+}
+
+/// Returns the path of the image archive.
+fn archive() -> Result<PathBuf, String> {
+    let path = std::env::var_os(ARCHIVE).map(PathBuf::from).ok_or("run `make test-cluster`, which builds the image")?;
+    if path.is_file() { Ok(path) } else { Err(format!("{ARCHIVE} is {}, which does not exist", path.display())) }
+}
+
+/// Starts the node, and runs the selected scenarios.
+fn play(options: &Options, folder: &Path) -> Result<ExitCode, Box<dyn Error>> {
+    let begun = Instant::now();
+    let mut stage = Stage::new(Node::start(Programs::find()?, folder, &archive()?)?);
+    println!("cluster: ready after {:.0?}", begun.elapsed());
+    let rows: Vec<_> = scenarios::ALL
+        .iter()
+        .filter(|scenario| is_selected(scenario, options))
+        .map(|scenario| {
+            let row = stage.play(scenario);
+            report(&row, &stage);
+            row
+        })
+        .collect();
+    let table = table::render(&rows, assets::pinned_kubernetes());
+    println!("{table}\ncluster: {:.0?}", begun.elapsed());
+    if options.write {
+        table::write(&table)?;
+    }
+    Ok(if rows.iter().all(|row| row.failure.is_none()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns whether a scenario runs. The first one installs the release, so it always does.
+fn is_selected(scenario: &Scenario, options: &Options) -> bool {
+    let is_named = options.filters.iter().any(|filter| scenario.name.contains(filter.as_str()));
+    options.filters.is_empty() || scenario.name == scenarios::ALL[0].name || is_named
+}
+
+fn report(row: &Row, stage: &Stage) {
+    let name = row.scenario.name;
+    match &row.failure {
+        None => println!("{name}: ok after {:.0?}", row.took),
+        Some(failure) => {
+            let state = stage.shell.run(STATE).text;
+            println!("{name}: FAILED\n{failure}\n{state}\n{}", stage.node.log_ends());
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The node: a control plane, containerd, kubelet and kube-proxy.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::daemon::{Daemon, DaemonError};
+use crate::files::{self, PORT};
+use crate::kubectl::Kubectl;
+use crate::network::{self, NODE, SERVICES};
+use crate::programs::Programs;
+use crate::{http, images, reboot, sandbox};
+
+const ETCD_PORT: u16 = 2379;
+/// Generous: a busy machine with two processors starts the API server in half a minute.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// A running node. Its processes end with the namespaces of this suite.
+pub struct Node {
+    daemons: Vec<Daemon>,
+    programs: Programs,
+    folder: PathBuf,
+}
+
+/// Why the node does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// A program does not run.
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+    /// A system call or a command failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Node {
+    /// Starts the node with these images, and waits until pods can run.
+    pub fn start(programs: Programs, folder: &Path, archive: &Path) -> Result<Self, NodeError> {
+        reboot::mount_empty_folders()?;
+        files::write(folder)?;
+        create_cgroups(&sandbox::cgroup(folder))?;
+        programs.link_into(&folder.join("bin"))?;
+        let mut node = Self { daemons: Vec::new(), programs, folder: folder.to_owned() };
+        node.start_all()?;
+        images::import(&node, archive)?;
+        Ok(node)
+    }
+
+    /// Kills everything on the node at once, as a power failure does, and starts it again.
+    pub fn reboot(&mut self) -> Result<(), NodeError> {
+        self.daemons.clear();
+        reboot::lose_everything(&self.folder)?;
+        self.start_all()
+    }
+
+    /// Restarts the API server.
+    pub fn restart_api_server(&mut self) -> Result<(), NodeError> {
+        let at = self.daemons.iter().position(|daemon| daemon.name() == "kube-apiserver");
+        // Killed when it is dropped: it would wait a minute for its watches.
+        drop(at.map(|at| self.daemons.remove(at)));
+        self.start_api_server()
+    }
+
+    /// Returns the folder of the node.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the path of a program that is built for the node.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.of_node(name)
+    }
+
+    /// Returns kubectl as the administrator.
+    pub fn kubectl(&self) -> Kubectl {
+        let program = self.programs.of_control_plane("kubectl");
+        Kubectl::new(program, self.kubeconfig(), self.folder.join("home"))
+    }
+
+    /// Returns the path of the administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("admin.kubeconfig")
+    }
+
+    /// Returns a command of the client of containerd.
+    pub fn ctr(&self) -> Command {
+        let mut command = Command::new("ctr");
+        command.arg("--address").arg(self.folder.join("containerd.sock")).args(["--namespace", "k8s.io"]);
+        command
+    }
+
+    /// Returns the last lines of every log.
+    pub fn log_ends(&self) -> String {
+        self.daemons.iter().map(|daemon| format!("== {}\n{}\n", daemon.name(), daemon.log_end())).collect()
+    }
+
+    fn start_all(&mut self) -> Result<(), NodeError> {
+        network::create()?;
+        self.start_etcd()?;
+        self.start_api_server()?;
+        self.start_containerd()?;
+        let file = |name: &str| self.folder.join(name).display().to_string();
+        let controllers = [
+            format!("--kubeconfig={}", file("controller-manager.kubeconfig")),
+            format!("--service-account-private-key-file={}", file("server.key")),
+            format!("--root-ca-file={}", file("ca.crt")),
+            "--use-service-account-credentials".to_owned(),
+            "--leader-elect=false".to_owned(),
+        ];
+        let scheduler = [format!("--kubeconfig={}", file("scheduler.kubeconfig")), "--leader-elect=false".to_owned()];
+        let kubelet = [
+            format!("--config={}", file("kubelet.yaml")),
+            format!("--kubeconfig={}", file("node.kubeconfig")),
+            format!("--root-dir={}", file("kubelet")),
+            format!("--cert-dir={}", file("kubelet-pki")),
+            format!("--node-ip={NODE}"),
+            "--hostname-override=node".to_owned(),
+        ];
+        let proxy = [format!("--config={}", file("proxy.yaml"))];
+        self.run("kube-controller-manager", &controllers)?;
+        self.run("kube-scheduler", &scheduler)?;
+        self.run("kubelet", &kubelet)?;
+        self.run("kube-proxy", &proxy)?;
+        self.until_ready()
+    }
+
+    /// Waits until the node accepts pods. A node that was lost is reported as ready until its lease expires, so a pod that starts
+    /// is what counts; scenarios wait for their pods.
+    fn until_ready(&self) -> Result<(), NodeError> {
+        let is_ready = || {
+            let wait = ["wait", "--for=condition=Ready", "node/node", "--timeout=1s"];
+            let account = ["get", "serviceaccount", "default", "-n", "default"];
+            self.kubectl().args(wait).run().status.success() && self.kubectl().args(account).run().status.success()
+        };
+        Ok(self.daemon("kubelet").wait_until(LIMIT, is_ready)?)
+    }
+
+    fn start_etcd(&mut self) -> Result<(), NodeError> {
+        let mut command = Command::new(self.programs.of_control_plane("etcd"));
+        command.arg(format!("--data-dir={}", self.folder.join("etcd").display()));
+        command.args(["--unsafe-no-fsync", "--log-level=warn"]);
+        let etcd = self.daemon_of("etcd", &mut command)?;
+        etcd.wait_until(LIMIT, || http::is_ok(&http::get(ETCD_PORT, "/health")))?;
+        self.daemons.push(etcd);
+        Ok(())
+    }
+
+    fn start_api_server(&mut self) -> Result<(), NodeError> {
+        let file = |name: &str| self.folder.join(name).display().to_string();
+        let mut command = Command::new(self.programs.of_control_plane("kube-apiserver"));
+        command.args([
+            format!("--etcd-servers=http://127.0.0.1:{ETCD_PORT}"),
+            format!("--secure-port={PORT}"),
+            format!("--tls-cert-file={}", file("server.crt")),
+            format!("--tls-private-key-file={}", file("server.key")),
+            format!("--client-ca-file={}", file("ca.crt")),
+            // The certificate, as a public key is not read out of a private key in PKCS #8.
+            format!("--service-account-key-file={}", file("server.crt")),
+            format!("--service-account-signing-key-file={}", file("server.key")),
+            format!("--kubelet-client-certificate={}", file("admin.crt")),
+            format!("--kubelet-client-key={}", file("admin.key")),
+            "--kubelet-preferred-address-types=InternalIP".to_owned(),
+            format!("--advertise-address={NODE}"),
+            format!("--service-cluster-ip-range={SERVICES}"),
+        ]);
+        command.args([
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged",
+            "--endpoint-reconciler-type=lease",
+        ]);
+        let server = self.daemon_of("kube-apiserver", &mut command)?;
+        let is_ready = || self.kubectl().args(["get", "--raw", "/readyz"]).run().status.success();
+        server.wait_until(LIMIT, is_ready)?;
+        self.daemons.push(server);
+        Ok(())
+    }
+
+    fn start_containerd(&mut self) -> Result<(), NodeError> {
+        let mut command = Command::new("containerd");
+        command.arg("--config").arg(self.folder.join("containerd.toml"));
+        let containerd = self.daemon_of("containerd", &mut command)?;
+        containerd
+            .wait_until(LIMIT, || self.ctr().arg("version").output().is_ok_and(|output| output.status.success()))?;
+        self.daemons.push(containerd);
+        Ok(())
+    }
+
+    fn run(&mut self, name: &'static str, arguments: &[String]) -> Result<(), NodeError> {
+        let daemon = self.daemon_of(name, Command::new(self.program(name)).args(arguments))?;
+        self.daemons.push(daemon);
+        Ok(())
+    }
+
+    fn daemon_of(&self, name: &'static str, command: &mut Command) -> Result<Daemon, DaemonError> {
+        Daemon::start(name, command, &self.folder.join(format!("{name}.log")))
+    }
+
+    fn daemon(&self, name: &str) -> &Daemon {
+        self.daemons.iter().find(|daemon| daemon.name() == name).expect("it was started")
+    }
+}
+
+/// The kubelet requires that its cgroup exists. Version 1 requires that a cpuset is not empty.
+fn create_cgroups(name: &str) -> io::Result<()> {
+    for controller in sandbox::controllers() {
+        let folder = controller.join(name);
+        fs::create_dir_all(&folder)?;
+        for file in ["cpuset.cpus", "cpuset.mems"] {
+            let Ok(all) = fs::read_to_string(controller.join(file)) else { continue };
+            fs::write(folder.join(file), all.trim())?;
+        }
+    }
+    Ok(())
+}

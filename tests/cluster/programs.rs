@@ -1,0 +1,71 @@
+//! The programs of the node: those of the end-to-end tests, and the rest of Kubernetes, built with Go, once.
+
+use std::env::consts::{ARCH, OS};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::assets::{self, Assets, AssetsError};
+use crate::cache::{self, Cache};
+
+const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/assets");
+const GO_MOD: &str = include_str!("assets/go.mod");
+const GO_SUM: &str = include_str!("assets/go.sum");
+const PAUSE: &str = include_str!("assets/pause/main.go");
+const KUBERNETES: [&str; 4] = ["kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy"];
+const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
+
+/// The programs of the node, and those of its users.
+pub struct Programs {
+    assets: Assets,
+    node: PathBuf,
+    helm: PathBuf,
+}
+
+impl Programs {
+    /// Finds the programs, and builds what is missing.
+    pub fn find() -> Result<Self, AssetsError> {
+        Ok(Self { assets: Assets::find()?, node: built()?, helm: assets::helm()? })
+    }
+
+    /// Returns whether the programs of the node are built.
+    pub fn are_built() -> bool {
+        Cache::open(&key()).is_ok_and(|cache| cache.has("node"))
+    }
+
+    /// Returns the path of etcd, kube-apiserver or kubectl.
+    pub fn of_control_plane(&self, name: &str) -> PathBuf {
+        self.assets.program(name)
+    }
+
+    /// Returns the path of a program that is built for the node.
+    pub fn of_node(&self, name: &str) -> PathBuf {
+        self.node.join(name)
+    }
+
+    /// Links kubectl, helm and portcullis into a folder, for the `PATH` of commands in documentation.
+    pub fn link_into(&self, folder: &Path) -> std::io::Result<()> {
+        fs::create_dir_all(folder)?;
+        let kubectl = self.of_control_plane("kubectl");
+        for (name, program) in [("kubectl", &kubectl), ("helm", &self.helm), ("portcullis", &PORTCULLIS.into())] {
+            std::os::unix::fs::symlink(program, folder.join(name))?;
+        }
+        Ok(())
+    }
+}
+
+fn key() -> String {
+    cache::key(&[GO_MOD, GO_SUM, PAUSE, assets::pinned_kubernetes(), OS, ARCH])
+}
+
+fn built() -> Result<PathBuf, AssetsError> {
+    Cache::open(&key())?.entry("node", |folder| {
+        eprintln!("cluster: building {}: minutes the first time, then kept", KUBERNETES.join(", "));
+        for name in KUBERNETES {
+            assets::build_kubernetes(PINS, &format!("k8s.io/kubernetes/cmd/{name}"), &folder.join(name))?;
+        }
+        let mut pause = Command::new("go");
+        pause.current_dir(PINS).env("GOWORK", "off").env("CGO_ENABLED", "0");
+        assets::build_with(pause, "-s -w", "./pause", &folder.join("pause"))
+    })
+}

@@ -1,0 +1,86 @@
+//! Scenarios of removal and emergency, with the commands of the pages.
+
+use std::time::Duration;
+
+use crate::page::Page;
+use crate::scenarios::{INSTALL, ROLLED_OUT, WRONG};
+use crate::stage::Stage;
+
+const GONE: Duration = Duration::from_mins(2);
+const RIGHT: &str = "kubectl create --dry-run=server -f fragment.yaml";
+/// An object that is sent to a webhook that fails closed.
+const FRAGMENT: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DryRunConfiguration
+metadata: {name: emergency, namespace: default}
+spec: {exports: []}
+";
+
+/// Stops all replicas, follows docs/emergency.md, and installs the webhooks again.
+pub fn emergency(stage: &mut Stage) -> Result<(), String> {
+    let page = Page::read("emergency.md");
+    stage.shell.write("fragment.yaml", FRAGMENT);
+    stage.succeed("kubectl -n portcullis-system scale deployment/portcullis --replicas=0")?;
+    let refused = stage.until(GONE, RIGHT, |answer| !answer.is_success)?;
+    if !refused.contains("failed calling webhook") {
+        return Err(format!("the page describes a webhook that is not answered: {refused}"));
+    }
+    stage.succeed(&page.block("# In an emergency", "sh", 0))?;
+    stage.until(GONE, RIGHT, |answer| answer.is_success)?;
+    // A Secret that is lost while no replica runs comes back too.
+    stage.succeed("kubectl -n portcullis-system delete secret portcullis-ca")?;
+    stage.succeed(&page.block("## Recovery", "sh", 0))?;
+    stage.succeed(ROLLED_OUT)?;
+    stage.until(GONE, &format!("{WRONG} --dry-run=server"), |answer| !answer.is_success)?;
+    stage.succeed(RIGHT)?;
+    Ok(())
+}
+
+/// Uninstalls as the page says.
+pub fn uninstall(stage: &mut Stage) -> Result<(), String> {
+    stage.succeed(&Page::read("uninstalling.md").block("# Uninstalling", "sh", 0))?;
+    is_writable_and_unregistered(stage)
+}
+
+/// Uninstalls a release whose pods cannot run, as the page says.
+pub fn uninstall_without_pods(stage: &mut Stage) -> Result<(), String> {
+    stage.succeed(INSTALL)?;
+    stage.succeed(
+        "kubectl -n portcullis-system set image deployment/portcullis portcullis=registry.example/missing:1
+         kubectl -n portcullis-system scale deployment/portcullis --replicas=0
+         kubectl -n portcullis-system scale deployment/portcullis --replicas=2",
+    )?;
+    stage.succeed(&Page::read("uninstalling.md").block("# Uninstalling", "sh", 1))?;
+    is_writable_and_unregistered(stage)
+}
+
+/// Deletes the namespace first, which the page advises against, and follows its way out. Then installs into a new namespace that
+/// enforces the Pod Security Standard `restricted`.
+pub fn delete_namespace(stage: &mut Stage) -> Result<(), String> {
+    stage.succeed(INSTALL)?;
+    stage.succeed("kubectl delete namespace portcullis-system --timeout=300s")?;
+    stage.shell.write("fragment.yaml", FRAGMENT);
+    stage.until(GONE, RIGHT, |answer| !answer.is_success)?;
+    let page = Page::read("uninstalling.md");
+    stage.succeed(page.block("# Uninstalling", "sh", 1).lines().next().ok_or("the block is empty")?)?;
+    stage.succeed(&page.block("# Uninstalling", "sh", 2))?;
+    is_writable_and_unregistered(stage)
+}
+
+/// Installs into a namespace that enforces the Pod Security Standard `restricted`, and uninstalls.
+pub fn install_restricted(stage: &mut Stage) -> Result<(), String> {
+    stage.succeed(
+        "kubectl create namespace portcullis-system
+         kubectl label namespace portcullis-system pod-security.kubernetes.io/enforce=restricted",
+    )?;
+    stage.succeed(INSTALL)?;
+    stage.succeed(ROLLED_OUT)?;
+    stage.succeed("kubectl -n portcullis-system rollout status deployment/portcullis-companion --timeout=300s")?;
+    uninstall(stage)
+}
+
+fn is_writable_and_unregistered(stage: &Stage) -> Result<(), String> {
+    stage.succeed(&format!("{WRONG}\nkubectl delete -f examples/getting-started/wrong.yaml"))?;
+    let kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations";
+    let left = stage.succeed(&format!("kubectl get {kinds} -o name"))?;
+    if left.contains("/portcullis") { Err(format!("left behind: {left}")) } else { Ok(()) }
+}

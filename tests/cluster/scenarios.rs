@@ -1,0 +1,87 @@
+//! The scenarios, in their order: each one finds the release as the one before has left it.
+
+use std::time::Duration;
+
+use crate::page::Page;
+use crate::stage::Expected::{EveryWriteIsAnswered, EveryWriteIsChecked, FailuresOfKilledProcesses, NoWrites};
+use crate::stage::{Expected, Scenario, Stage};
+use crate::{changes, faults, removal};
+
+/// The kubelet updates a mounted ConfigMap within about a minute.
+pub const RELOAD: Duration = Duration::from_mins(3);
+/// Applies a tree with a mistake: KZ001.
+pub const WRONG: &str = "kubectl apply -f examples/getting-started/wrong.yaml";
+/// Waits until every pod of the server is a new one, and is ready.
+pub const ROLLED_OUT: &str = "kubectl -n portcullis-system rollout status deployment/portcullis --timeout=300s";
+/// Installs the chart again after the first scenarios.
+pub const INSTALL: &str = "helm install portcullis charts/portcullis --namespace portcullis-system --create-namespace \
+                           --values values.yaml --set config.rules.KZ=deny";
+/// Upgrades with further values.
+pub const UPGRADE: &str =
+    "helm upgrade portcullis charts/portcullis --namespace portcullis-system --reset-then-reuse-values";
+
+/// Every scenario. The first one installs the release.
+#[rustfmt::skip]
+pub const ALL: &[Scenario] = &[
+    scenario("install", "install, as docs/install.md says", NoWrites, install),
+    scenario("restart", "`kubectl rollout restart`", EveryWriteIsChecked, changes::restart),
+    scenario("upgrade", "upgrade to another image, and rollback", EveryWriteIsChecked, changes::upgrade),
+    scenario("scale", "scale to one replica, and back", EveryWriteIsChecked, changes::scale),
+    scenario("drain", "delete the pods one by one", EveryWriteIsChecked, changes::drain),
+    scenario("configuration", "change a level in the configuration, and back", EveryWriteIsChecked, changes::configure),
+    scenario("bad-configuration", "upgrade to a configuration that is invalid", EveryWriteIsChecked, changes::configure_badly),
+    scenario("kill", "SIGKILL of one of two servers", FailuresOfKilledProcesses, faults::kill),
+    scenario("ca-secret", "delete the Secret of the CA, and restart", EveryWriteIsChecked, faults::delete_ca),
+    scenario("certificate-way", "change `certificate.way` to `secret`, and back", EveryWriteIsChecked, changes::change_certificates),
+    scenario("api-server", "restart the API server", EveryWriteIsChecked, faults::restart_api_server),
+    scenario("reboot", "reboot: everything on the node is killed", FailuresOfKilledProcesses, faults::reboot),
+    scenario("emergency", "scale to zero, docs/emergency.md, and recovery", NoWrites, removal::emergency),
+    scenario("uninstall", "uninstall, as docs/uninstalling.md says", EveryWriteIsAnswered, removal::uninstall),
+    scenario("uninstall-without-pods", "uninstall without pods that run", NoWrites, removal::uninstall_without_pods),
+    scenario("namespace", "delete the namespace first, and repair it", NoWrites, removal::delete_namespace),
+    scenario("restricted", "install with Pod Security `restricted`, and uninstall", NoWrites, removal::install_restricted),
+];
+
+const fn scenario(
+    name: &'static str,
+    words: &'static str,
+    expected: Expected,
+    run: fn(&mut Stage) -> Result<(), String>,
+) -> Scenario {
+    Scenario { name, words, expected, run }
+}
+
+/// Installs the chart with the commands of docs/install.md, and denies as docs/getting-started.md shows.
+fn install(stage: &mut Stage) -> Result<(), String> {
+    let page = Page::read("install.md");
+    stage.succeed(&page.block("## 2. Install the chart in shadow mode", "sh", 0))?;
+    let verified = stage.succeed("portcullis verify")?;
+    if !verified.contains(concat!("configmaps (KZ): portcullis ", env!("CARGO_PKG_VERSION"), " answers")) {
+        return Err(format!("verify printed\n{verified}"));
+    }
+    stage.succeed(WRONG)?;
+    stage.succeed("kubectl delete -f examples/getting-started/wrong.yaml")?;
+    stage.shell.write("values.yaml", &page.block("## 3. Enforce the rules", "yaml", 0));
+    stage.succeed(&page.block("## 3. Enforce the rules", "sh", 0))?;
+    let dry_run = format!("{WRONG} --dry-run=server");
+    stage.until(RELOAD, &dry_run, |answer| answer.is_success && answer.text.contains("Warning: KZ001"))?;
+    denies_as_getting_started_shows(stage)
+}
+
+/// Enforces the family that the page only warns about.
+fn denies_as_getting_started_shows(stage: &Stage) -> Result<(), String> {
+    stage.succeed(&format!("{UPGRADE} --set config.rules.KZ=deny"))?;
+    stage.until(RELOAD, &format!("{WRONG} --dry-run=server"), |answer| !answer.is_success)?;
+    // Each server reloads its file at a time of its own.
+    stage.succeed(&format!("kubectl -n portcullis-system rollout restart deployment/portcullis\n{ROLLED_OUT}"))?;
+    let denied = stage.shell.run(WRONG).failure()?;
+    let page = Page::read("getting-started.md");
+    let shown = page.block("## 3. Apply something wrong", "console", 0);
+    let (_, expected) = shown.split_once('\n').ok_or("the page shows no output")?;
+    // kubectl writes a space at the end of its first line.
+    let lines = |text: &str| text.trim().lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    if lines(&denied) == lines(expected) {
+        return Ok(());
+    }
+    Err(format!("the page shows\n{expected}\nand kubectl\n{denied}"))
+}

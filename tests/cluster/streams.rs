@@ -1,0 +1,183 @@
+//! Two streams of writes through the API server: requests of a webhook that fails closed, and of one that fails open.
+//!
+//! Each writes a correct object and one that a rule denies, as dry runs, so nothing is stored. A denied object that is admitted was
+//! not checked: with `failurePolicy: Ignore` there is no other sign of a failed call.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::node::Node;
+
+/// About as many writes as a small team's controllers make.
+const PAUSE: Duration = Duration::from_millis(25);
+/// Failures that are kept for the report.
+const SHOWN: usize = 10;
+
+/// The result of one stream.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    /// Writes that the API server answered.
+    pub writes: usize,
+    /// Writes that were denied because a webhook did not answer, or for another reason that is not a rule.
+    pub failed: usize,
+    /// Writes that a rule denies and that were admitted.
+    pub unchecked: usize,
+    /// Writes that the API server did not answer, or was not ready for.
+    pub without_api_server: usize,
+    /// The first failures.
+    pub shown: Vec<String>,
+}
+
+/// The policy of the webhook that a stream's requests are sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// The webhook `validate`.
+    Fail,
+    /// The webhook `trees`.
+    Ignore,
+}
+
+/// Both streams, which write until this is dropped.
+pub struct Streams {
+    tallies: [Arc<Tally>; 2],
+    tasks: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Tally {
+    counts: Mutex<Counts>,
+    begun: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+struct Stream {
+    api: Api<DynamicObject>,
+    right: DynamicObject,
+    wrong: DynamicObject,
+    tally: Arc<Tally>,
+}
+
+impl Streams {
+    /// Starts both streams.
+    pub fn start(node: &Node, runtime: &Runtime) -> Self {
+        let client = runtime.block_on(client(node));
+        let tallies: [Arc<Tally>; 2] = Default::default();
+        let stream = |(policy, tally): (&Policy, &Arc<Tally>)| policy.stream(client.clone(), Arc::clone(tally));
+        let streams = [Policy::Fail, Policy::Ignore];
+        let tasks = streams.iter().zip(&tallies).map(stream).map(|stream| runtime.spawn(stream.write())).collect();
+        Self { tallies, tasks }
+    }
+
+    /// Waits until both have written this many more objects.
+    pub fn wait_for(&self, writes: usize, limit: Duration) {
+        let goals: Vec<_> = self.tallies.iter().map(|tally| tally.begun.load(Ordering::Relaxed) + writes).collect();
+        let start = Instant::now();
+        let is_short = |(tally, goal): (&Arc<Tally>, &usize)| tally.begun.load(Ordering::Relaxed) < *goal;
+        while self.tallies.iter().zip(&goals).any(is_short) && start.elapsed() < limit {
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Stops both, after the writes in flight, and returns the counts.
+    pub fn stop(self, runtime: &Runtime) -> [Counts; 2] {
+        self.tallies.iter().for_each(|tally| tally.is_over.store(true, Ordering::Relaxed));
+        // A write in flight that is aborted would be neither failed nor answered.
+        runtime.block_on(futures::future::join_all(self.tasks));
+        self.tallies.map(|tally| tally.counts.lock().unwrap().clone())
+    }
+}
+
+impl Policy {
+    fn stream(self, client: Client, tally: Arc<Tally>) -> Stream {
+        let (group, version, kind, plural) = match self {
+            Self::Fail => ("landscaper.gardener.cloud", "v1alpha1", "DryRunConfiguration", "dryrunconfigurations"),
+            Self::Ignore => ("", "v1", "ConfigMap", "configmaps"),
+        };
+        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+        let api = Api::namespaced_with(client, "default", &resource);
+        let [right, wrong] = [false, true].map(|is_wrong| serde_json::from_value(self.object(is_wrong)).unwrap());
+        Stream { api, right, wrong, tally }
+    }
+
+    /// Returns an object that is correct, or one that a rule denies: DR003 and KZ001.
+    fn object(self, is_wrong: bool) -> Value {
+        let name = if is_wrong { "wrong" } else { "right" };
+        match self {
+            Self::Fail => {
+                let fragment = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "a"}});
+                let second = if is_wrong { "one" } else { "two" };
+                json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DryRunConfiguration",
+                       "metadata": {"name": name}, "spec": {"exports": [fragment("one"), fragment(second)]}})
+            }
+            Self::Ignore => {
+                let list = if is_wrong { "resources: [ldap]\n" } else { "components: [ldap]\n" };
+                json!({"apiVersion": "v1", "kind": "ConfigMap",
+                       "metadata": {"name": name, "labels": {"portcullis.dev/kustomize-tree": "kubectl"}},
+                       "data": {"kustomization.yaml": list, "ldap__kustomization.yaml":
+                                "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: ldap-\n"}})
+            }
+        }
+    }
+}
+
+impl Stream {
+    async fn write(self) {
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        while !self.tally.is_over.load(Ordering::Relaxed) {
+            for (object, is_wrong) in [(&self.right, false), (&self.wrong, true)] {
+                let result = self.api.create(&dry_run, object).await.map(drop);
+                self.tally.counts.lock().unwrap().count(&result, is_wrong);
+                self.tally.begun.fetch_add(1, Ordering::Relaxed);
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+impl Counts {
+    fn count(&mut self, result: &Result<(), kube::Error>, is_wrong: bool) {
+        match result {
+            Ok(()) if is_wrong => self.unchecked += 1,
+            Ok(()) => {}
+            Err(kube::Error::Api(status))
+                if is_wrong && status.message.contains(".portcullis.dev\" denied the request") => {}
+            Err(kube::Error::Api(status)) if status.message.contains("not yet ready to handle request") => {
+                self.without_api_server += 1;
+                return;
+            }
+            Err(kube::Error::Api(status)) => {
+                self.failed += 1;
+                self.show(status.message.clone());
+            }
+            Err(_) => {
+                self.without_api_server += 1;
+                return;
+            }
+        }
+        self.writes += 1;
+    }
+
+    fn show(&mut self, message: String) {
+        if self.shown.len() < SHOWN {
+            self.shown.push(message);
+        }
+    }
+}
+
+async fn client(node: &Node) -> Client {
+    // A second call finds the provider installed, and that is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let kubeconfig = Kubeconfig::read_from(node.kubeconfig()).expect("the node has written it");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    Client::try_from(config.expect("it is complete")).expect("it is valid")
+}

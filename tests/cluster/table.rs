@@ -1,0 +1,46 @@
+//! The table of scenarios, for docs/reliability.md.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::stage::Row;
+use crate::streams::Counts;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
+const BEGIN: &str = "<!-- cluster: begin -->";
+const END: &str = "<!-- cluster: end -->";
+const HEAD: &str = "\
+| scenario | duration | writes that fail closed | writes that fail open | failed | not checked | without an API server |
+|---|--:|--:|--:|--:|--:|--:|";
+
+/// Returns the table as Markdown.
+pub fn render(rows: &[Row], kubernetes: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let made =
+        format!("Made by `make test-cluster WRITE=1`: portcullis {version}, Kubernetes {kubernetes}, containerd.");
+    let lines = rows.iter().map(row).collect::<Vec<_>>().join("\n");
+    format!("{made}\n\n{HEAD}\n{lines}\n")
+}
+
+fn row(row: &Row) -> String {
+    let (words, took) = (row.scenario.words, row.took.as_secs());
+    let counts = row.counts.as_ref().map_or_else(|| "| | | | |".to_owned(), cells);
+    let failed = if row.failure.is_some() { " **failed**" } else { "" };
+    format!("| {words}{failed} | {took} s {counts} |")
+}
+
+fn cells([closed, open]: &[Counts; 2]) -> String {
+    let sum = |of: fn(&Counts) -> usize| of(closed) + of(open);
+    let (failed, unchecked) = (sum(|counts| counts.failed), sum(|counts| counts.unchecked));
+    let unanswered = sum(|counts| counts.without_api_server);
+    format!("| {} | {} | {failed} | {unchecked} | {unanswered}", closed.writes, open.writes)
+}
+
+/// Puts the table into the page.
+pub fn write(table: &str) -> Result<(), String> {
+    let path = PathBuf::from(PAGE);
+    let page = fs::read_to_string(&path).map_err(|error| format!("{PAGE}: {error}"))?;
+    let (before, rest) = page.split_once(BEGIN).ok_or_else(|| format!("{PAGE} has no {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).ok_or_else(|| format!("{PAGE} has no {END}"))?;
+    fs::write(&path, format!("{before}{BEGIN}\n\n{table}\n{END}{after}")).map_err(|error| format!("{PAGE}: {error}"))
+}
