@@ -65,18 +65,19 @@ const ARTIFACTS: &str = "artifacts";
 /// With the group, as portcullis can have a kind of the same name.
 const KUSTOMIZATIONS: &str = "kustomizations.kustomize.toolkit.fluxcd.io";
 /// Refused once the webhooks are in force.
-const PROBE: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1
+pub const PROBE: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: probe, namespace: default}
 spec: {interval: 1h, prune: true, path: ./apps, components: [/abs], sourceRef: {kind: GitRepository, name: none}}
 ";
 
 fn configuration(fixtures: &Fixtures) -> String {
-    format!(
-        "deliveries: {{flux-trees: deny, flux-sources: deny}}\nartifactHosts: \
-         [\"127.0.0.1:{}\"]\n",
-        fixtures.port(ARTIFACTS)
-    )
+    format!("deliveries: {{flux-trees: deny, flux-sources: deny}}\n{}", hosts(fixtures))
+}
+
+/// Returns the part of the configuration that lets artifacts be fetched from this machine.
+pub fn hosts(fixtures: &Fixtures) -> String {
+    format!("artifactHosts: [\"127.0.0.1:{}\"]\n", fixtures.port(ARTIFACTS))
 }
 
 fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
@@ -218,16 +219,16 @@ fn branch_and_path(ctx: &Context<'_>) {
 }
 
 /// The parts of a revision that does not build.
-struct Broken {
+pub struct Broken {
     repository: Repository,
     /// The broken commit.
-    commit: String,
+    pub commit: String,
     /// The resource versions of the source and of the Kustomization before it.
     before: [(&'static str, String); 2],
 }
 
 /// Applies a tree, and has source-controller find a revision of it that does not build.
-fn break_tree(ctx: &Context<'_>) -> Broken {
+pub fn break_tree(ctx: &Context<'_>) -> Broken {
     let (repository, _) = begun(ctx);
     let version = |plural| {
         let object = ctx.get(plural, "app").expect("it is applied");
@@ -240,7 +241,7 @@ fn break_tree(ctx: &Context<'_>) -> Broken {
 }
 
 /// Commits a tree that builds, and waits until everything is ready again.
-fn repair(ctx: &Context<'_>, broken: &Broken) {
+pub fn repair(ctx: &Context<'_>, broken: &Broken) {
     let kept = ctx.get("configmaps", "pre-settings");
     assert!(kept.is_some_and(|object| object["data"]["key"] == "one"), "what was deployed stays");
     let commit = broken.repository.commit("main", &tree(&config_map("settings", "three")));

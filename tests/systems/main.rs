@@ -36,6 +36,7 @@ mod deadline;
 #[path = "../e2e/delivery_crds.rs"]
 mod delivery_crds;
 mod flux;
+mod flux_defaults;
 #[path = "../e2e/gate.rs"]
 mod gate;
 mod git;
@@ -76,7 +77,8 @@ use crate::table::SystemResult;
 use crate::testbed::Mode;
 
 /// Every system.
-const SYSTEMS: [&System; 4] = [&flux::SYSTEM, &landscaper::SYSTEM, &crossplane::SYSTEM, &crossplane_one::SYSTEM];
+const SYSTEMS: [&System; 5] =
+    [&flux::SYSTEM, &flux_defaults::SYSTEM, &landscaper::SYSTEM, &crossplane::SYSTEM, &crossplane_one::SYSTEM];
 
 /// The number of lines of a failure that are repeated at the end.
 const EXCERPT_LINES: usize = 8;

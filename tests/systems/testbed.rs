@@ -105,7 +105,7 @@ impl Testbed {
         let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
         apply_crds(&cluster, system);
         let gate = (mode == Mode::With).then(|| register(&cluster, system, &fixtures));
-        let manager = (mode == Mode::With).then(|| reconcile(&cluster, system));
+        let manager = (mode == Mode::With).then(|| reconcile(&cluster, system, &fixtures));
         let controllers = (system.start)(&cluster, &fixtures);
         Self { controllers, manager, gate, cluster, fixtures, system, mode }
     }
@@ -171,13 +171,17 @@ fn register(cluster: &Cluster, system: &System, fixtures: &Fixtures) -> Gate {
     gate
 }
 
-/// Starts the controller manager of the release, in all namespaces.
-fn reconcile(cluster: &Cluster, system: &System) -> ControllerManager {
+/// Starts the controller manager of the release, in all namespaces, with the configuration file of the server.
+fn reconcile(cluster: &Cluster, system: &System, fixtures: &Fixtures) -> ControllerManager {
+    let file = fixtures.folder.path().join("reconcile.yaml");
+    fs::write(&file, (system.configuration)(fixtures)).expect("there is room");
+    let file = file.display().to_string();
+    let arguments = [&["--config", &file], system.reconcile].concat();
     let options = controller_manager::Options {
         namespace: "",
         kubeconfig: cluster.kubeconfig(User::ControllerManager),
         lease: controller_manager::NAMESPACE,
-        arguments: system.reconcile,
+        arguments: &arguments,
         timing: &[],
     };
     options.start(cluster)
