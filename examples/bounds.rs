@@ -34,8 +34,8 @@ const MODULES: [(&str, &str); 15] = [
 
 /// Types of constants that are limits.
 const TYPES: [&str; 7] = ["usize", "u64", "u32", "i64", "u8", "Duration", "ArchiveLimits"];
-/// Files with constants that are not limits: sizes of drawings, and constants of arithmetic.
-const OTHERS: [&str; 6] = ["svg.rs", "graph.rs", "hash.rs", "quantity.rs", "arithmetic.rs", "scan.rs"];
+/// Files with constants that are not limits: sizes of drawings, and constants of arithmetic and formats.
+const OTHERS: [&str; 7] = ["svg.rs", "graph.rs", "hash.rs", "quantity.rs", "arithmetic.rs", "scan.rs", "uuids.rs"];
 
 fn main() {
     print!("{}", page(Path::new(env!("CARGO_MANIFEST_DIR"))));
