@@ -26,6 +26,78 @@ pub fn label(text: &str) -> String {
     text.replace('"', "#quot;")
 }
 
+/// A row of an outline.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The index of the row that this one is part of; it comes earlier.
+    pub parent: Option<usize>,
+    /// The number of rows around it.
+    pub depth: usize,
+    /// The text in its box.
+    pub text: String,
+    /// The text that appears under the pointer; none if empty.
+    pub title: String,
+    /// Fill colour.
+    pub fill: &'static str,
+    /// Colour of its border, and of the line from its parent.
+    pub stroke: &'static str,
+    /// Whether the corners of its box are round.
+    pub is_round: bool,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        let (text, title) = (String::new(), String::new());
+        Self { parent: None, depth: 0, text, title, fill: PALE, stroke: GREY, is_round: false }
+    }
+}
+
+/// Height of a row of an outline, in pixels.
+const ROW: usize = 34;
+/// Horizontal indentation per level, in pixels.
+const STEP: usize = 36;
+/// Upper bound of the width of a letter of 13 pixels.
+const LETTER: usize = 8;
+
+impl Row {
+    fn x(&self) -> usize {
+        10 + self.depth * STEP
+    }
+
+    fn width(&self) -> usize {
+        self.text.chars().count() * LETTER + 16
+    }
+
+    fn shape(&self, number: usize) -> String {
+        let Self { fill, stroke, .. } = self;
+        let (x, y, width) = (self.x(), 10 + number * ROW, self.width());
+        let title =
+            if self.title.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(&self.title)) };
+        let radius = if self.is_round { 12 } else { 2 };
+        format!(
+            "<g>{title}<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"24\" rx=\"{radius}\" fill=\"{fill}\" \
+             stroke=\"{stroke}\"/><text x=\"{}\" y=\"{}\">{}</text></g>\n",
+            x + 8,
+            y + 17,
+            escaped(&self.text)
+        )
+    }
+
+    /// Returns a line from the parent down and to the right.
+    fn line(&self, parent: usize, number: usize) -> String {
+        let (x, from, to) = (self.x() - STEP / 2, 34 + parent * ROW, 22 + number * ROW);
+        format!("<path d=\"M{x} {from} V{to} H{}\" fill=\"none\" stroke=\"{}\"/>\n", self.x(), self.stroke)
+    }
+}
+
+/// Returns an SVG document with a tree: a row for each part, from top to bottom.
+pub fn outline(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.x() + row.width() + 20).max().unwrap_or_default();
+    let lines = rows.iter().enumerate().filter_map(|(number, row)| Some(row.line(row.parent?, number)));
+    let shapes = rows.iter().enumerate().map(|(number, row)| row.shape(number));
+    svg(width, rows.len() * ROW + 20, &lines.chain(shapes).collect::<String>())
+}
+
 /// Returns an SVG document of this size in pixels, with text 13 pixels high.
 pub fn svg(width: usize, height: usize, shapes: &str) -> String {
     format!(

@@ -40,8 +40,12 @@ impl Copy {
     }
 
     fn check(&self, args: &[&str]) -> String {
+        self.run(&[&["check", "."], args].concat())
+    }
+
+    fn run(&self, args: &[&str]) -> String {
         let run = Command::new(env!("CARGO_BIN_EXE_portcullis"))
-            .args([&["check", "."], args].concat())
+            .args(args)
             .current_dir(self.0.path())
             .output()
             .expect("the binary is there");
@@ -313,4 +317,59 @@ fn reports_missing_objects_only_if_the_files_are_complete() {
     // Landscaper creates the default Context in every namespace.
     copy.replace("a.yaml", "other", "default");
     assert_eq!(copy.findings(&["--complete"]), [""; 0]);
+}
+
+#[test]
+fn explains_who_builds_which_root() {
+    let copy = monorepo();
+    copy.write("unused/kustomization.yaml", "resources: []\nnamePrefix: x-\n");
+    copy.write("apps/forgotten.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n");
+    copy.write("ci/values.yaml", "replicas: 2\n");
+    let expected = "\
+cluster clusters/production/flux-system
+└─ flux-system/flux-system  clusters/production
+   └─ flux-system/apps      apps/production
+
+cluster clusters/staging/flux-system
+└─ flux-system/flux-system  clusters/staging
+   └─ flux-system/apps      apps/staging
+
+in no build:
+  root       unused
+  file       apps/forgotten.yaml
+";
+    assert_eq!(copy.run(&["explain", "repository"]), expected);
+    let explained: Value = serde_json::from_str(&copy.run(&["explain", "repository", "-o", "json"])).unwrap();
+    assert_eq!(explained["clusters"][1]["kustomizations"][1]["renderedBy"], "flux-system/flux-system");
+    for (format, part) in
+        [("dot", "n0_0 -> n0_1"), ("mermaid", "n1_0 --> n1_1"), ("svg", ">flux-system/apps: apps/staging<")]
+    {
+        assert!(copy.run(&["explain", "repository", "-o", format]).contains(part), "{format}");
+    }
+}
+
+#[test]
+fn explains_what_comes_from_elsewhere_and_what_waits() {
+    let copy = team_repositories();
+    copy.replace("tenants/blue.yaml", "path: ./deploy", "path: ./deploy\n  dependsOn: [{name: red, namespace: red}]");
+    let text = copy.run(&["explain", "repository"]);
+    assert!(text.contains("└─ blue/blue          from github.com/example/blue  after red/red\n"), "{text}");
+    assert!(text.contains("  github.com/example/red  1 Kustomization\n"), "{text}");
+}
+
+/// Argo CD builds what Applications and ApplicationSets name, and allows no file outside of the root.
+#[test]
+fn judges_roots_of_argo_cd_as_it_builds_them() {
+    let copy = Copy::of("tests/repositories/argo-cd", "https://github.com/example/apps.git");
+    assert_eq!(copy.roots(&[]), ["apps/api", "apps/web", "platform/dns"].map(|root| format!("argocd accept {root}")));
+    let expected = "\
+Argo CD
+  Application argocd/dns      platform/dns
+  ApplicationSet argocd/apps  apps/api, apps/web
+";
+    assert_eq!(copy.run(&["explain", "repository"]), expected);
+    copy.replace("platform/dns/kustomization.yaml", "dns.yaml", "gone.yaml");
+    let report = copy.report(&[]);
+    let rejected = report["roots"].as_array().unwrap().iter().find(|root| root["verdict"] == "reject").unwrap();
+    assert_eq!((&rejected["profile"], &rejected["owners"][0]), (&"argocd".into(), &"Application argocd/dns".into()));
 }

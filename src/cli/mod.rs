@@ -9,6 +9,7 @@ mod certificates;
 mod certs;
 mod check;
 mod check_config;
+mod checkout;
 mod configuration;
 mod conformance;
 mod diff;

@@ -4,20 +4,18 @@ mod objects;
 mod rendered;
 mod trees;
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Instant;
 
+use super::checkout::SourceFolder;
 use super::report::{Output, Report};
-use super::trees::tree_path;
 use super::{DENIED, OK, UNUSABLE, Unusable, inputs, print_with, say, walk};
 use crate::admission::Level;
 use crate::catalog::manifests::Manifests;
 use crate::gate::Registry;
 use crate::kustomize::options::{NotAllowed, Profile, Restrictor, Version};
-use crate::kustomize::tree::TreePath;
 
 /// Judge Kubernetes manifests and kustomize trees in files before you apply them.
 ///
@@ -89,26 +87,6 @@ impl FromStr for Choice {
     }
 }
 
-/// A source and its folder: `flux-system/apps=../apps`.
-#[derive(Debug, Clone)]
-struct SourceFolder {
-    namespace: String,
-    name: String,
-    folder: PathBuf,
-}
-
-impl FromStr for SourceFolder {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('=').and_then(|(source, folder)| Some((source.split_once('/')?, folder)));
-        let Some(((namespace, name), folder)) = parts else {
-            return Err("use NAMESPACE/NAME=DIR, such as flux-system/apps=.".to_owned());
-        };
-        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), folder: folder.into() })
-    }
-}
-
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let registry = Registry::standard();
     let policy = inputs::policy(args.config.as_deref(), &registry)?;
@@ -148,15 +126,6 @@ impl Args {
     /// Returns whether an object that no file has is known not to exist.
     fn is_complete(&self) -> bool {
         self.complete || !self.manifests.is_empty()
-    }
-
-    /// Returns the folders of sources, by namespace and name.
-    fn source_folders(&self) -> Result<BTreeMap<(String, String), TreePath>, Unusable> {
-        let folder = |source: &SourceFolder| {
-            let path = tree_path(&source.folder)?;
-            Ok(((source.namespace.clone(), source.name.clone()), path))
-        };
-        self.sources.iter().map(folder).collect()
     }
 
     /// Reads the objects in files and on standard input.

@@ -21,9 +21,9 @@ pub(super) fn judge(trees: &Trees, args: &Args, policy: &Policy, report: &mut Re
     for cluster in &trees.survey.clusters {
         let registry = Registry::standard();
         let catalog = objects::catalog(&registry, args)?;
-        catalog.insert_all(cluster.iter().map(|object| &object.value));
+        catalog.insert_all(cluster.objects().map(|object| &object.value));
         let gate = Gate::new(registry, policy.clone(), Arc::new(catalog));
-        for object in cluster.iter().filter(|object| trees.survey.rendered.contains(&object.file)) {
+        for object in cluster.objects().filter(|object| trees.survey.rendered.contains(&object.file)) {
             let Some(request) = objects::request(&object.value, None, &gate) else { continue };
             for finding in block_on(gate.decide(Phase::Validate, &request)).findings {
                 let site = object.site(sources.tree(), &finding.field);

@@ -1,6 +1,6 @@
 //! Judges kustomize roots in checked files.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,101 +8,61 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::Unusable;
+use super::super::checkout::{self, Scan};
 use super::super::parallel::in_order;
 use super::super::report::{Located, Report, Root};
-use super::super::trees::{TreePaths, reason_with_display_path, shown, tree_path, with_display_paths};
+use super::super::trees::{reason_with_display_path, shown, tree_path, with_display_paths};
 use super::super::walk::Progress;
 use super::{Args, Choice};
 use crate::admission::Level;
 use crate::catalog::manifests::{Manifest, Source};
 use crate::gate::{Policy, Registry};
 use crate::kustomize::build::Shared;
-use crate::kustomize::checkout::{self, Build, Checkout, Git, Object, Survey};
-use crate::kustomize::file::NAMES;
+use crate::kustomize::checkout::{Build, Git, Object, Survey, is_flux_kustomization, without_submodules};
 use crate::kustomize::finding::{Fix, InTree, TreeFinding};
 use crate::kustomize::forgotten::Search;
-use crate::kustomize::options::{Options, Profile, Restrictor};
-use crate::kustomize::roots::{self, References};
+use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{self, Files, Verdict, analyse_shared, fix};
 
 /// Maximum number of fixes. Entries are moved one at a time, and the tree is judged after each.
 const MAX_FIXES: usize = 1000;
 
-/// The kustomizations in the checked files.
-///
-/// The tree is the whole file system, because roots may refer to files anywhere; files are read on demand.
+/// The kustomizations in the checked files, and who builds them.
 pub(super) struct Trees {
-    tree: Arc<Tree>,
+    scan: Scan,
     builds: Vec<Build>,
     pub(super) survey: Survey,
     git: Git,
     /// The options for roots that no object names.
     options: Options,
-    /// The checked files in the tree.
-    files: Vec<TreePath>,
-    /// The references of each folder with a kustomization file.
-    references: HashMap<TreePath, References>,
-    /// The files parsed so far.
-    read: Files,
-}
-
-/// The folders with kustomization files, and what they refer to.
-struct Found {
-    folders: Vec<TreePath>,
-    roots: Vec<TreePath>,
-    /// The references of each folder with a kustomization file.
-    references: HashMap<TreePath, References>,
 }
 
 impl Trees {
     /// Finds the kustomizations in `files`, and removes the files that only kustomize reads: kustomization files,
     /// patches, data.
     pub(super) fn of(args: &Args, files: &mut Vec<PathBuf>) -> Result<Self, Unusable> {
-        let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
-        let (tree, read, mut paths) = (Arc::new(tree), Files::default(), TreePaths::default());
         let options = args.options();
-        // A patch is no object, whoever may load it.
-        let any = Options { restrictor: Restrictor::None, ..options.clone() };
-        let mut found = Found::of(&tree, &any, &read, files, &mut paths)?;
+        let mut scan = Scan::of(files, &options)?;
         if !args.roots.is_empty() {
-            found.roots = args.roots.iter().map(|root| tree_path(root)).collect::<Result<_, _>>()?;
+            scan.roots = args.roots.iter().map(|root| tree_path(root)).collect::<Result<_, _>>()?;
         }
-        let parts: HashSet<_> = found.references.values().flat_map(|found| &found.parts).collect();
-        let mut checked = Vec::new();
-        files.retain(|file| {
-            let path = paths.of(file).ok();
-            checked.extend(path.clone());
-            !is_kustomization(file) && path.is_none_or(|path| !parts.contains(&path))
-        });
-        let (git, tops, sources) = (args.git(&tree)?, args.tops()?, args.source_folders()?);
-        let survey = if args.profile == Choice::Auto && args.roots.is_empty() && !tops.is_empty() {
-            let manifests: Vec<_> = files.iter().filter_map(|file| paths.of(file).ok()).collect();
-            let (folders, tree, files, git) = (&found.folders, &tree, &read, &git);
-            checkout::survey(&Checkout {
-                tree,
-                files,
-                git,
-                tops: &tops,
-                folders,
-                manifests: &manifests,
-                sources: &sources,
-            })
-        } else {
-            Survey::default()
-        };
+        let (tops, sources) = (checkout::tops(&args.paths)?, checkout::source_folders(&args.sources)?);
+        let git = checkout::git(&scan.tree, &tops);
+        let is_auto = args.profile == Choice::Auto && args.roots.is_empty() && !tops.is_empty();
+        let survey = if is_auto { scan.survey(&git, &tops, &sources) } else { Survey::default() };
         let mut builds = survey.builds.clone();
         builds.iter_mut().for_each(|build| build.options = args.applied(build.options.clone()));
-        let rest = found.roots.into_iter().filter(|root| !survey.reached.contains(root));
+        let rest = scan.roots.iter().filter(|root| !survey.reached.contains(root)).cloned();
         let options = Options { lone_components: true, ..options };
-        let build = |root| Build { tree: Arc::clone(&tree), root, options: options.clone(), owners: Vec::new() };
+        let build = |root| Build { tree: Arc::clone(&scan.tree), root, options: options.clone(), owners: Vec::new() };
         builds.extend(rest.map(build));
-        Ok(Self { tree, builds, survey, git, options, files: checked, references: found.references, read })
+        Ok(Self { scan, builds, survey, git, options })
     }
 
     /// Returns whether an object counts only as a root renders it.
     pub(super) fn has_rendered(&self, manifest: &Manifest) -> bool {
-        let is_kustomization = || checkout::is_flux_kustomization(&manifest.object);
+        let is_kustomization = || is_flux_kustomization(&manifest.object);
         let path = || tree_path(Path::new(&manifest.source.name)).ok();
         !self.survey.rendered.is_empty()
             && is_kustomization()
@@ -153,18 +113,19 @@ impl Trees {
 
     /// Returns findings about the checked files that no kustomization lists.
     fn forgotten(&self) -> Vec<TreeFinding> {
-        self.search().findings(&self.files)
+        self.search().findings(&self.scan.files)
     }
 
     fn search(&self) -> Search<'_> {
-        let Self { tree, references, options, read, .. } = self;
+        let Scan { tree, references, read, .. } = &self.scan;
+        let options = &self.options;
         Search { tree, references, options, read }
     }
 
     fn analysed(&self, build: &Build, shared: &Shared) -> kustomize::Report {
-        let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.read, shared));
-        let judged = checkout::without_submodules(&self.tree, &self.git, judged);
-        let findings = judged.findings.into_iter().map(|finding| build.located(&self.tree, finding)).collect();
+        let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
+        let judged = without_submodules(&self.scan.tree, &self.git, judged);
+        let findings = judged.findings.into_iter().map(|finding| build.located(&self.scan.tree, finding)).collect();
         // The order of evaluation is not needed here.
         kustomize::Report { evaluation: None, findings, ..judged }
     }
@@ -189,7 +150,7 @@ impl Trees {
 
     /// Moves misplaced entries until none is left, and lists forgotten manifests; returns a description of the changes.
     pub(super) fn fix(&mut self) -> String {
-        self.read = Files::default();
+        self.scan.read = Files::default();
         let mut reported = String::new();
         for build in &self.builds {
             for _ in 0..MAX_FIXES {
@@ -200,17 +161,17 @@ impl Trees {
             }
         }
         for file in self.forgotten().iter().filter_map(forgotten_file) {
-            self.read = Files::default();
+            self.scan.read = Files::default();
             // The file is searched again, because it may conflict with one that was added.
             reported.extend(self.search().finding(&file).and_then(|finding| apply(&finding)));
         }
-        self.read = Files::default();
+        self.scan.read = Files::default();
         reported
     }
 
     /// Returns the texts of files with findings.
     pub(super) fn sources<'t>(&'t self, registry: &'t Registry, policy: &'t Policy) -> Sources<'t> {
-        Sources { tree: &self.tree, registry, policy, read: BTreeMap::new() }
+        Sources { tree: &self.scan.tree, registry, policy, read: BTreeMap::new() }
     }
 }
 
@@ -243,34 +204,8 @@ fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
 /// Returns kind, namespace and name of the object that names a root.
 fn owner(object: &Object) -> String {
     match object.namespace() {
-        "" => format!("Kustomization {}", object.name()),
-        namespace => format!("Kustomization {namespace}/{}", object.name()),
-    }
-}
-
-impl Found {
-    fn of(
-        tree: &Tree,
-        options: &Options,
-        read: &Files,
-        files: &[PathBuf],
-        paths: &mut TreePaths,
-    ) -> Result<Self, Unusable> {
-        let mut folders = BTreeSet::new();
-        for file in files.iter().filter(|file| is_kustomization(file)) {
-            folders.extend(paths.of(file)?.parent());
-        }
-        let (folders, mut references) = (folders.into_iter().collect::<Vec<_>>(), HashMap::new());
-        in_order(
-            &folders,
-            |folder| roots::references(tree, folder, options, read),
-            |number, found| drop(references.insert(folders[number].clone(), found)),
-        );
-        let roots = roots::roots(&folders, |folder| match references.get(folder) {
-            Some(found) => found.folders.clone(),
-            None => roots::references(tree, folder, options, read).folders,
-        });
-        Ok(Self { folders, roots, references })
+        "" => format!("{} {}", object.kind(), object.name()),
+        namespace => format!("{} {namespace}/{}", object.kind(), object.name()),
     }
 }
 
@@ -288,17 +223,6 @@ impl Args {
     fn applied(&self, options: Options) -> Options {
         let restrictor = self.load_restrictor.unwrap_or(options.restrictor);
         Options { version: self.kustomize_version, restrictor, ..options }
-    }
-
-    /// Returns the folders to check, each of which may be the root of a repository.
-    fn tops(&self) -> Result<Vec<TreePath>, Unusable> {
-        self.paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
-    }
-
-    /// Returns what git knows of the first folder. Without git, that folder is the root of the repository.
-    fn git(&self, tree: &Tree) -> Result<Git, Unusable> {
-        let Some(top) = self.tops()?.into_iter().next() else { return Ok(Git::default()) };
-        Ok(Git::find(tree, &top).unwrap_or(Git { top, ..Git::default() }))
     }
 }
 
@@ -334,8 +258,4 @@ impl<'t> Sources<'t> {
         let (message, help) = (with_display_paths(message), help.map(with_display_paths));
         Located { rule, level, source, place, path, message, found, allowed, help, object: Value::Null }
     }
-}
-
-fn is_kustomization(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
 }

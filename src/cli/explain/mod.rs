@@ -7,6 +7,7 @@ mod fragment;
 mod installations;
 mod kustomize;
 mod overwrites;
+mod repository;
 mod tree;
 
 use super::lazy::Lazy;
@@ -26,6 +27,8 @@ pub(super) enum Topic {
     Deployer(Lazy<deployer::Args>),
     /// The parts of a kustomize root, in the order of evaluation
     Kustomize(Lazy<kustomize::Args>),
+    /// Who builds which root of a repository, in which order, and what nobody builds
+    Repository(Lazy<repository::Args>),
 }
 
 pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
@@ -41,5 +44,6 @@ pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
             Ok(OK)
         }
         Topic::Kustomize(Lazy(args)) => kustomize::run(args),
+        Topic::Repository(Lazy(args)) => repository::run(args),
     }
 }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::object::{Data, KUSTOMIZE, Object, SOURCE, Standing, Variables, group, text};
+use super::object::{KUSTOMIZE, Object, SOURCE, Standing, Variables, text};
+use super::pass::{Pass, TreeKey, resolved, take};
 use super::reach::{Reach, Reaches};
-use super::render::{render, substituted};
+use super::render::render;
 use super::source::{Place, Sources, Sync};
-use super::{Build, Checkout, Survey, ignore};
+use super::{Build, Checkout, Cluster, Member, Survey, ignore};
 use crate::kustomize::build::Resource;
 use crate::kustomize::delivery::Kustomization;
 use crate::kustomize::options::{FluxSpec, Options, PostBuild, Profile};
@@ -23,27 +24,26 @@ const DEEPEST: usize = 32;
 const MOST_PASSES: usize = 8;
 
 /// Surveys what Flux builds of a checkout.
-pub(super) fn survey(checkout: &Checkout<'_>) -> Survey {
-    let standing = Standing::read(checkout.tree, checkout.manifests);
+pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
     if standing.kustomizations.is_empty() && standing.instances.is_empty() {
         return Survey::default();
     }
     let mut tops = vec![checkout.git.top.clone()];
     tops.extend(checkout.tops.iter().filter(|top| **top != checkout.git.top).cloned());
-    let sources = Sources::new(checkout.tree, checkout.git, tops, checkout.sources, &standing);
+    let sources = Sources::new(checkout.tree, checkout.git, tops, checkout.sources, standing);
     let mut surveyor = Surveyor {
         checkout,
         ignores: ignores(checkout),
         is_lenient: standing.is_lenient,
         sources: &sources,
         reaches: Reaches::new(checkout.tree, checkout.files),
-        words: words(&standing),
+        words: words(standing),
         trees: HashMap::new(),
         rendered: HashMap::new(),
         mentions: HashMap::new(),
     };
-    let seeds = surveyor.seeds(&standing);
-    surveyor.follow(&seeds, &standing)
+    let seeds = surveyor.seeds(standing);
+    surveyor.follow(&seeds, standing)
 }
 
 /// Returns the files with patterns of ignored files: in the folders of all files, and above.
@@ -67,8 +67,6 @@ fn words(standing: &Standing) -> Vec<String> {
     words
 }
 
-/// The folder of a source, and its patterns of ignored files.
-type TreeKey = (TreePath, Option<String>);
 /// A root as it is rendered, before substitution.
 type Rendered = Option<Rc<Vec<Object>>>;
 
@@ -93,16 +91,6 @@ enum Seed {
     Object(Object),
     /// A folder with Kustomizations that no Kustomization names: somebody applies it, and Flux does the rest.
     Folder(TreePath),
-}
-
-/// The state of a pass.
-#[derive(Default)]
-struct Pass {
-    survey: Survey,
-    builds: HashMap<(TreePath, Options, TreeKey), usize>,
-    variables: Vec<Variables>,
-    seen: HashSet<(usize, String)>,
-    count: usize,
 }
 
 impl Surveyor<'_> {
@@ -204,31 +192,39 @@ impl Surveyor<'_> {
         Survey::default()
     }
 
-    fn pass(&mut self, seeds: &[Seed], clusters: &[usize], variables: &[Variables]) -> Pass {
-        let count = clusters.iter().max().map_or(0, |most| most + 1);
-        let mut pass = Pass { variables: vec![Variables::default(); count], ..Pass::default() };
-        pass.survey.clusters = vec![Vec::new(); count];
-        for (seed, cluster) in seeds.iter().zip(clusters) {
+    fn pass(&mut self, seeds: &[Seed], clusters: &[(TreePath, usize)], variables: &[Variables]) -> Pass {
+        let mut pass = Pass::default();
+        for (seed, (folder, cluster)) in seeds.iter().zip(clusters) {
+            if *cluster == pass.survey.clusters.len() {
+                pass.add_cluster(Some(folder.clone()));
+            }
             let known = variables.get(*cluster).cloned().unwrap_or_default();
-            let mut open = match seed {
-                Seed::Object(object) => vec![(object.clone(), 0)],
+            let first = match seed {
+                Seed::Object(object) => vec![object.clone()],
                 Seed::Folder(folder) => self.folder(folder, *cluster, &mut pass),
             };
-            while let Some((object, depth)) = open.pop() {
-                let inner = self.kustomization(&object, *cluster, &known, &mut pass);
-                if depth == DEEPEST && !inner.is_empty() {
-                    pass.problem(format!("Kustomization {} is in a chain of more than {DEEPEST}", named(&object)));
-                } else {
-                    open.extend(inner.into_iter().map(|object| (object, depth + 1)));
-                }
-            }
+            self.chain(first, *cluster, &known, &mut pass);
         }
         pass
     }
 
+    /// Records Kustomizations, those that they render, and so on.
+    fn chain(&mut self, first: Vec<Object>, cluster: usize, known: &Variables, pass: &mut Pass) {
+        let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
+        while let Some((object, parent, depth)) = open.pop() {
+            let own = pass.survey.clusters[cluster].members.len();
+            let inner = self.kustomization(&object, parent, cluster, known, pass);
+            if depth == DEEPEST && !inner.is_empty() {
+                pass.problem(format!("Kustomization {} is in a chain of more than {DEEPEST}", named(&object)));
+            } else {
+                open.extend(inner.into_iter().map(|object| (object, Some(own), depth + 1)));
+            }
+        }
+    }
+
     /// Judges a folder with Kustomizations as Flux builds it, and returns them. If one of them builds the folder itself, the
     /// others count only as that one renders them.
-    fn folder(&mut self, folder: &TreePath, cluster: usize, pass: &mut Pass) -> Vec<(Object, usize)> {
+    fn folder(&mut self, folder: &TreePath, cluster: usize, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
         let objects = self.rendered(&key, folder, &options, pass);
@@ -242,11 +238,18 @@ impl Surveyor<'_> {
             let tree = self.tree(&key);
             pass.add(Build { tree, root: folder.clone(), options, owners: Vec::new() }, key);
         }
-        inner.into_iter().map(|object| (object, 0)).collect()
+        inner
     }
 
     /// Records a Kustomization, and returns those that it renders.
-    fn kustomization(&mut self, object: &Object, cluster: usize, known: &Variables, pass: &mut Pass) -> Vec<Object> {
+    fn kustomization(
+        &mut self,
+        object: &Object,
+        parent: Option<usize>,
+        cluster: usize,
+        known: &Variables,
+        pass: &mut Pass,
+    ) -> Vec<Object> {
         pass.count += 1;
         if pass.count > MOST_KUSTOMIZATIONS {
             pass.problem(format!("only the first {MOST_KUSTOMIZATIONS} Kustomizations are judged"));
@@ -255,7 +258,8 @@ impl Surveyor<'_> {
         if !pass.seen.insert((cluster, format!("{} {}", named(object), object.value))) {
             return Vec::new();
         }
-        pass.survey.clusters[cluster].push(object.clone());
+        let root = self.root(object).map(|(_, root)| root);
+        pass.survey.clusters[cluster].members.push(Member { object: object.clone(), parent, root });
         let Some(read) = Kustomization::of(&object.value, object.namespace()) else {
             self.not_read(object, pass);
             return Vec::new();
@@ -285,7 +289,7 @@ impl Surveyor<'_> {
         match suspend {
             Some(suspend) => {
                 *suspend = false.into();
-                pass.survey.reached.extend(self.reach(&resumed).folders);
+                pass.reached(self.reach(&resumed));
             }
             None => {
                 let why = "its path or source has variables whose values are unknown";
@@ -298,7 +302,7 @@ impl Surveyor<'_> {
     fn rendered(&mut self, key: &TreeKey, root: &TreePath, options: &Options, pass: &mut Pass) -> Rc<Vec<Object>> {
         let reach = self.reaches.of(root, &options.flux.components);
         let matters = reach.files.iter().any(|file| self.mentions(file));
-        pass.survey.reached.extend(reach.folders);
+        pass.reached(reach);
         if !matters {
             return Rc::default();
         }
@@ -336,47 +340,22 @@ impl Surveyor<'_> {
     /// they are, with unknown variables.
     fn add_unrendered(&mut self, standing: &Standing, pass: &mut Pass) {
         let known: HashSet<TreePath> =
-            pass.survey.clusters.iter().flatten().map(|object| object.file.clone()).collect();
+            pass.survey.clusters.iter().flat_map(Cluster::objects).map(|object| object.file.clone()).collect();
         let rest: Vec<_> = standing.kustomizations.iter().filter(|object| !known.contains(&object.file)).collect();
         pass.survey.rendered = known;
         if rest.is_empty() {
             return;
         }
-        let cluster = pass.survey.clusters.len();
-        pass.survey.clusters.push(Vec::new());
-        pass.variables.push(Variables::default());
+        let cluster = pass.add_cluster(None);
         for object in rest {
             // What these render is a guess; it is followed all the same.
-            let mut open = vec![(object.clone(), 0)];
-            while let Some((object, depth)) = open.pop() {
-                let inner = self.kustomization(&object, cluster, &Variables::default(), pass);
-                open.extend(inner.into_iter().filter(|_| depth < DEEPEST).map(|object| (object, depth + 1)));
-            }
+            self.chain(vec![object.clone()], cluster, &Variables::default(), pass);
         }
     }
 }
 
-impl Pass {
-    fn add(&mut self, build: Build, key: TreeKey) {
-        let key = (build.root.clone(), build.options.clone(), key);
-        match self.builds.get(&key) {
-            Some(at) => self.survey.builds[*at].owners.extend(build.owners),
-            None => {
-                self.builds.insert(key, self.survey.builds.len());
-                self.survey.builds.push(build);
-            }
-        }
-    }
-
-    fn problem(&mut self, problem: String) {
-        if !self.survey.problems.contains(&problem) {
-            self.survey.problems.push(problem);
-        }
-    }
-}
-
-/// Returns the cluster of each seed. Those in the same folder are applied together.
-fn clusters(seeds: &[Seed]) -> Vec<usize> {
+/// Returns the folder and the index of the cluster of each seed. Those in the same folder are applied together.
+fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {
         let folder = match seed {
@@ -384,14 +363,10 @@ fn clusters(seeds: &[Seed]) -> Vec<usize> {
             Seed::Folder(folder) => folder.clone(),
         };
         let next = known.len();
-        *known.entry(folder).or_insert(next)
+        let cluster = *known.entry(folder.clone()).or_insert(next);
+        (folder, cluster)
     };
     seeds.iter().map(of).collect()
-}
-
-/// Returns namespace and name.
-fn named(object: &Object) -> String {
-    format!("{}/{}", object.namespace(), object.name())
 }
 
 /// Returns whether an object matters to the survey.
@@ -402,36 +377,7 @@ fn wanted(resource: &Resource) -> bool {
     is_flux || version == "v1" && ["ConfigMap", "Secret"].contains(&resource.kind())
 }
 
-/// Records the rendered ConfigMaps and Secrets, and returns the Kustomizations.
-fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: usize, pass: &mut Pass) -> Vec<Object> {
-    let mut inner = Vec::new();
-    for object in objects {
-        let object = substituted(object, post_build);
-        if group(&object.value) == KUSTOMIZE {
-            inner.push(object);
-        } else {
-            pass.variables[cluster].add(&object.value);
-        }
-    }
-    inner
-}
-
-/// Returns `postBuild` with the variables that files tell. Those of a reference that no file has are unknown, and so are
-/// earlier ones, which it may set too.
-fn resolved(post_build: PostBuild, namespace: &str, known: &Variables) -> PostBuild {
-    let (mut found, mut from) = (Data::new(), Vec::new());
-    for reference in &post_build.from {
-        let (kind, name) = reference.split_once('/').unwrap_or((reference, ""));
-        match known.get(kind, namespace, name) {
-            Some(data) => found.extend(data.clone()),
-            None => {
-                found.clear();
-                from.push(reference.clone());
-            }
-        }
-    }
-    found.extend(post_build.substitute.into_iter().map(|(name, value)| (name, Some(value))));
-    let (known, unknown): (Data, Data) = found.into_iter().partition(|(_, value)| value.is_some());
-    let substitute = known.into_iter().filter_map(|(name, value)| Some((name, value?.replace('\n', ""))));
-    PostBuild { substitute: substitute.collect(), unknown: unknown.into_keys().collect(), from, ..post_build }
+/// Returns namespace and name.
+fn named(object: &Object) -> String {
+    format!("{}/{}", object.namespace(), object.name())
 }

@@ -7,10 +7,13 @@
 //! A Flux Kustomization counts as the root that contains it renders it: with its namespace, patches, components and
 //! variables. Flux builds from an artifact, which has no links and not all files of the checkout (`ignore`).
 
+mod argo;
 mod flux;
 mod git;
 mod ignore;
 mod object;
+pub mod overview;
+mod pass;
 mod reach;
 mod render;
 mod source;
@@ -23,6 +26,7 @@ pub use git::Git;
 pub use object::Object;
 pub use url::Repository;
 
+use self::object::Standing;
 use super::analysis::{Report, Verdict};
 use super::files::Files;
 use super::finding::{InTree, Site, TreeFinding};
@@ -66,20 +70,50 @@ pub struct Build {
 /// What a survey found.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// What Flux builds of the checkout.
+    /// What Flux and Argo CD build of the checkout.
     pub builds: Vec<Build>,
     /// The Kustomizations that are built from elsewhere, with the name of the repository.
     pub elsewhere: Vec<(Object, String)>,
     /// The Kustomizations that cannot be judged, with the reason.
     pub unknown: Vec<(Object, String)>,
-    /// The Kustomizations of each cluster, as they are rendered.
-    pub clusters: Vec<Vec<Object>>,
+    /// The Kustomizations of each cluster.
+    pub clusters: Vec<Cluster>,
     /// The files whose Kustomizations count only as they are rendered.
     pub rendered: HashSet<TreePath>,
-    /// The folders that Flux builds, or that are parts of what it builds.
+    /// The folders that Flux or Argo CD builds, or that are parts of what they build.
     pub reached: HashSet<TreePath>,
+    /// The files of which these folders are built.
+    pub reached_files: HashSet<TreePath>,
     /// What cannot be worked out, once for the checkout.
     pub problems: Vec<String>,
+}
+
+/// The Flux Kustomizations that are applied to one cluster, as far as files show it.
+#[derive(Debug, Clone, Default)]
+pub struct Cluster {
+    /// The folder with the objects that are applied by hand or by `flux bootstrap`. `None` for Kustomizations that no
+    /// root renders, because the root that contains them cannot be built.
+    pub folder: Option<TreePath>,
+    /// The Kustomizations; those that render others come before them.
+    pub members: Vec<Member>,
+}
+
+/// A Flux Kustomization of a cluster.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// The Kustomization, as it is rendered.
+    pub object: Object,
+    /// The index of the Kustomization that renders it.
+    pub parent: Option<usize>,
+    /// The folder that it builds, if that is in the checkout.
+    pub root: Option<TreePath>,
+}
+
+impl Cluster {
+    /// Returns the Kustomizations as they are rendered.
+    pub fn objects(&self) -> impl Iterator<Item = &Object> + Clone {
+        self.members.iter().map(|member| &member.object)
+    }
 }
 
 impl Build {
@@ -134,5 +168,8 @@ fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
 
 /// Surveys a checkout.
 pub fn survey(checkout: &Checkout<'_>) -> Survey {
-    flux::survey(checkout)
+    let standing = Standing::read(checkout.tree, checkout.manifests);
+    let mut survey = flux::survey(checkout, &standing);
+    argo::add(checkout, &standing, &mut survey);
+    survey
 }

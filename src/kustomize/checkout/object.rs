@@ -15,6 +15,8 @@ pub(super) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
 pub(super) const SOURCE: &str = "source.toolkit.fluxcd.io";
 /// API group of the Flux Operator.
 const OPERATOR: &str = "fluxcd.controlplane.io";
+/// API group of Argo CD.
+const ARGO: &str = "argoproj.io";
 /// API group of Helm releases, one of which may install a FluxInstance.
 const HELM: &str = "helm.toolkit.fluxcd.io";
 
@@ -36,7 +38,7 @@ impl Object {
     }
 
     /// Returns the kind.
-    pub(super) fn kind(&self) -> &str {
+    pub fn kind(&self) -> &str {
         text(self.value.get("kind"))
     }
 
@@ -109,6 +111,8 @@ pub(super) struct Standing {
     pub(super) sources: Vec<Object>,
     /// FluxInstances, and HelmReleases that install one.
     pub(super) instances: Vec<Object>,
+    /// Applications and ApplicationSets of Argo CD.
+    pub(super) applications: Vec<Object>,
     /// The names of ConfigMaps and Secrets from which variables are read.
     pub(super) variables: Vec<String>,
     /// Whether a file installs a kustomize-controller that takes unset variables for empty.
@@ -131,7 +135,7 @@ fn installs_lenient(text: &str) -> bool {
 }
 
 /// Words of which a file with such objects has one; others are not parsed.
-const WORDS: [&str; 3] = [KUSTOMIZE, SOURCE, OPERATOR];
+const WORDS: [&str; 4] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO];
 /// The word in a HelmRelease that installs a FluxInstance.
 const INSTANCE_CHART: &str = "flux-instance";
 
@@ -169,6 +173,7 @@ impl Standing {
         match (object.group(), object.kind()) {
             (KUSTOMIZE, "Kustomization") => self.kustomizations.push(object),
             (SOURCE, _) => self.sources.push(object),
+            (ARGO, "Application" | "ApplicationSet") => self.applications.push(object),
             (OPERATOR, "FluxInstance") => self.instances.push(object),
             (HELM, "HelmRelease") if object.value.pointer("/spec/values/instance/sync").is_some() => {
                 self.instances.push(object);

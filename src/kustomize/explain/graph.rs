@@ -3,7 +3,7 @@
 //! Components are rounded, Kustomizations are boxes, and edges to misplaced parts are red.
 
 use super::{Step, StepKind};
-use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped, quoted};
+use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
 
 /// A step with its number and that of the step it belongs to.
 struct Node<'s> {
@@ -57,19 +57,16 @@ impl Step {
 
     /// Returns the evaluation as an SVG drawing, from top to bottom in the order of evaluation.
     pub fn to_svg(&self) -> String {
-        let nodes = self.nodes();
-        let width = nodes.iter().map(|node| node.x() + node.width() + 20).max().unwrap_or_default();
-        let height = nodes.len() * ROW + 20;
-        let mut svg = String::new();
-        for (number, node) in nodes.iter().enumerate() {
-            if let Some(parent) = node.parent {
-                svg += &edge(parent, number, node);
-            }
-        }
-        for (number, node) in nodes.iter().enumerate() {
-            svg += &node.shape(number);
-        }
-        drawing::svg(width, height, &svg)
+        let row = |Node { step, parent, depth }: &Node<'_>| Row {
+            parent: *parent,
+            depth: *depth,
+            text: if step.list.is_empty() { step.name() } else { format!("{} · {}", step.list, step.name()) },
+            title: format!("{}: {}", step.kind.as_str(), step.adds.join(", ")),
+            fill: step.fill(),
+            stroke: step.edge(),
+            is_round: step.kind == StepKind::Component,
+        };
+        drawing::outline(&self.nodes().iter().map(row).collect::<Vec<_>>())
     }
 
     fn nodes(&self) -> Vec<Node<'_>> {
@@ -99,47 +96,4 @@ impl Step {
     fn edge(&self) -> &'static str {
         if self.is_wrong() { RED } else { GREY }
     }
-}
-
-/// Height of a row of the drawing, in pixels.
-const ROW: usize = 34;
-/// Horizontal indentation per level, in pixels.
-const STEP: usize = 36;
-/// The width of a letter of 13 pixels, on the safe side.
-const LETTER: usize = 8;
-
-impl Node<'_> {
-    fn x(&self) -> usize {
-        10 + self.depth * STEP
-    }
-
-    fn label(&self) -> String {
-        let name = self.step.name();
-        if self.step.list.is_empty() { name } else { format!("{} · {name}", self.step.list) }
-    }
-
-    fn width(&self) -> usize {
-        self.label().chars().count() * LETTER + 16
-    }
-
-    fn shape(&self, number: usize) -> String {
-        let (x, y, width) = (self.x(), 10 + number * ROW, self.width());
-        let radius = if self.step.kind == StepKind::Component { 12 } else { 2 };
-        let (fill, stroke) = (self.step.fill(), self.step.edge());
-        let title = escaped(&format!("{}: {}", self.step.kind.as_str(), self.step.adds.join(", ")));
-        format!(
-            "<g><title>{title}</title><rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"24\" rx=\"{radius}\" \
-             fill=\"{fill}\" stroke=\"{stroke}\"/><text x=\"{}\" y=\"{}\">{}</text></g>\n",
-            x + 8,
-            y + 17,
-            escaped(&self.label())
-        )
-    }
-}
-
-/// Returns a line from a step down and to the right to one of its parts.
-fn edge(parent: usize, number: usize, node: &Node<'_>) -> String {
-    let (x, from, to) = (node.x() - STEP / 2, 34 + parent * ROW, 22 + number * ROW);
-    let stroke = node.step.edge();
-    format!("<path d=\"M{x} {from} V{to} H{}\" fill=\"none\" stroke=\"{stroke}\"/>\n", node.x())
 }

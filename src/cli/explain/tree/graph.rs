@@ -4,7 +4,7 @@
 
 use super::Tree;
 use super::text::line;
-use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped, quoted};
+use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
 use crate::landscaper::components::closure::{Step, Target};
 
 /// A reference as a node.
@@ -89,35 +89,15 @@ pub(super) fn mermaid(trees: &[Tree]) -> String {
     text
 }
 
-/// Height of a row of the drawing, in pixels.
-const ROW: usize = 34;
-/// Horizontal indentation per level, in pixels.
-const STEP: usize = 36;
-/// Upper bound of the width of a letter of 13 pixels.
-const LETTER: usize = 8;
-
 /// Draws the trees, from top to bottom in Landscaper's order of resolution.
 pub(super) fn svg(trees: &[Tree]) -> String {
-    let nodes = nodes(trees);
-    let mut shapes = String::new();
-    let mut width = 0;
-    for (number, node) in nodes.iter().enumerate() {
-        let (x, y, text) = (10 + node.step.depth * STEP, 10 + number * ROW, line(node.step));
-        let own = text.chars().count() * LETTER + 16;
-        width = width.max(x + own + 10);
-        let stroke = node.stroke();
-        if let Some(parent) = node.parent {
-            let (line, from, to) = (x - STEP / 2, 34 + parent * ROW, y + 12);
-            shapes += &format!("<path d=\"M{line} {from} V{to} H{x}\" fill=\"none\" stroke=\"{stroke}\"/>\n");
-        }
-        shapes += &format!(
-            "<g><rect x=\"{x}\" y=\"{y}\" width=\"{own}\" height=\"24\" rx=\"2\" fill=\"{}\" stroke=\"{stroke}\"/><text \
-             x=\"{}\" y=\"{}\">{}</text></g>\n",
-            node.fill(),
-            x + 8,
-            y + 17,
-            escaped(&text)
-        );
-    }
-    drawing::svg(width, nodes.len() * ROW + 20, &shapes)
+    let row = |node: &Node<'_>| Row {
+        parent: node.parent,
+        depth: node.step.depth,
+        text: line(node.step),
+        fill: node.fill(),
+        stroke: node.stroke(),
+        ..Row::default()
+    };
+    drawing::outline(&nodes(trees).iter().map(row).collect::<Vec<_>>())
 }

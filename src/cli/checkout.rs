@@ -1,0 +1,123 @@
+//! Reads the kustomizations in files, and finds out who builds what.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Unusable;
+use super::parallel::in_order;
+use super::trees::{TreePaths, tree_path};
+use crate::kustomize::Files;
+use crate::kustomize::checkout::{self, Checkout, Git, Survey};
+use crate::kustomize::file::NAMES;
+use crate::kustomize::options::{Options, Restrictor};
+use crate::kustomize::roots::{self, References};
+use crate::kustomize::tree::{Tree, TreePath};
+
+/// The folders of Flux sources, by namespace and name.
+pub(super) type Sources = BTreeMap<(String, String), TreePath>;
+
+/// The kustomizations in some files.
+///
+/// The tree is the whole file system, because roots may refer to files anywhere; files are read on demand.
+pub(super) struct Scan {
+    pub(super) tree: Arc<Tree>,
+    /// The files.
+    pub(super) files: Vec<TreePath>,
+    /// The files that are neither kustomization files nor parts of kustomizations.
+    pub(super) manifests: Vec<TreePath>,
+    /// The folders with kustomization files.
+    pub(super) folders: Vec<TreePath>,
+    /// The folders to which no other one refers.
+    pub(super) roots: Vec<TreePath>,
+    /// The references of each folder with a kustomization file.
+    pub(super) references: HashMap<TreePath, References>,
+    /// The kustomization files parsed so far.
+    pub(super) read: Files,
+}
+
+impl Scan {
+    /// Finds the kustomizations in `files`, and removes the files that only kustomize reads: kustomization files,
+    /// patches, data.
+    pub(super) fn of(files: &mut Vec<PathBuf>, options: &Options) -> Result<Self, Unusable> {
+        let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
+        let (read, mut paths) = (Files::default(), TreePaths::default());
+        let mut folders = BTreeSet::new();
+        for file in files.iter().filter(|file| is_kustomization(file)) {
+            folders.extend(paths.of(file)?.parent());
+        }
+        let folders: Vec<_> = folders.into_iter().collect();
+        // A patch is no object, whoever may load it.
+        let any = Options { restrictor: Restrictor::None, ..options.clone() };
+        let mut references = HashMap::new();
+        in_order(
+            &folders,
+            |folder| roots::references(&tree, folder, &any, &read),
+            |number, found| drop(references.insert(folders[number].clone(), found)),
+        );
+        let roots = roots::roots(&folders, |folder| match references.get(folder) {
+            Some(found) => found.folders.clone(),
+            None => roots::references(&tree, folder, &any, &read).folders,
+        });
+        let (mut all, mut manifests) = (Vec::new(), Vec::new());
+        let parts: HashSet<_> = references.values().flat_map(|found| &found.parts).collect();
+        files.retain(|file| {
+            let path = paths.of(file).ok();
+            let is_manifest = !is_kustomization(file) && path.as_ref().is_none_or(|path| !parts.contains(path));
+            all.extend(path.clone());
+            manifests.extend(path.filter(|_| is_manifest));
+            is_manifest
+        });
+        Ok(Self { tree: Arc::new(tree), files: all, manifests, folders, roots, references, read })
+    }
+
+    /// Finds out what Flux builds of the folders `tops`, each of which may be the root of a repository.
+    pub(super) fn survey(&self, git: &Git, tops: &[TreePath], sources: &Sources) -> Survey {
+        let Self { tree, manifests, folders, read: files, .. } = self;
+        checkout::survey(&Checkout { tree, files, git, tops, folders, manifests, sources })
+    }
+}
+
+/// Returns the folders among paths.
+pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
+    paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
+}
+
+/// Returns what git knows of the first folder. Without git, that folder is the root of the repository.
+pub(super) fn git(tree: &Tree, tops: &[TreePath]) -> Git {
+    let Some(top) = tops.first() else { return Git::default() };
+    Git::find(tree, top).unwrap_or(Git { top: top.clone(), ..Git::default() })
+}
+
+fn is_kustomization(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
+}
+
+/// A source and its folder: `flux-system/apps=../apps`.
+#[derive(Debug, Clone)]
+pub(super) struct SourceFolder {
+    namespace: String,
+    name: String,
+    folder: PathBuf,
+}
+
+impl std::str::FromStr for SourceFolder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('=').and_then(|(source, folder)| Some((source.split_once('/')?, folder)));
+        let Some(((namespace, name), folder)) = parts else {
+            return Err("use NAMESPACE/NAME=DIR, such as flux-system/apps=.".to_owned());
+        };
+        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), folder: folder.into() })
+    }
+}
+
+/// Returns the folders of sources that flags name.
+pub(super) fn source_folders(flags: &[SourceFolder]) -> Result<Sources, Unusable> {
+    let folder = |source: &SourceFolder| {
+        let path = tree_path(&source.folder)?;
+        Ok(((source.namespace.clone(), source.name.clone()), path))
+    };
+    flags.iter().map(folder).collect()
+}

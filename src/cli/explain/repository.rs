@@ -1,0 +1,93 @@
+//! `portcullis explain repository`: shows who builds which root of a repository.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::super::checkout::{self, Scan, SourceFolder};
+use super::super::trees::{shown, with_display_paths};
+use super::super::{OK, Unusable, pretty, print, walk};
+use crate::kustomize::checkout::overview::{Overview, Unused};
+use crate::kustomize::checkout::{Cluster, Survey};
+use crate::kustomize::file::NAMES;
+use crate::kustomize::options::Options;
+use crate::kustomize::tree::TreePath;
+use crate::yaml::{self, Limits};
+
+/// The output format.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Output {
+    /// Text for people
+    Text,
+    /// JSON for programs
+    Json,
+    /// A graph for Graphviz
+    Dot,
+    /// A graph for Mermaid
+    Mermaid,
+    /// A drawing
+    Svg,
+}
+
+/// Show who builds which root of a repository, in which order, and what is in no build.
+///
+/// Reads Flux Kustomizations as the roots that contain them render them. Everything comes from the files: no network, and no
+/// cluster.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Args {
+    /// The repository, or a folder of it
+    #[arg(default_value = ".", value_name = "DIR")]
+    folder: PathBuf,
+    /// The folder that is the root of a Flux source; may be repeated
+    #[arg(long = "source", value_name = "NAMESPACE/NAME=DIR")]
+    sources: Vec<SourceFolder>,
+    /// The output format
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Output,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let mut files = walk::manifests(&args.folder).map_err(Unusable::new)?;
+    let scan = Scan::of(&mut files, &Options::default())?;
+    let (tops, sources) = (checkout::tops(&[args.folder.clone()])?, checkout::source_folders(&args.sources)?);
+    let survey = scan.survey(&checkout::git(&scan.tree, &tops), &tops, &sources);
+    let mut overview = Overview::of(&survey, unused(&scan, &survey), &shown);
+    overview.problems = overview.problems.into_iter().map(with_display_paths).collect();
+    print(&match args.output {
+        Output::Text => overview.to_text(),
+        Output::Json => pretty(&overview.to_json()),
+        Output::Dot => overview.to_dot(),
+        Output::Mermaid => overview.to_mermaid(),
+        Output::Svg => overview.to_svg(),
+    });
+    Ok(OK)
+}
+
+/// Returns what is neither built by Flux nor part of another kustomization.
+fn unused(scan: &Scan, survey: &Survey) -> Unused {
+    let roots = scan.roots.iter().filter(|root| !survey.reached.contains(root));
+    let (components, roots): (Vec<_>, Vec<_>) = roots.partition(|root| is_component(scan, root));
+    let listed: HashSet<&TreePath> = scan.references.values().flat_map(|found| &found.files).collect();
+    let owners = survey.builds.iter().flat_map(|build| &build.owners);
+    let followed: HashSet<&TreePath> =
+        survey.clusters.iter().flat_map(Cluster::objects).chain(owners).map(|object| &object.file).collect();
+    let is_used =
+        |file: &TreePath| survey.reached_files.contains(file) || listed.contains(file) || followed.contains(file);
+    let files = scan.manifests.iter().filter(|file| !is_used(file) && holds_objects(scan, file));
+    let shown = |paths: Vec<&TreePath>| paths.into_iter().map(shown).collect();
+    Unused { roots: shown(roots), components: shown(components), files: shown(files.collect()) }
+}
+
+fn is_component(scan: &Scan, folder: &TreePath) -> bool {
+    let files = NAMES.into_iter().filter_map(|name| scan.read.kustomization(&scan.tree, &folder.join(name)).ok());
+    files.into_iter().any(|file| file.kustomization.is_component())
+}
+
+/// Returns whether a file holds objects: data of other tools is not applied by anyone.
+fn holds_objects(scan: &Scan, file: &TreePath) -> bool {
+    let Ok(bytes) = scan.tree.read(file) else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    let is_object = |value: &Value| value["apiVersion"].is_string() && value["kind"].is_string();
+    yaml::documents(&text, &Limits::default()).flatten().any(|document| is_object(&document.value))
+}

@@ -1,0 +1,232 @@
+//! An overview of a repository: who builds which root, in which order, and what no object names.
+
+mod graph;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::{Value, json};
+
+use super::object::text;
+use super::{Cluster, Member, Object, Survey};
+use crate::kustomize::options::Profile;
+use crate::kustomize::tree::TreePath;
+
+/// Who builds what in a repository. All paths are as they are displayed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Overview {
+    /// The clusters that Flux manages from it.
+    pub clusters: Vec<ClusterOverview>,
+    /// The roots that Argo CD builds, by kind, namespace and name of the object.
+    pub applications: BTreeMap<String, Vec<String>>,
+    /// What no object and no other file names.
+    pub unused: Unused,
+    /// Problems that make the overview incomplete.
+    pub problems: Vec<String>,
+}
+
+/// The Flux Kustomizations of a cluster.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ClusterOverview {
+    /// The folder with the first objects; `None` for Kustomizations whose renderer cannot be built.
+    pub folder: Option<String>,
+    /// The Kustomizations, each after the one that renders it, and siblings in the order in which Flux applies them.
+    pub entries: Vec<Entry>,
+}
+
+/// A Flux Kustomization.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Namespace and name.
+    pub name: String,
+    /// The index of the Kustomization that renders it.
+    pub parent: Option<usize>,
+    /// What it builds.
+    pub builds: Builds,
+    /// The names in `dependsOn`, with namespaces.
+    pub depends_on: Vec<String>,
+    /// 1 for a Kustomization without dependencies, else one more than that of its last dependency. `None` for members of a
+    /// cycle and what depends on them.
+    pub stage: Option<usize>,
+}
+
+/// What a Kustomization builds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Builds {
+    /// A folder of the repository.
+    Folder(String),
+    /// A folder of another repository.
+    Elsewhere(String),
+    /// Unknown, with the reason.
+    Unknown(String),
+}
+
+/// What no object and no other file names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Unused {
+    /// Kustomizations that nothing includes.
+    pub roots: Vec<String>,
+    /// Components that nothing includes.
+    pub components: Vec<String>,
+    /// Manifests that no kustomization lists.
+    pub files: Vec<String>,
+}
+
+impl Overview {
+    /// Creates the overview of a survey. `show` returns a path as it is displayed.
+    pub fn of(survey: &Survey, unused: Unused, show: &dyn Fn(&TreePath) -> String) -> Self {
+        let reasons = Reasons::of(survey);
+        let of = |cluster: &Cluster| ClusterOverview {
+            folder: cluster.folder.as_ref().map(show),
+            entries: entries(&cluster.members, &reasons, show),
+        };
+        let clusters = survey.clusters.iter().filter(|cluster| !cluster.members.is_empty()).map(of).collect();
+        Self { clusters, applications: applications(survey, show), unused, problems: survey.problems.clone() }
+    }
+
+    /// Returns the overview as JSON.
+    pub fn to_json(&self) -> Value {
+        let Unused { roots, components, files } = &self.unused;
+        json!({
+            "clusters": self.clusters.iter().map(ClusterOverview::to_json).collect::<Vec<_>>(),
+            "applications": self.applications,
+            "unused": {"roots": roots, "components": components, "files": files},
+            "problems": self.problems,
+        })
+    }
+
+    /// Returns the names of Kustomizations by the repository elsewhere that they build.
+    pub fn elsewhere(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut repositories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for entry in self.clusters.iter().flat_map(|cluster| &cluster.entries) {
+            if let Builds::Elsewhere(repository) = &entry.builds {
+                repositories.entry(repository).or_default().insert(&entry.name);
+            }
+        }
+        repositories
+    }
+}
+
+impl ClusterOverview {
+    fn to_json(&self) -> Value {
+        let entry = |entry: &Entry| {
+            let (key, value) = match &entry.builds {
+                Builds::Folder(folder) => ("root", folder),
+                Builds::Elsewhere(repository) => ("elsewhere", repository),
+                Builds::Unknown(why) => ("unknown", why),
+            };
+            let parent = entry.parent.and_then(|parent| self.entries.get(parent)).map(|parent| &parent.name);
+            json!({
+                "name": entry.name, key: value, "renderedBy": parent, "dependsOn": entry.depends_on, "stage": entry.stage,
+            })
+        };
+        json!({"folder": self.folder, "kustomizations": self.entries.iter().map(entry).collect::<Vec<_>>()})
+    }
+}
+
+/// Why Kustomizations have no root in the checkout, by name.
+struct Reasons<'s> {
+    elsewhere: HashMap<String, &'s str>,
+    unknown: HashMap<String, &'s str>,
+}
+
+impl<'s> Reasons<'s> {
+    fn of(survey: &'s Survey) -> Self {
+        let by_name = |list: &'s [(Object, String)]| list.iter().map(|(object, why)| (name(object), &**why)).collect();
+        Self { elsewhere: by_name(&survey.elsewhere), unknown: by_name(&survey.unknown) }
+    }
+
+    fn builds(&self, member: &Member, show: &dyn Fn(&TreePath) -> String) -> Builds {
+        let name = name(&member.object);
+        match &member.root {
+            Some(root) => Builds::Folder(show(root)),
+            None => match (self.elsewhere.get(&name), self.unknown.get(&name)) {
+                (Some(repository), _) => Builds::Elsewhere((*repository).to_owned()),
+                (None, Some(why)) => Builds::Unknown((*why).to_owned()),
+                (None, None) => Builds::Unknown("it is suspended".to_owned()),
+            },
+        }
+    }
+}
+
+/// Returns namespace and name.
+fn name(object: &Object) -> String {
+    match object.namespace() {
+        "" => object.name().to_owned(),
+        namespace => format!("{namespace}/{}", object.name()),
+    }
+}
+
+/// Returns the roots that Argo CD builds, by the objects that name them.
+fn applications(survey: &Survey, show: &dyn Fn(&TreePath) -> String) -> BTreeMap<String, Vec<String>> {
+    let mut applications: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for build in survey.builds.iter().filter(|build| build.options.profile == Profile::ArgoCd) {
+        for owner in &build.owners {
+            let name = format!("{} {}", owner.kind(), name(owner));
+            applications.entry(name).or_default().push(show(&build.root));
+        }
+    }
+    applications
+}
+
+/// Returns the names in `dependsOn`; the namespace is that of the Kustomization unless given.
+fn depends_on(object: &Object) -> Vec<String> {
+    let list = object.value.pointer("/spec/dependsOn").and_then(Value::as_array);
+    let entry = |entry: &Value| match (text(entry.get("namespace")), object.namespace()) {
+        ("", "") => text(entry.get("name")).to_owned(),
+        ("", namespace) | (namespace, _) => format!("{namespace}/{}", text(entry.get("name"))),
+    };
+    list.into_iter().flatten().map(entry).collect()
+}
+
+/// Returns the Kustomizations, parents before children, siblings by stage and name. One that is rendered again, for example
+/// because it renders itself, counts once.
+fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -> String) -> Vec<Entry> {
+    let names: Vec<_> = members.iter().map(|member| name(&member.object)).collect();
+    let dependencies: Vec<_> = members.iter().map(|member| depends_on(&member.object)).collect();
+    let stages = stages(&names, &dependencies);
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    let mut children: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+    for (at, member) in members.iter().enumerate() {
+        if *first.entry(&names[at]).or_insert(at) == at {
+            let parent = member.parent.and_then(|parent| first.get(&*names[parent]).copied());
+            children.entry(parent).or_default().push(at);
+        }
+    }
+    for siblings in children.values_mut() {
+        siblings.sort_by_key(|at| (stages[*at].unwrap_or(usize::MAX), &names[*at]));
+    }
+    let mut entries: Vec<Entry> = Vec::new();
+    let below = |at, parent| children.get(&at).into_iter().flatten().rev().map(move |child| (*child, parent));
+    let mut open: Vec<(usize, Option<usize>)> = below(None, None).collect();
+    while let Some((at, parent)) = open.pop() {
+        let own = entries.len();
+        entries.push(Entry {
+            name: names[at].clone(),
+            parent,
+            builds: reasons.builds(&members[at], show),
+            depends_on: dependencies[at].clone(),
+            stage: stages[at],
+        });
+        open.extend(below(Some(at), Some(own)));
+    }
+    entries
+}
+
+/// Returns the stage of each Kustomization; see [`Entry::stage`]. Dependencies that no file defines do not count.
+fn stages(names: &[String], dependencies: &[Vec<String>]) -> Vec<Option<usize>> {
+    let known: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (&**name, at)).collect();
+    let mut stages = vec![None; names.len()];
+    let mut has_changed = true;
+    while has_changed {
+        has_changed = false;
+        for (at, list) in dependencies.iter().enumerate().filter(|(at, _)| stages[*at].is_none()).collect::<Vec<_>>() {
+            let mut inner = list.iter().filter_map(|name| known.get(&**name));
+            if let Some(last) = inner.try_fold(0, |last, inner| stages[*inner].map(|stage: usize| last.max(stage))) {
+                stages[at] = Some(last + 1);
+                has_changed = true;
+            }
+        }
+    }
+    stages
+}

@@ -1,0 +1,88 @@
+//! The state of a pass over the Flux Kustomizations of a checkout: what was found, and the variables of each cluster.
+
+use std::collections::{HashMap, HashSet};
+
+use super::object::{Data, KUSTOMIZE, Object, Variables, group};
+use super::reach::Reach;
+use super::render::substituted;
+use super::{Build, Cluster, Survey};
+use crate::kustomize::options::{Options, PostBuild};
+use crate::kustomize::tree::TreePath;
+
+/// The folder of a source, and its patterns of ignored files.
+pub(super) type TreeKey = (TreePath, Option<String>);
+
+/// The state of a pass.
+#[derive(Default)]
+pub(super) struct Pass {
+    pub(super) survey: Survey,
+    builds: HashMap<(TreePath, Options, TreeKey), usize>,
+    pub(super) variables: Vec<Variables>,
+    pub(super) seen: HashSet<(usize, String)>,
+    pub(super) count: usize,
+}
+
+impl Pass {
+    /// Adds a cluster, and returns its index.
+    pub(super) fn add_cluster(&mut self, folder: Option<TreePath>) -> usize {
+        self.variables.push(Variables::default());
+        self.survey.clusters.push(Cluster { folder, members: Vec::new() });
+        self.survey.clusters.len() - 1
+    }
+
+    pub(super) fn reached(&mut self, reach: Reach) {
+        self.survey.reached.extend(reach.folders);
+        self.survey.reached_files.extend(reach.files);
+    }
+
+    pub(super) fn add(&mut self, build: Build, key: TreeKey) {
+        let key = (build.root.clone(), build.options.clone(), key);
+        match self.builds.get(&key) {
+            Some(at) => self.survey.builds[*at].owners.extend(build.owners),
+            None => {
+                self.builds.insert(key, self.survey.builds.len());
+                self.survey.builds.push(build);
+            }
+        }
+    }
+
+    pub(super) fn problem(&mut self, problem: String) {
+        if !self.survey.problems.contains(&problem) {
+            self.survey.problems.push(problem);
+        }
+    }
+}
+
+/// Records the rendered ConfigMaps and Secrets, and returns the Kustomizations.
+pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: usize, pass: &mut Pass) -> Vec<Object> {
+    let mut inner = Vec::new();
+    for object in objects {
+        let object = substituted(object, post_build);
+        if group(&object.value) == KUSTOMIZE {
+            inner.push(object);
+        } else {
+            pass.variables[cluster].add(&object.value);
+        }
+    }
+    inner
+}
+
+/// Returns `postBuild` with the variables that files tell. Those of a reference that no file has are unknown, and so are
+/// earlier ones, which it may set too.
+pub(super) fn resolved(post_build: PostBuild, namespace: &str, known: &Variables) -> PostBuild {
+    let (mut found, mut from) = (Data::new(), Vec::new());
+    for reference in &post_build.from {
+        let (kind, name) = reference.split_once('/').unwrap_or((reference, ""));
+        match known.get(kind, namespace, name) {
+            Some(data) => found.extend(data.clone()),
+            None => {
+                found.clear();
+                from.push(reference.clone());
+            }
+        }
+    }
+    found.extend(post_build.substitute.into_iter().map(|(name, value)| (name, Some(value))));
+    let (known, unknown): (Data, Data) = found.into_iter().partition(|(_, value)| value.is_some());
+    let substitute = known.into_iter().filter_map(|(name, value)| Some((name, value?.replace('\n', ""))));
+    PostBuild { substitute: substitute.collect(), unknown: unknown.into_keys().collect(), from, ..post_build }
+}
