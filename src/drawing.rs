@@ -29,13 +29,13 @@ pub fn label(text: &str) -> String {
 /// A row of an outline.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// The index of the row that this one is part of; it comes earlier.
+    /// The index of the parent row, which comes earlier.
     pub parent: Option<usize>,
-    /// The number of rows around it.
+    /// The depth in the tree.
     pub depth: usize,
     /// The text in its box.
     pub text: String,
-    /// The text that appears under the pointer; none if empty.
+    /// The tooltip; none if empty.
     pub title: String,
     /// Fill colour.
     pub fill: &'static str,
@@ -83,7 +83,7 @@ impl Row {
         )
     }
 
-    /// Returns a line from the parent down and to the right.
+    /// Returns a line from the parent, first down and then to the right.
     fn line(&self, parent: usize, number: usize) -> String {
         let (x, from, to) = (self.x() - STEP / 2, 34 + parent * ROW, 22 + number * ROW);
         format!("<path d=\"M{x} {from} V{to} H{}\" fill=\"none\" stroke=\"{}\"/>\n", self.x(), self.stroke)

@@ -3,9 +3,9 @@
 //! Source: `k8s.io/apimachinery/pkg/util/validation`.
 
 /// Longest label name and longest label value.
-const LONGEST_LABEL: usize = 63;
+const MAX_LABEL_LENGTH: usize = 63;
 /// Longest DNS subdomain, which is the prefix of a label key or the name of an object.
-const LONGEST_SUBDOMAIN: usize = 253;
+const MAX_SUBDOMAIN_LENGTH: usize = 253;
 
 /// Returns whether a text is a valid label key: a name, optionally after a DNS subdomain and a slash.
 pub fn is_label_key(text: &str) -> bool {
@@ -19,12 +19,12 @@ pub fn is_label_value(text: &str) -> bool {
 
 /// Returns whether a text is a valid label name: letters and digits, with `-`, `_` and `.` between them.
 pub fn is_qualified(text: &str) -> bool {
-    text.len() <= LONGEST_LABEL && is_word(text, |byte| byte.is_ascii_alphanumeric(), |byte| b"-_.".contains(&byte))
+    text.len() <= MAX_LABEL_LENGTH && is_word(text, |byte| byte.is_ascii_alphanumeric(), |byte| b"-_.".contains(&byte))
 }
 
 /// Returns whether a text is a DNS subdomain: DNS labels separated by dots.
 pub fn is_subdomain(text: &str) -> bool {
-    text.len() <= LONGEST_SUBDOMAIN && text.split('.').all(is_dns_word)
+    text.len() <= MAX_SUBDOMAIN_LENGTH && text.split('.').all(is_dns_word)
 }
 
 /// Returns whether a text consists of lower-case letters and digits with dashes between them, of any length.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use strsim::levenshtein;
 
-/// A name is similar if at most this fraction of its characters differs.
+/// Divisor of the length: a name is similar if at most a third of its characters differ.
 const FRACTION: usize = 3;
-/// Longer names are not compared, because the time grows with the square of the length.
+/// Maximum length of names that are compared, because the time grows with the square of the length.
 const MAX_LENGTH: usize = 100;
 
 /// Returns the most similar name, ignoring case, if it is similar enough to be what was meant.

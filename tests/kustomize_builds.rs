@@ -19,7 +19,7 @@ use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use serde_json::Value;
 
 /// Differences are printed up to here; the rest is counted.
-const MOST_PRINTED: usize = 8;
+const MAX_PRINTED: usize = 8;
 
 fn tree(case: &Value) -> Tree {
     let mut files = Memory::new();
@@ -124,7 +124,7 @@ fn run(file: &Path) -> Vec<String> {
 }
 
 fn judge(differences: &[String]) {
-    let shown: Vec<&str> = differences.iter().take(MOST_PRINTED).map(String::as_str).collect();
+    let shown: Vec<&str> = differences.iter().take(MAX_PRINTED).map(String::as_str).collect();
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), shown.join("\n"));
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// Where the objects under review are.
 pub const NAMESPACE: &str = "team-0";
 /// Maximum number of members in a large object; the rest of its size is a long text.
-const MOST_ITEMS: usize = 64;
+const MAX_ITEMS: usize = 64;
 const LINE: &str = "  - name: \"setting\"\n    value: {\"level\": 7}\n";
 
 /// How an object is filled up to a size.
@@ -86,7 +86,7 @@ pub fn overwrites_object(name: &str, count: usize) -> Value {
 /// Returns the review closest to a size: adds members first, then lines of a text.
 fn sized(size: usize, make: impl Fn(Filling) -> Vec<u8>) -> Vec<u8> {
     let mut filling = Filling::default();
-    while filling.items < MOST_ITEMS && make(filling).len() < size {
+    while filling.items < MAX_ITEMS && make(filling).len() < size {
         filling.items += 1;
     }
     let missing = size.saturating_sub(make(filling).len());

@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_secs(90);
 /// Default timeout of a webhook in the API server.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Requests without an answer yet, beyond which the client has failed and not the server.
-const MOST_OPEN: usize = 20_000;
+const MAX_OPEN: usize = 20_000;
 
 /// A request that is made again and again.
 pub struct Call {
@@ -140,7 +140,7 @@ impl Client {
             until(began + at, pace).await;
             let (call, pool) = (random.choose(calls), Arc::clone(&self.pools[number % API_SERVERS]));
             let (open, sender, due) = (Arc::clone(&self.open), sender.clone(), began + at);
-            assert!(open.fetch_add(1, Ordering::Relaxed) < MOST_OPEN, "the client is overwhelmed");
+            assert!(open.fetch_add(1, Ordering::Relaxed) < MAX_OPEN, "the client is overwhelmed");
             tokio::spawn(async move {
                 let status = timeout(WEBHOOK_TIMEOUT, pool.post(&call)).await.ok().and_then(Result::ok).unwrap_or(0);
                 open.fetch_sub(1, Ordering::Relaxed);

@@ -11,14 +11,14 @@ use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::tree::{Entry, Tree, TreePath};
 
 /// Maximum depth of folders that are visited.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((how, bytes)) = bytes.split_first() else { return };
     let tree = if how % 8 == 0 { Tree::archive(bytes, "/base") } else { Tree::archive(&*packed(bytes), "/base") };
     if let Ok(tree) = tree {
         let options = Options::of(Profile::ALL[usize::from(how / 8) % Profile::ALL.len()]);
-        visit(&tree, &TreePath::root(), &options, DEEPEST);
+        visit(&tree, &TreePath::root(), &options, MAX_DEPTH);
     }
 });
 

@@ -58,12 +58,12 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 /// Returns the JSON of a value for a message, truncated to 60 characters.
 pub fn brief(value: &Value) -> String {
-    const LONGEST: usize = 60;
+    const MAX_LENGTH: usize = 60;
     let text = value.to_string();
-    if text.chars().count() <= LONGEST {
+    if text.chars().count() <= MAX_LENGTH {
         return text;
     }
-    let mut cut: String = text.chars().take(LONGEST - 1).collect();
+    let mut cut: String = text.chars().take(MAX_LENGTH - 1).collect();
     cut.push('…');
     cut
 }

@@ -160,7 +160,7 @@ fn object_at<'v>(parent: &'v mut Value, key: &str) -> Option<&'v mut Value> {
     child.is_object().then_some(child)
 }
 
-/// Also removes an empty map of annotations, so that removing reverts adding.
+/// Removes an annotation, and the map of annotations if it becomes empty, so that removing reverts adding.
 fn remove_annotation(metadata: &mut Value, key: &str) {
     let Some(metadata) = metadata.as_object_mut() else { return };
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };

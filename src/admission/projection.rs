@@ -35,13 +35,12 @@ pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Resul
 enum Part<'p> {
     /// The object itself.
     Object(Option<&'p [Path]>),
-    /// Its metadata.
     Metadata,
     /// An object below, of which these paths are parsed.
     Below(Vec<Path>),
 }
 
-/// How a member is handled.
+/// The treatment of a member: parsed whole, parsed in part, or skipped.
 enum Member<'p> {
     Omitted,
     Whole,

@@ -122,7 +122,7 @@ struct WireRequest<'a> {
     user_info: Raw<'a>,
     object: Raw<'a>,
     old_object: Raw<'a>,
-    /// Of the object, and of the old object.
+    /// The jumps of the object and of the old object.
     jumps: [Vec<Jump>; 2],
     dry_run: Raw<'a>,
 }

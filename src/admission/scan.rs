@@ -38,7 +38,7 @@ const JUMPED: usize = 3;
 /// small values.
 const MAX_JUMPS: usize = 64;
 
-/// Why a text could not be scanned.
+/// The reason why a text could not be scanned.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
     /// The missing token, and its offset in bytes.

@@ -28,7 +28,7 @@ const SUFFIXES: [&str; 4] = ["", ".svc", ".svc.cluster.local", ".svc.cluster.loc
 /// The port of plain HTTP.
 const HTTP: u16 = 80;
 
-/// Why an artifact was not fetched. Each text completes a sentence.
+/// The reason why an artifact was not fetched. Each text completes a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The URL is not a plain HTTP URL.
@@ -139,7 +139,7 @@ fn algorithm(digest: &str) -> Option<&'static Algorithm> {
     fits.then_some(algorithm)
 }
 
-/// Fetches an archive and checks its digest. Returns it with the permit for its bytes.
+/// Fetches an archive and checks its digest. Returns the archive with the permit that reserves memory for it.
 pub(super) async fn fetch<'a>(
     target: &Target,
     limits: &Limits,

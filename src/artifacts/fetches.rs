@@ -24,9 +24,9 @@ pub(super) struct Fetches {
     failures: RecentFailures<Key>,
     /// Limits the concurrent fetches of each host. There are no more hosts than are allowed.
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
-    /// Bytes that may arrive.
+    /// Limits the total bytes of archives in transit.
     arriving: Semaphore,
-    /// One archive is unpacked at a time.
+    /// Limits the concurrent fetches of each host. The map is bounded, because only allowed hosts are in it.
     unpacking: AsyncMutex<()>,
 }
 
@@ -36,8 +36,8 @@ impl Fetches {
         let arriving = usize::try_from(limits.arriving).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
-            in_flight: SingleFlight::new(limits.most_fetches),
-            failures: RecentFailures::new(limits.failed, limits.most_failures),
+            in_flight: SingleFlight::new(limits.max_fetches),
+            failures: RecentFailures::new(limits.failed, limits.max_failures),
             hosts: Mutex::default(),
             arriving: Semaphore::new(arriving),
             unpacking: AsyncMutex::new(()),

@@ -57,19 +57,19 @@ pub struct Limits {
     /// Maximum bytes of all cached trees.
     pub kept_trees: u64,
     /// Maximum number of cached trees.
-    pub most_trees: usize,
+    pub max_trees: usize,
     /// Maximum bytes of all cached verdicts.
     pub kept_verdicts: u64,
     /// Maximum number of cached verdicts.
-    pub most_verdicts: usize,
+    pub max_verdicts: usize,
     /// Maximum bytes that are read to judge one root.
     pub read: u64,
     /// Concurrent fetches per host.
     pub fetches: usize,
     /// Maximum number of running or waiting fetches.
-    pub most_fetches: usize,
+    pub max_fetches: usize,
     /// Maximum number of remembered failures.
-    pub most_failures: usize,
+    pub max_failures: usize,
     /// Timeout of a fetch.
     pub fetch: Duration,
     /// Timeout of a connection.
@@ -86,13 +86,13 @@ impl Default for Limits {
             entries: ENTRIES,
             arriving: ARRIVING,
             kept_trees: KEPT_TREES,
-            most_trees: MAX_TREES,
+            max_trees: MAX_TREES,
             kept_verdicts: KEPT_VERDICTS,
-            most_verdicts: MAX_VERDICTS,
+            max_verdicts: MAX_VERDICTS,
             read: READ,
             fetches: FETCHES,
-            most_fetches: MAX_FETCHES,
-            most_failures: MAX_FAILURES,
+            max_fetches: MAX_FETCHES,
+            max_failures: MAX_FAILURES,
             fetch: FETCH,
             connect: CONNECT,
             failed: FAILED,

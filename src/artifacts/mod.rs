@@ -43,7 +43,7 @@ struct State {
     metrics: Metrics,
     trees: Lru<String, Arc<Unpacked>>,
     verdicts: Lru<Question, Arc<Judged>>,
-    /// One root is judged at a time, which takes a millisecond, so that requests have the processors.
+    /// Limits judging to one root at a time, which takes a millisecond, so that requests have the processors.
     judging: Semaphore,
 }
 
@@ -88,8 +88,8 @@ impl Artifacts {
     /// Creates an empty cache. Fetches run on the runtime of their first caller.
     pub fn new(limits: Limits, metrics: Metrics) -> Self {
         let state = Arc::new(State {
-            trees: Lru::new(limits.kept_trees, limits.most_trees),
-            verdicts: Lru::new(limits.kept_verdicts, limits.most_verdicts),
+            trees: Lru::new(limits.kept_trees, limits.max_trees),
+            verdicts: Lru::new(limits.kept_verdicts, limits.max_verdicts),
             judging: Semaphore::new(1),
             metrics,
             limits,
@@ -150,7 +150,7 @@ impl Artifacts {
 }
 
 impl State {
-    /// Judges on a blocking thread, one root at a time.
+    /// Judges a root on a blocking thread, one root at a time.
     async fn work(
         self: Arc<Self>,
         work: impl FnOnce() -> Result<Arc<Judged>, String> + Send + 'static,
@@ -173,7 +173,7 @@ impl State {
     }
 }
 
-/// The permit to judge, until it is dropped.
+/// The permit to judge a root. It is returned when this value is dropped.
 struct Permit(Arc<State>);
 
 impl Drop for Permit {

@@ -145,7 +145,7 @@ pub struct Unread {
 pub struct Audited {
     /// The findings, by severity.
     pub entries: Vec<Entry>,
-    /// Number of findings beyond the maximum.
+    /// Number of findings that were omitted because there are more than the maximum.
     pub cut: usize,
     /// Number of judged objects.
     pub objects: usize,

@@ -12,8 +12,8 @@ use crate::gate::Gate;
 /// The user name of audit requests, for rules and exemptions.
 pub(super) const USER: &str = "portcullis:audit";
 
-/// Parses an object of a list, and adds its API version and kind, which lists may omit. An object that cannot be read
-/// becomes an entry of the audit.
+/// Parses an object of a list, and adds its API version and kind, which lists may omit. If it cannot be parsed, returns
+/// an audit with that error.
 pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     let (why, mut object) = match json::parse(text) {
         Ok(Value::Object(object)) => (None, object),

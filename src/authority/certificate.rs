@@ -6,8 +6,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject as _};
 use time::{Duration, OffsetDateTime};
 
-/// How far `notBefore` lies before the time of issue: the largest expected clock difference between an API server and a node.
-/// A node whose clock is further ahead issues certificates that are not valid yet; they are replaced once its clock is right.
+/// Time by which `notBefore` precedes the time of issue: the largest expected clock difference between an API server
+/// and a node. A node whose clock is further ahead issues certificates that are not valid yet; they are replaced once
+/// its clock is right.
 pub const BACKDATED: Duration = Duration::HOUR;
 
 /// A certificate in DER, with the times of issue and expiry.
@@ -18,7 +19,7 @@ pub struct Certificate {
     expires: OffsetDateTime,
 }
 
-/// Why certificates cannot be parsed.
+/// The reason why certificates cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// The text is not valid PEM.

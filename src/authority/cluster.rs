@@ -28,7 +28,7 @@ pub const RENEW: &str = "portcullis.dev/renew-ca";
 /// The field manager of writes.
 const MANAGER: &str = "portcullis";
 
-/// Why the cluster could not be read or written.
+/// The reason why the cluster could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The API server returned an error.
@@ -36,7 +36,7 @@ pub enum ClusterError {
     Api {
         /// The object.
         what: String,
-        /// `read` or `written`.
+        /// The action that failed: `read` or `written`.
         done: &'static str,
         /// The error.
         source: kube::Error,

@@ -63,7 +63,7 @@ pub enum Source {
     },
 }
 
-/// Why an iteration failed.
+/// The reason why an iteration failed.
 #[derive(Debug, thiserror::Error)]
 enum KeeperError {
     #[error(transparent)]
@@ -131,7 +131,7 @@ impl Keeper {
         futures::join!(watches, control);
     }
 
-    /// Runs one iteration. Returns how long to wait after it.
+    /// Runs one iteration, and returns the time until the next one.
     async fn iterate(&mut self) -> Duration {
         match self.step().await {
             Ok(rest) => {
@@ -254,7 +254,7 @@ impl Keeper {
         }
     }
 
-    /// Returns for how long the state is known to be unchanged, but for reports of replicas.
+    /// Returns for how long the state is known to be unchanged, ignoring reports of replicas.
     fn unchanged(&mut self, observed: &Observation) -> time::Duration {
         let steady = observed.reading.steady;
         let since = match &self.known {
@@ -289,7 +289,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Returns the time until something is due.
+    /// Returns the time until the next iteration: `rest`, or less if the leaf or a report is due earlier.
     fn rest(&self, rest: time::Duration, now: OffsetDateTime) -> Duration {
         let leaf = self.leaf.as_ref().map_or(rest, |leaf| leaf.certificate.due() - now);
         rest.min(leaf).try_into().unwrap_or_default()

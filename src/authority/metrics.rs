@@ -9,7 +9,7 @@ use super::steps::Step;
 
 const STEPS: [&str; 7] = ["prepared", "announced", "withdrawn", "switched", "retired", "restored", "trusted"];
 
-/// The metrics of a self-managed CA.
+/// The metrics of the self-managed CA.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     steps: [Counter; 7],

@@ -21,7 +21,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::certificate::Certificate;
 
-/// When replicas reported last that they serve leaves of a CA, by the fingerprint of the CA.
+/// The last report of replicas that they serve leaves of a CA, by the fingerprint of the CA.
 pub type Uses = BTreeMap<String, OffsetDateTime>;
 
 /// A CA: its certificate and its key in PEM.
@@ -58,7 +58,7 @@ pub struct State {
     pub next: Option<Next>,
     /// Former CAs, the most recent first.
     pub old: Vec<Certificate>,
-    /// When the current CA replaced the most recent former one, or a provided one was added.
+    /// The time at which the current CA replaced the most recent former one, or a provided one was added.
     pub switched: Option<OffsetDateTime>,
     /// Since when every bundle contains the provided CAs, which are among the former ones.
     pub confirmed: Option<OffsetDateTime>,
@@ -176,7 +176,7 @@ impl Reader<'_> {
         read.inspect_err(|error| self.problems.push(format!("{key}: {error}"))).unwrap_or_default()
     }
 
-    /// Reads the reports of replicas. A line that is not readable is no report.
+    /// Parses the reports of replicas, and skips invalid lines.
     fn uses(&mut self) -> Uses {
         let text = self.text(USED).unwrap_or_default();
         let report = |line: &str| {

@@ -30,7 +30,7 @@ use time::{Duration, OffsetDateTime};
 use super::certificate::Certificate;
 use super::state::{Authority, Next, State};
 
-/// Most former CAs. Bundles grow with each; further rotations wait until the first one is complete.
+/// Maximum number of former CAs. Bundles grow with each; further rotations wait until the first one is complete.
 pub const MAX_OLD: usize = 8;
 /// Polling interval; watches report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
@@ -49,8 +49,8 @@ pub struct Timing {
     pub authority: Duration,
     /// Life of a leaf. It is replaced after two thirds of it.
     pub leaf: Duration,
-    /// How long old and new CA are in every bundle before the new one signs: longer than an API server takes to notice a lost
-    /// watch, and longer than the clock difference between nodes.
+    /// Overlap: the time for which old and new CA are in every bundle before the new one signs. It is longer than an
+    /// API server takes to notice a lost watch, and longer than the clock difference between nodes.
     pub overlap: Duration,
     /// The overlap when there is no signing CA, because the Secret was lost while no replica was running.
     pub recovery: Duration,
@@ -72,11 +72,9 @@ impl Timing {
 
     /// Checks that a rotation completes before the CA expires.
     ///
-    /// # Errors
-    /// Checks the durations.
+    ///  # Errors
     ///
-    /// # Errors
-    /// A sentence about the duration that is too short or too long.
+    ///  A sentence about the duration that is too short or too long.
     pub fn check(&self) -> Result<(), String> {
         if self.leaf < Duration::seconds(3) || self.overlap < Duration::SECOND {
             return Err("a leaf must last 3 seconds at least, and the overlap 1 second".to_owned());
@@ -135,7 +133,7 @@ pub struct Seen<'s> {
     pub remembered: Option<&'s State>,
     /// The wall clock.
     pub now: OffsetDateTime,
-    /// For how long this process has observed this state, by the monotonic clock.
+    /// The time for which this process has observed this state, by the monotonic clock.
     pub unchanged: Duration,
     /// Whether a new CA was requested.
     pub rotation_requested: bool,

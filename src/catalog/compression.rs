@@ -15,13 +15,13 @@ use super::uuids;
 
 /// The size of a dictionary. Twice as much saves 1 to 5 %, and takes longer to search.
 const DICTIONARY_BYTES: usize = 8192;
-/// The most that one object adds to a dictionary: several objects show what they have in common.
+/// Maximum bytes that one object adds to a dictionary, so that several objects contribute to it.
 const SAMPLE_BYTES: usize = 4096;
-/// A shorter text is stored as it is.
+/// Minimum length of texts that are compressed. Shorter ones are stored as plain text.
 const MIN_BYTES: usize = 32;
-/// Higher levels save 2 % and take twice as long.
+/// The compression level. Higher levels save 2 % and take twice as long.
 const LEVEL: zstd_safe::CompressionLevel = 1;
-/// What every frame begins with; it is not stored.
+/// The magic number at the beginning of every frame, which is not stored.
 const MAGIC: &[u8] = &zstd_safe::MAGICNUMBER.to_le_bytes();
 
 thread_local! {
@@ -29,10 +29,10 @@ thread_local! {
     static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
-/// How a text is stored.
+/// The form in which a text is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As it is.
+    /// Plain text.
     Plain,
     /// Compressed without a dictionary.
     Alone,
@@ -46,7 +46,7 @@ impl Form {
     }
 }
 
-/// What objects of a kind have in common.
+/// A compression dictionary for the objects of a kind.
 pub(super) struct Dictionary {
     compressing: CDict<'static>,
     decompressing: DDict<'static>,
@@ -64,12 +64,12 @@ impl fmt::Debug for Dictionary {
     }
 }
 
-/// The beginning of a dictionary.
+/// The first objects of a kind, which become its dictionary.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Vec<u8>);
 
 impl Samples {
-    /// Adds an object; returns the dictionary once there are enough.
+    /// Adds an object, and returns the dictionary once it is full.
     pub(super) fn add(&mut self, text: &str) -> Option<Dictionary> {
         let room = SAMPLE_BYTES.min(DICTIONARY_BYTES - self.0.len());
         self.0.extend(uuids::pack(text).iter().take(room));
@@ -99,7 +99,7 @@ pub(super) fn compress<'t>(text: &'t str, dictionary: Option<&Dictionary>) -> (F
     }
 }
 
-/// Returns the text of `length` bytes that was stored; an empty text if it is damaged, which nothing does.
+/// Restores a text of `length` bytes from its stored form; returns an empty text if the bytes are damaged.
 pub(super) fn decompress(form: Form, stored: &[u8], length: usize, dictionary: Option<&Dictionary>) -> String {
     let bytes = match (form, dictionary) {
         (Form::Plain, _) => stored.to_vec(),

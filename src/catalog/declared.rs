@@ -1,8 +1,8 @@
 //! Kinds that are known only at run time, because objects declare them: composites, by CompositeResourceDefinitions.
 //!
-//! A [`Declaration`] names the kind of the declaring objects. The catalog holds declared kinds like any other, and
-//! starts and stops their watches. It holds only those whose declaring object has the label [`CHOOSING_LABEL`], or is
-//! named in the configuration.
+//! A [`Declaration`] names the kind of the declaring objects. The catalog stores objects of declared kinds like any
+//! others, and starts and stops their watches. A kind is handled only if its declaring object has the label
+//! [`CHOOSING_LABEL`], or is named in the configuration.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -14,23 +14,23 @@ use super::store::Store;
 use super::{Index, Kind, Scope, Storage};
 use crate::admission::Metadata;
 
-/// If an object has this label with the value `"true"`, the kind that it declares is handled.
+/// The label that selects a declaring object, with the value `"true"`: the kind that it declares is handled.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
-/// The most kinds that a process knows; it never forgets one. No cluster serves so many.
+/// Maximum number of declared kinds in a process, which are never freed. No cluster serves so many.
 const MAX_KINDS: usize = 5000;
 
-/// How objects of one kind declare other kinds.
+/// A declaration of kinds: which objects declare other kinds, and how the catalog stores those.
 #[derive(Debug)]
 pub struct Declaration {
-    /// The name of the declared kinds for people and in scopes: `composites`.
+    /// The name of the declared kinds in messages and matchers: `composites`.
     pub name: &'static str,
-    /// The kind of the declaring objects.
+    /// The kind of the declaring objects, such as CompositeResourceDefinition.
     pub by: &'static Kind,
     /// Returns the kind that an object declares; `None` if it declares none.
     pub declares: fn(&Value) -> Option<Declared>,
     /// The indexes over objects of the declared kinds.
     pub indexes: &'static [&'static Index],
-    /// What the catalog stores of objects of the declared kinds. If they are not watched, rules only match requests.
+    /// The part of the objects that the catalog stores. Kinds that are not watched can still be matched by rules.
     pub storage: Storage,
 }
 
@@ -50,7 +50,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Returns the one static kind with these names; `None` after [`MAX_KINDS`].
+    /// Returns the static kind with these names, creating it once per process; `None` beyond [`MAX_KINDS`].
     fn interned(&self, declaration: &'static Declaration) -> Option<&'static Kind> {
         static KNOWN: Mutex<Vec<&'static Kind>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl Declared {
     }
 }
 
-/// A declared kind, and its objects.
+/// A declared kind, and the store of its objects.
 #[derive(Clone)]
 struct Held {
     declaration: &'static Declaration,
@@ -102,7 +102,8 @@ type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 /// The declared kinds of a catalog.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
-    /// Stored beside the objects, which would have to be parsed for every change of one of them.
+    /// The declarations by object. They are kept apart from the objects, so that a change of one object does not
+    /// require parsing all others.
     declaring: Mutex<AllDeclaring>,
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,
@@ -129,7 +130,7 @@ impl DeclaredKinds {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
 
-    /// Returns the declared kind of a group and plural name, and its declaration.
+    /// Finds a declared kind by group and plural name; returns it with its declaration.
     pub(super) fn named(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         let found = self.find(|held| held.kind.plural == plural && held.kind.group == group)?;
         Some((found.declaration, found.kind))
@@ -158,13 +159,13 @@ impl DeclaredKinds {
         self.declaring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles the kinds that objects of these names declare, whether or not they have the label.
+    /// Selects the kinds that objects of these names declare, in addition to objects with the label.
     pub(super) fn choose(&self, names: HashSet<String>) {
         *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
         self.follow(&self.declaring());
     }
 
-    /// Handles a changed object of a declaring kind; `None` for a deleted one.
+    /// Updates the declared kinds after a change of a declaring object, which is `None` if it was deleted.
     pub(super) fn note(&self, kind: &'static Kind, name: &str, object: Option<&Value>) {
         let mut declaring = self.declaring();
         let mut is_changed = false;

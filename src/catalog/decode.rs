@@ -1,7 +1,7 @@
-//! Decoding of JSON text straight into declared parts.
+//! Decodes JSON text directly into the declared parts of an object.
 //!
-//! An object is decoded in one pass: values that no path reaches are skipped, values that a path names are copied as text. No
-//! tree of values is built on the way.
+//! An object is decoded in one pass without building a tree of values: declared values are copied as text, others are
+//! skipped.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,22 +12,22 @@ use serde_json::value::RawValue;
 
 use super::parts::Part;
 
-/// Written for every object by the API server and read by no rule; often half of the object.
+/// A metadata field that is not stored. The API server writes it for every object, and it is often half of the object.
 const MANAGED_FIELDS: &str = "managedFields";
 const RESOURCE_VERSION: &str = "resourceVersion";
-/// A copy of the whole object that `kubectl apply` keeps for itself.
+/// The annotation with the copy of the whole object that `kubectl apply` writes; it is not stored.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// An object as far as it was decoded.
+/// The result of decoding an object; incomplete after an error.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
-    /// `metadata.namespace`; empty without.
+    /// `metadata.namespace`; empty if absent.
     pub(super) namespace: String,
-    /// `metadata.name`; empty without.
+    /// `metadata.name`; empty if absent.
     pub(super) name: String,
-    /// `metadata.resourceVersion`; empty without.
+    /// `metadata.resourceVersion`; empty if absent.
     pub(super) resource_version: String,
-    /// `apiVersion`; empty without.
+    /// `apiVersion`; empty if absent.
     pub(super) api_version: String,
     /// A JSON object with the declared parts, without kind, name and namespace.
     pub(super) text: String,
@@ -36,7 +36,8 @@ pub(super) struct Decoded {
 /// Decodes the declared parts of an object.
 ///
 /// # Errors
-/// If the text is no JSON object.
+///
+/// If the text is not a JSON object.
 pub(super) fn decode(part: &Part, text: &str, out: &mut Decoded) -> Result<(), String> {
     if !text.trim_start().starts_with('{') {
         return Err("it is no object".to_owned());
@@ -47,7 +48,7 @@ pub(super) fn decode(part: &Part, text: &str, out: &mut Decoded) -> Result<(), S
     deserializer.end().map_err(|error| error.to_string())
 }
 
-/// The position in an object that determines what is kept.
+/// The position in an object, which determines which members are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
@@ -56,13 +57,13 @@ enum Place {
     Below,
 }
 
-/// What is done with a member.
+/// The treatment of a member: skipped, copied or decoded further.
 enum Member<'p> {
     Skip,
     ApiVersion,
     Namespace,
     Name,
-    /// Read in any case, and kept if it is declared.
+    /// Always decoded, and stored if it is declared.
     ResourceVersion {
         is_kept: bool,
     },
@@ -89,7 +90,7 @@ impl Place {
     }
 }
 
-/// Writes the wanted parts of a value while it is deserialised.
+/// A serde visitor that writes the declared parts of a value while it is deserialized.
 struct Write<'p, 'o> {
     part: &'p Part,
     place: Place,
@@ -212,7 +213,7 @@ fn push_key(key: &str, out: &mut String) {
     }
 }
 
-/// Copies a JSON text without the blanks between its tokens.
+/// Copies a JSON text without the white space between its tokens.
 fn copy_compact(json: &str, out: &mut String) {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let (bytes, mut from, mut at) = (json.as_bytes(), 0, 0);
@@ -230,7 +231,7 @@ fn copy_compact(json: &str, out: &mut String) {
     out.push_str(json.get(from..).unwrap_or_default());
 }
 
-/// Returns the place behind the string whose first quote is at `at`.
+/// Returns the position after the string whose opening quote is at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     loop {
@@ -243,7 +244,7 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// The name of a member, borrowed where it has no escapes.
+/// The name of a member, borrowed from the text unless it has escapes.
 struct Key<'de>(Cow<'de, str>);
 
 impl<'de> serde::Deserialize<'de> for Key<'de> {

@@ -1,7 +1,7 @@
-//! When the API server last sent something about each kind.
+//! Tracks when the API server last sent data about each kind.
 //!
-//! A watch without changes looks like a broken one: nothing arrives. Bookmarks do arrive, about every minute, but kube's
-//! watcher does not report them. So a layer of the client notes every frame of a response.
+//! A quiet watch and a broken one look alike, except that a working one gets a bookmark about every minute. kube's
+//! watcher does not report bookmarks, so a layer of the client records the arrival of every frame of a response.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -38,7 +38,8 @@ impl Freshness {
         }
     }
 
-    /// Notes every frame of a body. Lists and watches of all namespaces have a kind's path; a list counts like its watch.
+    /// Records the arrival of every frame of a body. Lists and watches of all namespaces have the same path, which
+    /// identifies the kind.
     fn observe<B: HttpBody<Data = Bytes> + Send + 'static>(self, path: String, body: B) -> Body<B> {
         body.map_frame(move |frame| {
             self.note(&path);
@@ -64,7 +65,7 @@ impl<S> Layer<S> for Freshness {
     }
 }
 
-/// A client's service whose responses are noted.
+/// A client service that records when frames of its responses arrive.
 #[derive(Debug, Clone)]
 pub struct Observed<S> {
     service: S,

@@ -1,8 +1,8 @@
-//! The entries of one index, compactly.
+//! The entries of one index, in a compact form.
 //!
-//! A key is not stored, only its hash: most keys have one object, and the key would be larger than all the rest. The hash
-//! has 64 bits and is seeded at random, so nobody can choose two keys that collide, and among a million keys two do by
-//! chance in one of ten million processes.
+//! Only the hash of a key is stored, because most keys have one object, and the key would be larger than everything
+//! else. The hash has 64 bits and a random seed, so nobody can choose keys that collide. With a million keys, one
+//! process in ten million has a collision by chance.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use super::ordered::Ordered;
 use super::records::{Id, Records};
 
-/// The objects under one key. Up to three take no memory of their own.
+/// The objects under one key. Up to three need no allocation.
 #[derive(Debug)]
 enum Posting {
     One(Id),
@@ -20,7 +20,7 @@ enum Posting {
 }
 
 impl Posting {
-    /// Returns the objects of a small posting in the order of their names; an empty list for a large one.
+    /// Returns the objects of a small posting, sorted by name; an empty list for a large one.
     fn few(&self) -> &[Id] {
         match self {
             Self::One(id) => std::slice::from_ref(id),
@@ -42,7 +42,7 @@ impl Posting {
         self.few().iter().copied().chain(self.many().into_iter().flat_map(Ordered::iter))
     }
 
-    /// Returns the posting of ids in the order of their names; `None` without any.
+    /// Creates the posting of ids that are sorted by name; `None` if there are none.
     fn of(ids: &[Id], records: &Records) -> Option<Self> {
         match ids {
             [] => None,
@@ -86,7 +86,7 @@ impl Posting {
     }
 }
 
-/// Takes a number that is a hash already.
+/// A hasher for numbers that are hashes already.
 #[derive(Default)]
 struct Hashed(u64);
 
@@ -102,16 +102,16 @@ impl Hasher for Hashed {
     }
 }
 
-/// Objects by namespace and key.
+/// The objects under each key, by namespace.
 #[derive(Debug, Default)]
 pub(super) struct Postings {
     seed: RandomState,
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
-    /// How many objects share their key with at least three others.
+    /// Number of objects in large postings.
     shared: usize,
 }
 
-/// What an object takes that shares its key with many, on average.
+/// Average bytes per object in a large posting.
 const SHARED_BYTES: usize = 6;
 
 impl Postings {
@@ -119,7 +119,7 @@ impl Postings {
         self.seed.hash_one((namespace, key))
     }
 
-    /// Files an object under a key.
+    /// Adds an object under a key.
     pub(super) fn insert(&mut self, namespace: &str, key: &str, id: Id, records: &Records) {
         let hash = self.hash(namespace, key);
         let Some(posting) = self.postings.get_mut(&hash) else {
@@ -131,7 +131,7 @@ impl Postings {
         self.shared = self.shared + shared(posting) - before;
     }
 
-    /// Takes an object out from under a key. The object still has its record.
+    /// Removes an object from a key. The record of the object must still exist.
     pub(super) fn remove(&mut self, namespace: &str, key: &str, id: Id, records: &Records) {
         let hash = self.hash(namespace, key);
         let Some(posting) = self.postings.get_mut(&hash) else { return };
@@ -144,17 +144,17 @@ impl Postings {
         }
     }
 
-    /// Returns the objects under a key, in the order of their names.
+    /// Returns the objects under a key, sorted by name.
     pub(super) fn get(&self, namespace: &str, key: &str) -> impl Iterator<Item = Id> {
         self.postings.get(&self.hash(namespace, key)).into_iter().flat_map(Posting::iter)
     }
 
-    /// Returns how many objects are under a key.
+    /// Returns the number of objects under a key.
     pub(super) fn count(&self, namespace: &str, key: &str) -> usize {
         self.postings.get(&self.hash(namespace, key)).map_or(0, Posting::len)
     }
 
-    /// Returns the bytes that it takes.
+    /// Returns the size of the index in bytes.
     pub(super) fn size(&self) -> usize {
         self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.shared * SHARED_BYTES
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::storage::Storage;
 
-/// A kind of objects in the catalog. Declared as a `static`; two kinds are the same when they are the same static.
+/// A kind of objects in the catalog, declared as a `static`. Kinds are compared by address.
 #[derive(Debug)]
 pub struct Kind {
     /// API group, empty for the core group.
@@ -17,31 +17,31 @@ pub struct Kind {
     pub plural: &'static str,
     /// Whether objects live in namespaces.
     pub scope: Scope,
-    /// The ways in which rules look objects up, other than by name.
+    /// Indexes for looking objects up other than by name.
     pub indexes: &'static [&'static Index],
-    /// What the catalog stores of its objects.
+    /// The part of its objects that the catalog stores.
     pub storage: Storage,
 }
 
-/// Whether objects live in namespaces.
+/// The scope of a kind: namespaced or cluster-scoped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In a namespace.
+    /// Objects belong to a namespace.
     Namespaced,
-    /// In none.
+    /// Objects belong to no namespace.
     Cluster,
 }
 
-/// Files objects under keys, within their namespace.
+/// An index: computes keys under which an object is found within its namespace.
 #[derive(Debug)]
 pub struct Index {
-    /// The description of the keys.
+    /// A description of the keys.
     pub name: &'static str,
-    /// The keys of an object.
+    /// Returns the keys of an object.
     pub keys: fn(&Value) -> Vec<String>,
 }
 
-/// The core kind `Namespace`: rules ask whether one is terminating.
+/// The core kind `Namespace`. Rules look up whether a namespace is terminating.
 pub static NAMESPACES: Kind = Kind {
     group: "",
     version: "v1",
@@ -71,12 +71,12 @@ impl Kind {
         text("kind") == self.kind && group == self.group
     }
 
-    /// Reports whether its objects are read only when a rule names one, and never watched.
+    /// Returns whether its objects are never watched, and only read live by name.
     pub fn is_read_by_name(&self) -> bool {
         !self.storage.is_watched()
     }
 
-    /// Returns the full name: `contexts.landscaper.gardener.cloud`.
+    /// Returns the full resource name: `contexts.landscaper.gardener.cloud`.
     pub fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }

@@ -1,11 +1,11 @@
-//! Listing a kind again, in place: objects are replaced one by one, and objects that no longer exist are removed at the end.
-//! So there are never two copies of a kind, and readers find all objects during a listing.
+//! Lists a kind again in place: objects are replaced one by one, and objects that no longer exist are removed at the
+//! end. So a kind is never stored twice, and readers find all objects during a listing.
 
 use super::prepared::Prepared;
 use super::store::Store;
 use super::{Catalog, Coverage, Kind};
 
-/// A listing of a kind in progress. Dropping it before the end removes nothing.
+/// A listing of a kind in progress. If it is dropped before the end, no object is removed.
 pub struct Listing<'c> {
     catalog: &'c Catalog,
     kind: &'static Kind,

@@ -1,4 +1,4 @@
-//! Metrics of the catalog. Their label is the kind; there are as many kinds as rules look up.
+//! Metrics of the catalog, labelled with the kind.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 use super::freshness::Freshness;
 use super::{Catalog, Kind, LiveReader, LiveReading, Reference};
 
-/// From the latency of the API server's cache to the longest deadline, in seconds.
+/// Histogram buckets in seconds, from the latency of the API server's cache to the longest deadline.
 const BUCKETS: [f64; 11] = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1.0, 5.0, 30.0];
 
 /// The result of a live read.
@@ -34,12 +34,12 @@ impl Outcome {
         [(Self::Found, "found"), (Self::Gone, "gone"), (Self::Failed, "failed"), (Self::Late, "late")];
 }
 
-/// Registers metrics of the number and size of stored objects of each kind, and of the `freshness` of watches.
+/// Registers the number and size of stored objects per kind, and the `freshness` of watches.
 pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, freshness: Option<Freshness>) {
     registry.register_collector(Box::new(Kinds { catalog, freshness }));
 }
 
-/// Collects at every scrape, because declared kinds come and go.
+/// A collector of metrics per kind. It runs at every scrape, because declared kinds come and go.
 struct Kinds {
     catalog: Arc<Catalog>,
     freshness: Option<Freshness>,
@@ -85,7 +85,7 @@ impl Collector for Kinds {
     }
 }
 
-/// Live reads with metrics.
+/// A live reader that counts and times the reads of another one.
 pub struct Counted<C> {
     reads: C,
     results: [Counter; 4],
@@ -93,7 +93,7 @@ pub struct Counted<C> {
 }
 
 impl<C: LiveReader> Counted<C> {
-    /// Registers metrics of `reads`.
+    /// Wraps the reader `reads`, and registers its metrics.
     pub fn new(reads: C, registry: &mut Registry) -> Self {
         let family: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
         let help = "Objects that the API server was asked for, because a stale answer would be unsafe";
@@ -122,7 +122,7 @@ impl<C: LiveReader> LiveReader for Counted<C> {
     }
 }
 
-/// A read that is counted when it ends, also if its caller stopped waiting.
+/// A live read in progress. It is counted when it is dropped, also if its caller stopped waiting.
 struct Pending<'c> {
     results: &'c [Counter; 4],
     outcome: Outcome,

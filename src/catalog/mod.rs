@@ -61,17 +61,16 @@ use stored::Held;
 pub use stored::Stored;
 pub use view::{LiveRead, LiveReads, Reference, View};
 
-/// Reads an object from the API server, where a stale answer would be unsafe.
+/// Reads objects from the API server, for rules to which a stale answer would be unsafe.
 pub trait LiveReader: Send + Sync {
-    /// Returns the JSON text of the object as the API server has it now; `None` if there is none; an error if the API server
-    /// cannot be asked.
+    /// Returns the JSON text of an object; `None` if it does not exist; an error if the API server does not answer.
     fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a>;
 }
 
 /// The pending answer of a [`LiveReader`].
 pub type LiveReading<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + 'a>>;
 
-/// The stored objects of a cluster, or of a folder of manifests in place of one.
+/// The stored objects of a cluster, or of a folder of manifests instead of a cluster.
 pub struct Catalog {
     stores: Vec<(&'static Kind, RwLock<Store>)>,
     declared: DeclaredKinds,
@@ -81,7 +80,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Creates a catalog for `kinds`, none of which is listed yet.
+    /// Creates an empty catalog for `kinds`. Each kind is pending until it is listed.
     pub fn new(kinds: impl IntoIterator<Item = &'static Kind>) -> Self {
         let stores = kinds.into_iter().map(|kind| (kind, RwLock::new(Store::new(kind, false)))).collect();
         Self {
@@ -93,15 +92,15 @@ impl Catalog {
         }
     }
 
-    /// Adds the kinds that its objects declare.
+    /// Enables declarations of kinds by objects.
     #[must_use]
     pub fn declaring(mut self, declarations: Vec<&'static Declaration>) -> Self {
         self.declared = DeclaredKinds::new(declarations);
         self
     }
 
-    /// Empties the catalog, and lets it store whole objects instead of the declared parts: for explanations, and for tests
-    /// that find readers of undeclared parts.
+    /// Empties the catalog and makes it store whole objects instead of the declared parts: for explanations, and for
+    /// tests that detect reads of undeclared parts.
     #[must_use]
     pub fn with_whole_objects(mut self) -> Self {
         for (kind, store) in &mut self.stores {
@@ -111,7 +110,7 @@ impl Catalog {
         self
     }
 
-    /// Creates a complete catalog of `objects`.
+    /// Creates a complete catalog that contains `objects`.
     pub fn of(kinds: impl IntoIterator<Item = &'static Kind>, objects: Vec<Value>) -> Self {
         let catalog = Self::new(kinds);
         catalog.replace_all(objects);
@@ -123,28 +122,28 @@ impl Catalog {
         self.live_reader = Some(reader);
     }
 
-    /// Handles the kinds that objects of these names declare, besides those of objects with [`CHOOSING_LABEL`]. `*` stands
-    /// for all names.
+    /// Selects the kinds that objects of these names declare, besides those of objects with [`CHOOSING_LABEL`]. `*`
+    /// selects all.
     pub fn choose(&self, names: HashSet<String>) {
         self.declared.choose(names);
     }
 
-    /// Returns the watched kinds that its objects declare.
+    /// Returns the watched kinds among the declared ones.
     pub fn declared(&self) -> Vec<&'static Kind> {
         self.declared.kinds()
     }
 
-    /// Returns all kinds that its objects declare, with their declarations.
+    /// Returns all declared kinds, with their declarations.
     pub fn declarations(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         self.declared.all()
     }
 
-    /// Returns the declared kind of a group and plural name, and its declaration.
+    /// Finds a declared kind by group and plural name; returns it with its declaration.
     pub fn declared_as(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         self.declared.named(group, plural)
     }
 
-    /// Notifies of every change of the declared kinds.
+    /// Returns a receiver of changes of the set of declared kinds.
     pub fn declared_changes(&self) -> watch::Receiver<()> {
         self.declared.changes()
     }
@@ -154,12 +153,12 @@ impl Catalog {
         self.observer = Some(observer);
     }
 
-    /// Returns its kinds, without the declared ones.
+    /// Returns its kinds, except the declared ones.
     pub fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
         self.stores.iter().map(|(kind, _)| *kind)
     }
 
-    /// Returns whether a kind is listed.
+    /// Returns the coverage of a kind: how completely its objects are known.
     pub fn coverage(&self, kind: &'static Kind) -> Coverage {
         self.read(kind, Store::coverage).unwrap_or(Coverage::Pending)
     }
@@ -169,7 +168,7 @@ impl Catalog {
         self.read(kind, Store::len).unwrap_or_default()
     }
 
-    /// Returns the memory of a kind.
+    /// Returns the number and size of the objects of a kind.
     pub fn size(&self, kind: &'static Kind) -> Size {
         self.read(kind, Store::size).unwrap_or_default()
     }
@@ -180,18 +179,18 @@ impl Catalog {
         self.kinds().filter(is_awaited).collect()
     }
 
-    /// Returns whether an object of that name exists.
+    /// Returns whether an object with this name is stored.
     pub fn contains(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         self.read(kind, |store| store.contains(kind.scope.namespace(namespace), name)).unwrap_or_default()
     }
 
-    /// Returns the object of that name.
+    /// Returns the object with this name.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         let held = self.read(kind, |store| store.find(kind.scope.namespace(namespace), name))??;
         Some(self.parsed().get(held))
     }
 
-    /// Returns the objects that `index` has under `key` in a namespace, sorted by name; at most `limit` of them.
+    /// Returns at most `limit` objects that `index` has under `key` in a namespace, sorted by name.
     pub fn indexed(
         &self,
         kind: &'static Kind,
@@ -204,8 +203,8 @@ impl Catalog {
         self.objects(self.read(kind, |store| store.indexed(index, namespace, key, limit)).unwrap_or_default())
     }
 
-    /// Returns the objects that `index` has under `key` in all namespaces; at most `limit` of them. Takes a little time for
-    /// each namespace.
+    /// Returns at most `limit` objects that `index` has under `key` in all namespaces. The cost grows with the number
+    /// of namespaces.
     pub fn indexed_everywhere(
         &self,
         kind: &'static Kind,
@@ -227,7 +226,7 @@ impl Catalog {
         self.read(kind, |store| store.count(index, namespace, key)).unwrap_or_default()
     }
 
-    /// Returns all objects of a kind, in no order.
+    /// Returns all objects of a kind, in arbitrary order.
     pub fn all(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let held = self.read(kind, Store::all).unwrap_or_default();
         held.into_iter().map(|held| Arc::new(Stored::held(held))).collect()
@@ -236,7 +235,8 @@ impl Catalog {
     /// Reads an object from the API server.
     ///
     /// # Errors
-    /// The reason why the API server did not answer.
+    ///
+    /// Why the API server did not answer.
     pub async fn read_live(&self, reference: &Reference) -> Result<Option<Arc<Stored>>, String> {
         let Some(reader) = &self.live_reader else {
             let found = self.find(reference.kind, &reference.namespace, &reference.name);
@@ -248,7 +248,8 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits for `asked` until `last`. Without an API server `asked` is ready at once, and there may be no clock.
+    /// Waits for `asked` until the deadline `last`. Without an API server `asked` is ready at once, and the runtime may
+    /// have no timer.
     pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
         match self.live_reader {
             Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),

@@ -1,18 +1,18 @@
-//! The namespaces of the objects of one kind, by number.
+//! Numbers the namespaces of the objects of one kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::record::NamespaceId;
 
-/// A namespace with objects.
+/// A namespace, and the number of its objects.
 #[derive(Debug)]
 struct Namespace {
     name: Arc<str>,
     objects: usize,
 }
 
-/// The namespaces that have objects. The number of an emptied one is given to the next new one.
+/// The namespaces that have objects. Numbers of namespaces without objects are reused.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces {
     numbers: HashMap<Arc<str>, NamespaceId>,
@@ -20,7 +20,7 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Returns the number of a namespace; `None` without objects.
+    /// Returns the number of a namespace; `None` if it has no objects.
     pub(super) fn number(&self, name: &str) -> Option<NamespaceId> {
         self.numbers.get(name).copied()
     }

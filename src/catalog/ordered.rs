@@ -1,13 +1,14 @@
-//! The numbers of many records in the order of their names.
+//! A sorted list of the records of a large posting.
 
 use super::records::{Id, Records};
 
-/// The most numbers in a chunk. Inserting moves half of them.
+/// Maximum ids per chunk. An insertion moves half of them on average.
 const CHUNK: usize = 256;
-/// A chunk grows by so many numbers.
+/// Number of ids by which the capacity of a chunk grows.
 const GROWTH: usize = 16;
 
-/// Numbers of records in sorted chunks, which take 4 bytes for each and are never moved as a whole.
+/// Ids of records, sorted by the names of the records. They are in chunks of 4 bytes per id, so that an insertion does
+/// not move all.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     chunks: Vec<Vec<Id>>,
@@ -15,17 +16,17 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    /// Returns how many there are.
+    /// Returns the number of ids.
     pub(super) fn len(&self) -> usize {
         self.length
     }
 
-    /// Returns them in the order of their names.
+    /// Returns the ids, sorted by name.
     pub(super) fn iter(&self) -> impl Iterator<Item = Id> {
         self.chunks.iter().flatten().copied()
     }
 
-    /// Adds a number; returns whether it is new.
+    /// Adds an id; returns whether it is new.
     pub(super) fn insert(&mut self, id: Id, records: &Records) -> bool {
         let (at, place) = self.find(records.name(id), records);
         let Some(chunk) = self.chunks.get_mut(at) else {
@@ -47,7 +48,7 @@ impl Ordered {
         true
     }
 
-    /// Removes the number of a record; returns whether it was there.
+    /// Removes an id; returns whether it was present.
     pub(super) fn remove(&mut self, id: Id, records: &Records) -> bool {
         let (at, place) = self.find(records.name(id), records);
         let (Ok(place), Some(chunk)) = (place, self.chunks.get_mut(at)) else { return false };
@@ -59,7 +60,7 @@ impl Ordered {
         true
     }
 
-    /// Returns the chunk of a name, and its place there, or where it would be.
+    /// Finds a name by binary search: returns its chunk, and its index there or the index at which to insert it.
     fn find(&self, name: &str, records: &Records) -> (usize, Result<usize, usize>) {
         let begins_later = |chunk: &Vec<Id>| chunk.first().is_some_and(|first| records.name(*first) > name);
         let at = self.chunks.partition_point(|chunk| !begins_later(chunk)).saturating_sub(1);

@@ -7,9 +7,9 @@ use super::Stored;
 use super::records::Id;
 use super::stored::Held;
 
-/// The most memory for parsed objects, estimated by [`weight`]. Decisions read few objects, and mostly the same ones.
+/// Maximum memory for parsed objects, estimated by [`weight`]. Decisions read few objects, and mostly the same ones.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-/// An object that takes more is parsed for each decision that reads it.
+/// Maximum size of a cached object. A larger one is parsed for each decision that reads it.
 const MAX_OBJECT_BYTES: usize = MAX_BYTES / 2;
 /// Ratio of parsed to JSON size: measured from 9 to 29.
 const EXPANSION: usize = 20;
@@ -25,21 +25,21 @@ pub(super) struct Parsed {
     weight: usize,
 }
 
-/// The address of a kind, and the number of an object.
+/// The address of a kind, and the id of an object.
 type Key = (usize, Id);
 
 fn key(held: &Held) -> Key {
     (std::ptr::from_ref(held.kind).addr(), held.id)
 }
 
-/// Estimates what an object takes once it is parsed.
+/// Estimates the size of an object after parsing.
 fn weight(held: &Held) -> usize {
     let length = held.record().map_or(0, |record| record.text_length);
     length.saturating_mul(EXPANSION).saturating_add(OVERHEAD)
 }
 
 impl Parsed {
-    /// Returns the cached object, or adds it.
+    /// Returns the cached object; adds it if it is absent.
     pub(super) fn get(&mut self, held: Held) -> Arc<Stored> {
         let (key, added) = (key(&held), weight(&held));
         // A reader may be late with an object that was replaced meanwhile.
@@ -70,7 +70,7 @@ impl Parsed {
         self.old.remove(&key);
     }
 
-    /// Returns how many objects are cached.
+    /// Returns the number of cached objects.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.new.len() + self.old.len()

@@ -1,18 +1,18 @@
-//! The parts of an object that a kind declares, as a tree of paths.
+//! The declared parts of a kind's objects, as a tree of paths.
 
 use crate::admission::Path;
 
-/// In a path: every member of an object, or every item of a list.
+/// The wildcard in a path: every member of an object, or every item of a list.
 pub const EVERY: &str = "*";
-/// The paths of everything, but for `managedFields` and the last applied configuration.
+/// The paths of a whole object. `managedFields` and the last applied configuration are excluded in any case.
 pub(super) const EVERYTHING: &[Path] = &[&[EVERY]];
 
 /// A tree of the paths that a kind declares.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// Everything below.
+    /// The whole value.
     Whole,
-    /// Parts of these members.
+    /// Only parts of these members.
     Members(Vec<(&'static str, Part)>),
 }
 
@@ -42,15 +42,15 @@ impl Part {
         }
     }
 
-    /// Returns the part of a member; `None` if nothing of it is declared.
+    /// Returns the part of a member; `None` if no part of it is declared.
     pub(super) fn member(&self, key: &str) -> Option<&Self> {
         let Self::Members(members) = self else { return Some(&ALL) };
         let named = members.iter().find(|(name, _)| *name == key);
         named.or_else(|| members.iter().find(|(name, _)| *name == EVERY)).map(|(_, part)| part)
     }
 
-    /// Returns the part of a list's items. Where members are declared and there is a list, the items are kept whole, so
-    /// that readers see the same unexpected value.
+    /// Returns the part of each item of a list. If members are declared but the value is a list, items are stored
+    /// whole, so that readers see the unexpected value.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

@@ -1,6 +1,6 @@
-//! An object that is ready to be stored: its parts are compressed, and its index keys are known.
+//! An object that is ready to be stored: its parts are compressed, and its index keys are computed.
 //!
-//! That is nearly all of the work, and needs no store, so it is done before a store is locked.
+//! This is most of the work of storing an object, and is done before the store is locked.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Prepares an object. `None` for more than 4 GiB, which decoders reject.
+    /// Prepares an object; `None` if it is larger than 4 GiB, which decoders reject.
     pub(super) fn of(kind: &Kind, mut object: Projection, dictionary: Option<&Dictionary>) -> Option<Self> {
         if kind.scope.namespace(&object.namespace).is_empty() {
             object.namespace.clear();

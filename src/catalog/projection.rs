@@ -7,16 +7,16 @@ use super::decode::{Decoded, decode};
 use super::parts::Part;
 use crate::admission::json;
 
-/// The longest name or namespace, in bytes. Kubernetes allows 253.
+/// Maximum length of a name or namespace, in bytes. Kubernetes allows 253.
 const MAX_NAME_BYTES: usize = 4096;
 
 /// An object that cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{namespace}{}{name}: {problem}", if namespace.is_empty() { "" } else { "/" })]
 pub struct Undecodable {
-    /// Its namespace, as far as it was read.
+    /// Its namespace, if it was read before the error.
     pub namespace: String,
-    /// Its name, as far as it was read.
+    /// Its name, if it was read before the error.
     pub name: String,
     /// The problem.
     pub problem: String,
@@ -25,11 +25,11 @@ pub struct Undecodable {
 /// The declared parts of an object, as JSON text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Projection {
-    /// `metadata.namespace`; empty without.
+    /// `metadata.namespace`; empty if absent.
     pub namespace: String,
-    /// `metadata.name`; empty without.
+    /// `metadata.name`; empty if absent.
     pub name: String,
-    /// `metadata.resourceVersion`; empty without.
+    /// `metadata.resourceVersion`; empty if absent.
     pub(super) resource_version: String,
     /// A JSON object with the declared parts, without its kind, name and namespace.
     pub(super) text: String,
@@ -39,7 +39,8 @@ impl Projection {
     /// Decodes the declared parts of an object.
     ///
     /// # Errors
-    /// When the text is no JSON object, or nested too deep to be read, or its name is too long.
+    ///
+    /// If the text is not a JSON object or is nested too deep, or its name is too long.
     pub(super) fn of(kind: &Kind, part: &Part, text: &str) -> Result<Self, Undecodable> {
         let mut decoded = Decoded::default();
         let checked = decode(part, text, &mut decoded).and_then(|()| check(&decoded));
@@ -66,7 +67,7 @@ fn check(decoded: &Decoded) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds another `apiVersion` than that of the kind: manifests in files may be written for another version.
+/// Adds the `apiVersion` if it differs from the kind's: manifests in files may have another version.
 fn add_api_version(text: &mut String, api_version: &str) {
     let comma = if text == "{}" { "" } else { "," };
     let member = format!("{{\"apiVersion\":{}{comma}", Value::from(api_version));

@@ -5,7 +5,7 @@ use super::compression::{self, Dictionary, Form};
 /// The number of a namespace in a store.
 pub(super) type NamespaceId = u32;
 
-/// The parts of an object, compressed. Making it needs no store, so it is done before a store is locked.
+/// The compressed parts of an object. They are computed before the store is locked.
 #[derive(Debug)]
 pub(super) struct Compressed {
     form: Form,
@@ -14,7 +14,7 @@ pub(super) struct Compressed {
 }
 
 impl Compressed {
-    /// Compresses the JSON text of declared parts. `None` for more than 4 GiB.
+    /// Compresses the JSON text of the declared parts; `None` if it is larger than 4 GiB.
     pub(super) fn text(text: &str, dictionary: Option<&Dictionary>) -> Option<Self> {
         let text_length = u32::try_from(text.len()).ok()?;
         let (form, stored) = compression::compress(text, dictionary);
@@ -37,10 +37,10 @@ impl Compressed {
     }
 }
 
-/// The longest header: the form and four numbers.
+/// Maximum length of the header: the form and four numbers.
 const HEADER_BYTES: usize = 1 + 4 * 5;
 
-/// An object in a store.
+/// A stored object, read from its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'b> {
     form: Form,
@@ -48,7 +48,6 @@ pub(super) struct Record<'b> {
     pub(super) namespace: NamespaceId,
     /// The length of the JSON text of its parts.
     pub(super) text_length: usize,
-    /// Its name.
     pub(super) name: &'b str,
     stored: &'b [u8],
     /// Its length in bytes.
@@ -56,7 +55,7 @@ pub(super) struct Record<'b> {
 }
 
 impl<'b> Record<'b> {
-    /// Reads the record at the beginning of `bytes`; `None` if there is none, which only damaged memory causes.
+    /// Reads the record at the beginning of `bytes`; `None` if they are damaged.
     pub(super) fn read(bytes: &'b [u8]) -> Option<Self> {
         let (form, mut rest) = bytes.split_first()?;
         let [namespace, text_length, name_length, stored_length] = [(); 4].map(|()| take_number(&mut rest));
@@ -77,12 +76,12 @@ impl<'b> Record<'b> {
         compression::decompress(self.form, self.stored, self.text_length, dictionary)
     }
 
-    /// Reports whether its parts were compressed before there was a dictionary.
+    /// Returns whether its parts were compressed before there was a dictionary.
     pub(super) fn lacks_dictionary(&self) -> bool {
         self.form == Form::Alone
     }
 
-    /// Reports whether it has the same parts, compressed in the same way.
+    /// Returns whether it has the same parts, compressed in the same way.
     pub(super) fn holds(&self, parts: &Compressed) -> bool {
         self.form == parts.form && self.stored == parts.stored
     }
@@ -92,7 +91,7 @@ fn size(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Writes a number in base 128, lowest digits first; the high bit says that more follow.
+/// Appends a number in LEB128: seven bits per byte, lowest first; the high bit is set if more bytes follow.
 fn push_number(mut number: u32, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);

@@ -1,24 +1,24 @@
-//! The records of one kind in large blocks of memory.
+//! Stores the records of one kind in large blocks of memory.
 //!
-//! A record is found by a number of 32 bits, which indexes store in place of a reference. Records are written one behind the
-//! other, so that none of them has an allocation, a reference count, or a hole behind it. A replaced or removed record leaves
-//! a hole; when holes take a quarter of the memory, the block with the most of them is written again without them.
+//! Indexes refer to a record by a 32-bit id. Records are appended to a block, so none has an allocation or reference
+//! count of its own. A replaced or removed record leaves a hole; when holes take a quarter of the memory, the block
+//! with the most holes is compacted.
 
 use super::record::Record;
 
-/// The size of a block. A block with a hole is copied as a whole, and an unfinished one has this much room.
+/// The size of a block. Compaction copies a whole block, and the open block has at most this much unused space.
 const BLOCK_BYTES: usize = 64 * 1024;
-/// A longer record has a block of its own.
+/// Maximum size of a record in a shared block. A longer one gets a block of its own.
 const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
-/// Holes of less than one block in all are not worth copying.
+/// Minimum total size of holes for compaction.
 const MIN_HOLES: usize = BLOCK_BYTES;
-/// Holes take at most this part of what records take.
+/// Holes are compacted once they take more than this fraction of the memory: a quarter.
 const MAX_HOLES_RATIO: usize = 4;
 
-/// The number of a record.
+/// The id of a record.
 pub(super) type Id = u32;
 
-/// The position of a record.
+/// The block and offset of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     block: u32,
@@ -26,14 +26,14 @@ struct Place {
 }
 
 impl Place {
-    /// The place of an unused number.
+    /// The place of an unused id.
     const NONE: Self = Self { block: u32::MAX, offset: 0 };
 }
 
 #[derive(Debug, Default)]
 struct Block {
     bytes: Vec<u8>,
-    /// The bytes that are not holes.
+    /// Number of bytes that are not holes.
     used: usize,
 }
 
@@ -43,18 +43,18 @@ impl Block {
     }
 }
 
-/// Records by number.
+/// All records of a kind, by id.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     places: Vec<Place>,
     unused: Vec<Id>,
     blocks: Vec<Block>,
     empty_blocks: Vec<u32>,
-    /// The block that is written; `None` before the first one.
+    /// The block to which records are appended; `None` before the first one.
     open: Option<u32>,
     used: usize,
     holes: usize,
-    /// A bit for each number: whether it was seen by the current listing.
+    /// One bit per id: whether the current listing contains the object.
     seen: Vec<u64>,
 }
 
@@ -64,12 +64,12 @@ impl Records {
         self.places.len() - self.unused.len()
     }
 
-    /// Returns the bytes that they take.
+    /// Returns the size of all records in bytes.
     pub(super) fn size(&self) -> usize {
         self.used + self.holes + self.places.len() * size_of::<Place>() + self.seen.len() * size_of::<u64>()
     }
 
-    /// Reports whether most numbers are unused.
+    /// Returns whether most ids are unused.
     pub(super) fn is_sparse(&self) -> bool {
         self.places.len() > 4 * self.len()
     }
@@ -82,18 +82,18 @@ impl Records {
         Some((record, bytes.get(..record.length)?))
     }
 
-    /// Returns the name of a record; empty for an unused number.
+    /// Returns the name of a record; empty for an unused id.
     pub(super) fn name(&self, id: Id) -> &str {
         self.get(id).map_or("", |(record, _)| record.name)
     }
 
-    /// Returns the numbers of all records.
+    /// Returns the ids of all records.
     pub(super) fn ids(&self) -> impl Iterator<Item = Id> {
         let used = self.places.iter().zip(0..).filter(|(place, _)| **place != Place::NONE);
         used.map(|(_, id)| id)
     }
 
-    /// Adds a record; `None` if there are 4 billion.
+    /// Adds a record and returns its id; `None` if all 4 billion ids are used.
     pub(super) fn insert(&mut self, record: &[u8]) -> Option<Id> {
         let place = self.write(record)?;
         if let Some(id) = self.unused.pop() {
@@ -110,7 +110,7 @@ impl Records {
         Some(id)
     }
 
-    /// Replaces a record under its number.
+    /// Replaces a record and keeps its id.
     pub(super) fn replace(&mut self, id: Id, record: &[u8]) {
         self.free(id);
         if let (Some(place), Some(known)) = (self.write(record), self.places.get_mut(at(id))) {
@@ -129,19 +129,19 @@ impl Records {
         self.fill_holes();
     }
 
-    /// Notes that the current listing has an object.
+    /// Flags an object as contained in the current listing.
     pub(super) fn see(&mut self, id: Id) {
         if let Some(bits) = self.seen.get_mut(at(id) / 64) {
             *bits |= 1 << (id % 64);
         }
     }
 
-    /// Begins a listing that has seen nothing.
+    /// Begins a listing: clears the flags of all objects.
     pub(super) fn unsee_all(&mut self) {
         self.seen.fill(0);
     }
 
-    /// Reports whether the current listing has an object.
+    /// Returns whether the current listing contains an object.
     pub(super) fn is_seen(&self, id: Id) -> bool {
         self.seen.get(at(id) / 64).is_some_and(|bits| bits & (1 << (id % 64)) != 0)
     }
@@ -202,7 +202,7 @@ impl Records {
         }
     }
 
-    /// Writes blocks again while holes take too much.
+    /// Compacts blocks until holes are below the limit.
     fn fill_holes(&mut self) {
         while self.holes > MIN_HOLES.max(self.used / MAX_HOLES_RATIO) {
             let blocks = self.blocks.iter().zip(0..).filter(|(block, _)| block.holes() > 0);

@@ -12,7 +12,7 @@ use super::Stored;
 pub struct Settings(BTreeMap<&'static str, Arc<Stored>>);
 
 impl Settings {
-    /// No sections.
+    /// An empty set of sections.
     pub(super) const NONE: &'static Self = &Self(BTreeMap::new());
 
     /// Adds a section.

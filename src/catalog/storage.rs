@@ -1,24 +1,24 @@
-//! What the catalog stores of the objects of a kind.
+//! The part of a kind's objects that the catalog stores.
 
 use super::parts::EVERYTHING;
 use crate::admission::Path;
 
-/// What the catalog stores of the objects of a kind, besides kind, name and namespace. Readers see nothing of the rest, in
-/// live reads too.
+/// The part of a kind's objects that the catalog stores, besides kind, name and namespace. Readers see only this part,
+/// also in live reads.
 #[derive(Debug, Clone, Copy)]
 pub enum Storage {
-    /// Objects are watched, and stored without `managedFields` and the last applied configuration.
+    /// Objects are watched and stored whole, without `managedFields` and the last applied configuration.
     Whole,
-    /// Objects are watched. These paths are stored: those that rules, mutators, controllers, explanations and the indexes
-    /// read. [`EVERY`](super::EVERY) in a path stands for every member or item.
+    /// Objects are watched, and only these paths are stored: those that rules, mutators, controllers, explanations and
+    /// indexes read. [`EVERY`](super::EVERY) in a path matches every member or item.
     Parts(&'static [Path]),
-    /// Objects are not watched. Live reads fetch these paths of an object that a rule names, so that the right to get it
-    /// is enough.
+    /// Objects are not watched. Live reads fetch these paths of objects that a rule names, so the permission `get` is
+    /// enough.
     ByName(&'static [Path]),
 }
 
 impl Storage {
-    /// Reports whether objects are watched.
+    /// Returns whether objects are watched.
     pub fn is_watched(self) -> bool {
         !matches!(self, Self::ByName(_))
     }

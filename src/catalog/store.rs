@@ -21,11 +21,11 @@ use super::{Index, Kind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
-    /// Not listed yet: that an object is not found says nothing.
+    /// Not listed yet: an object that is not found may exist.
     Pending,
     /// The cluster does not have the kind.
     Absent,
-    /// Everything: an object that is not found does not exist.
+    /// Listed: an object that is not found does not exist.
     Complete,
 }
 
@@ -34,7 +34,7 @@ pub enum Coverage {
 pub struct Size {
     /// Number of objects.
     pub objects: usize,
-    /// The bytes that they and their indexes take.
+    /// Bytes of the objects and their indexes.
     pub bytes: usize,
 }
 
@@ -52,13 +52,13 @@ pub(super) struct Store {
     coverage: Coverage,
     records: Records,
     namespaces: Namespaces,
-    /// The numbers of objects, by the hash of namespace and name.
+    /// The ids of objects, by the hash of namespace and name.
     names: HashTable<Id>,
     seed: RandomState,
     indexes: Vec<Postings>,
     samples: Samples,
     dictionary: Option<Arc<Dictionary>>,
-    /// Objects that could not be stored.
+    /// Number of objects that could not be stored.
     rejected: u64,
 }
 
@@ -158,7 +158,7 @@ impl Store {
         self.remove_id(self.id(namespace, name)?)
     }
 
-    /// Begins a list: objects that are not inserted until [`Store::finish_listing`] are removed.
+    /// Begins a listing: objects that are not inserted until [`Store::finish_listing`] are removed.
     pub(super) fn begin_listing(&mut self) {
         self.records.unsee_all();
     }
@@ -240,7 +240,7 @@ impl Store {
         Some(Changed { before: Some(before), now: None })
     }
 
-    /// Files an object under its new keys, each a list for every index.
+    /// Updates the indexes of an object; the lists of keys are in the order of the indexes.
     fn file(&mut self, id: Id, namespace: &str, before: &[Vec<String>], now: &[Vec<String>]) {
         for (at, postings) in self.indexes.iter_mut().enumerate() {
             let [before, now] = [before, now].map(|keys| keys.get(at).map(Vec::as_slice).unwrap_or_default());
@@ -253,14 +253,14 @@ impl Store {
         }
     }
 
-    /// Makes the dictionary of the first objects.
+    /// Adds a text to the dictionary, unless it is complete.
     fn learn(&mut self, text: &str) {
         if self.dictionary.is_none() {
             self.dictionary = self.samples.add(text).map(Arc::new);
         }
     }
 
-    /// Compresses the objects again that were stored before there was a dictionary.
+    /// Compresses the objects again that were stored before the dictionary was complete.
     fn compress_first_objects(&mut self) {
         let Some(dictionary) = self.dictionary.clone() else { return };
         for id in self.records.ids().collect::<Vec<_>>() {
@@ -274,7 +274,7 @@ impl Store {
         }
     }
 
-    /// Gives new numbers to the objects, after most were removed.
+    /// Renumbers the objects after most were removed, to free memory.
     fn renumber(&mut self) {
         let objects = self.all();
         self.records = Records::default();

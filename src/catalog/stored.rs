@@ -1,4 +1,4 @@
-//! An object of the catalog, as its readers see it.
+//! An object of the catalog, as readers see it.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -13,8 +13,8 @@ use super::record::Record;
 use super::records::Id;
 use crate::admission::{Metadata, TypedView, json};
 
-/// An object in the catalog: the parts that its kind declares, parsed when they are first read, with the typed view that a
-/// system makes of it.
+/// An object of the catalog: the declared parts, parsed on first use, and the typed view that a system computes from
+/// them.
 #[derive(Debug)]
 pub struct Stored {
     source: Source,
@@ -24,17 +24,17 @@ pub struct Stored {
 
 #[derive(Debug)]
 enum Source {
-    /// The value is there from the beginning.
+    /// A parsed value.
     Value,
     Held(Held),
 }
 
-/// A copy of a record, with what is needed to read it.
+/// A copy of a record, with its kind and dictionary.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) kind: &'static Kind,
     pub(super) namespace: Arc<str>,
-    /// The number of the record. Another object may have it later.
+    /// The id of the record. Ids are reused after a removal.
     pub(super) id: Id,
     pub(super) bytes: Box<[u8]>,
     pub(super) dictionary: Option<Arc<Dictionary>>,
@@ -60,13 +60,13 @@ impl Held {
         value(self.kind, &self.namespace, self.name(), &self.text())
     }
 
-    /// Reports whether both are the same object with the same parts.
+    /// Returns whether both are the same object with the same parts.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         std::ptr::eq(self.kind, other.kind) && self.bytes == other.bytes && self.namespace == other.namespace
     }
 }
 
-/// Returns the object whose declared parts are in `text`.
+/// Parses the declared parts in `text`, and adds kind, namespace and name.
 pub(super) fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Value {
     // What was decoded before is JSON.
     let mut object = match json::parse(text) {
@@ -85,15 +85,16 @@ pub(super) fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Val
 }
 
 impl Stored {
-    /// Keeps an object as it is.
+    /// Creates an object from a whole value.
     pub fn new(value: Value) -> Self {
         Self { source: Source::Value, value: OnceLock::from(value), view: TypedView::default() }
     }
 
-    /// Keeps the parts of an object that its kind declares, as the catalog does.
+    /// Creates an object from the declared parts of a JSON text, as the catalog does.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    ///
+    /// If it cannot be stored.
     pub fn projected(kind: &'static Kind, text: &str) -> Result<Self, Undecodable> {
         let Projection { namespace, name, text, .. } = Projection::of(kind, &Part::of(kind.storage.parts()), text)?;
         Ok(Self::new(value(kind, &namespace, &name, &text)))
@@ -103,12 +104,12 @@ impl Stored {
         Self { source: Source::Held(held), value: OnceLock::new(), view: TypedView::default() }
     }
 
-    /// Returns the record of an object of the catalog.
+    /// Returns the copied record, if the object is from a catalog.
     pub(super) fn as_held(&self) -> Option<&Held> {
         if let Source::Held(held) = &self.source { Some(held) } else { None }
     }
 
-    /// Reports whether it is the object of a record.
+    /// Returns whether it is the object of a record.
     pub(super) fn is_of(&self, held: &Held) -> bool {
         self.as_held().is_some_and(|known| known.is_same_as(held))
     }
@@ -137,7 +138,7 @@ impl Stored {
         }
     }
 
-    /// Returns what `make` makes of the object, made once while the object is in use. See [`TypedView::get_or_compute`].
+    /// Returns the typed view that `make` computes from the object, once. See [`TypedView::get_or_compute`].
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
         self.view.get_or_compute(|| make(self.value()))
     }

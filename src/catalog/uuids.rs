@@ -1,15 +1,15 @@
-//! Packing of UUIDs in texts.
+//! Packs UUIDs in texts.
 //!
-//! Objects of the API server contain UUIDs: their own, those of their owners, and those of jobs. Compression cannot shorten random
-//! digits to half, and they are a third of a compressed Installation. So a UUID of 36 bytes is written as a mark and its 16 bytes.
+//! Objects contain UUIDs: their own, those of their owners, and those of jobs. Random digits compress badly and would
+//! be a third of a compressed Installation, so a UUID of 36 bytes is written as [`MARK`] and 16 bytes.
 
 use memchr::{memchr, memchr_iter};
 
-/// A byte that is in no UTF-8 text.
+/// The byte before a packed UUID. It does not occur in UTF-8.
 const MARK: u8 = 0xff;
 const BYTES: usize = 16;
 const DIGITS: usize = 36;
-/// The positions of the hyphens.
+/// The positions of the hyphens in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 /// Returns the text with its UUIDs packed.
@@ -27,7 +27,7 @@ pub(super) fn pack(text: &str) -> Vec<u8> {
     packed
 }
 
-/// Returns the text of `length` bytes that was packed.
+/// Restores a text of `length` bytes that was packed.
 pub(super) fn unpack(packed: &[u8], length: usize) -> Vec<u8> {
     let (mut text, mut rest) = (Vec::with_capacity(length), packed);
     while let Some(mark) = memchr(MARK, rest) {
@@ -41,7 +41,7 @@ pub(super) fn unpack(packed: &[u8], length: usize) -> Vec<u8> {
     text
 }
 
-/// Returns the bytes of a UUID as the API server writes it; `None` if it is none.
+/// Parses a UUID in lower case with hyphens, as the API server writes it; `None` for other texts.
 fn parse(text: &[u8]) -> Option<[u8; BYTES]> {
     let (mut uuid, mut half) = ([0; BYTES], 0);
     for (at, byte) in text.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The view of one request: the catalog with the results of its live reads.
+//! One request's view of the catalog, including the results of its live reads.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -71,12 +71,12 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Creates a view of `catalog` with the live reads in `live_reads`.
+    /// Creates a view of `catalog` and the results `live_reads`.
     pub fn new(catalog: &'a Catalog, live_reads: &'a LiveReads) -> Self {
         Self { catalog, live_reads, settings: Settings::NONE }
     }
 
-    /// Adds the sections of a configuration.
+    /// Adds the sections of the configuration.
     #[must_use]
     pub fn under(self, settings: &'a Settings) -> Self {
         Self { settings, ..self }
@@ -87,7 +87,7 @@ impl<'a> View<'a> {
         self.settings.section(section)
     }
 
-    /// Returns the object of that name.
+    /// Returns the object with this name.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),
@@ -96,18 +96,18 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the watched kinds that objects in the catalog declare.
+    /// Returns the watched kinds among the declared ones.
     pub fn declared(&self) -> Vec<&'static Kind> {
         self.catalog.declared()
     }
 
-    /// Returns whether an object that is not found is known not to exist.
+    /// Returns whether all objects of a kind are known, so that one that is not found does not exist.
     pub fn is_complete(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Complete
     }
 
-    /// Returns whether a kind is not listed yet, and nothing is known of what is not found. `check` lists no kind, because
-    /// files may be a part of what is in the cluster.
+    /// Returns whether a kind is not listed yet, so that objects that are not found may exist. For `check` all kinds
+    /// are pending, because the files may be only a part of the cluster.
     pub fn is_pending(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Pending
     }
@@ -121,13 +121,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the live read for an object that the catalog does not have: it may be newer than the last event.
+    /// Returns a reference for a live read if the catalog does not have the object, which may be newer than the last
+    /// event.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
         let is_found = self.catalog.contains(kind, namespace, name);
         (!is_found).then(|| Reference::new(kind, namespace, name))
     }
 
-    /// Returns the objects that `index` has under `key`, sorted by name, at most `limit`; see [`Catalog::indexed`].
+    /// Returns at most `limit` objects that `index` has under `key`, sorted by name; see [`Catalog::indexed`].
     pub fn indexed(
         &self,
         kind: &'static Kind,
@@ -146,8 +147,8 @@ impl<'a> View<'a> {
         found
     }
 
-    /// Returns the objects that `index` has under `key` in all namespaces, each as its live read found it, if there was one.
-    /// See [`Catalog::indexed_everywhere`].
+    /// Returns the objects that `index` has under `key` in all namespaces, replaced by the results of live reads. See
+    /// [`Catalog::indexed_everywhere`].
     pub fn indexed_everywhere(
         &self,
         kind: &'static Kind,
@@ -164,7 +165,7 @@ impl<'a> View<'a> {
         self.catalog.count(kind, index, namespace, key)
     }
 
-    /// Returns the result of the live read of an object; `None` without one.
+    /// Returns the result of the live read of an object; `None` if there was no live read.
     pub fn live_read(&self, reference: &Reference) -> Option<&'a LiveRead> {
         if self.live_reads.is_empty() {
             return None;

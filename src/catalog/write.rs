@@ -1,4 +1,4 @@
-//! Changes of the catalog: objects are stored, replaced and removed.
+//! Stores, replaces and removes objects of the catalog.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ impl Catalog {
     /// Decodes the parts of an object that the catalog stores.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    ///
+    /// If it cannot be stored.
     pub fn decode(&self, kind: &'static Kind, text: &str) -> Result<Projection, Undecodable> {
         match self.read(kind, Store::part) {
             Some(part) => Projection::of(kind, &part, text),
@@ -21,27 +22,27 @@ impl Catalog {
         }
     }
 
-    /// Stores an object, and replaces the one of its name.
+    /// Stores an object, and replaces the one with the same name.
     pub fn put(&self, kind: &'static Kind, object: Projection) {
         if let Some(prepared) = self.prepare(kind, object) {
             self.store_prepared(kind, &prepared);
         }
     }
 
-    /// Does the work of storing an object that needs no lock. `None` if it cannot be stored.
+    /// Prepares an object without locking the store; `None` if it cannot be stored.
     pub(super) fn prepare(&self, kind: &'static Kind, object: Projection) -> Option<Prepared> {
         let dictionary = self.read(kind, Store::dictionary).flatten();
         Prepared::of(kind, object, dictionary.as_deref())
     }
 
-    /// Stores a prepared object, and replaces the one of its name.
+    /// Stores a prepared object, and replaces the one with the same name.
     pub(super) fn store_prepared(&self, kind: &'static Kind, object: &Prepared) {
         if let Some(changed) = self.write(kind, |store| store.insert(object)).flatten() {
             self.notify(kind, changed);
         }
     }
 
-    /// Stores an object, and replaces the one of its name. Reports and counts an object that cannot be stored.
+    /// Stores an object, and replaces the one with the same name. Logs and counts objects that cannot be stored.
     pub fn insert(&self, kind: &'static Kind, object: Value) {
         self.insert_value(kind, &object);
     }
@@ -53,7 +54,7 @@ impl Catalog {
         }
     }
 
-    /// Stores objects of any kinds, and replaces those of their names. Skips kinds that are not looked up.
+    /// Stores objects of any kinds, and replaces those with the same names. Skips kinds that the catalog does not have.
     pub fn insert_all<'v>(&self, objects: impl Iterator<Item = &'v Value> + Clone) {
         self.insert_kinds(&self.kinds().collect::<Vec<_>>(), objects.clone());
         // Declared kinds are known only after the objects that declare them.
@@ -68,7 +69,7 @@ impl Catalog {
         }
     }
 
-    /// Reports an object that cannot be stored, and counts it.
+    /// Logs and counts an object that cannot be stored.
     pub fn reject(&self, kind: &'static Kind, undecodable: &Undecodable) {
         tracing::error!(kind = kind.full_name(), object = %undecodable, "not stored");
         self.write(kind, Store::reject);
@@ -98,14 +99,14 @@ impl Catalog {
         listing.finish(coverage);
     }
 
-    /// Replaces all objects by `objects` of any kinds. Skips kinds that are not looked up.
+    /// Replaces all objects with `objects` of any kinds. Skips kinds that the catalog does not have.
     pub fn replace_all(&self, objects: Vec<Value>) {
         // Declared kinds are known only after the objects that declare them.
         let rest = self.replace_kinds(self.kinds().collect(), objects);
         self.replace_kinds(self.declared(), rest);
     }
 
-    /// Stores the objects of `kinds`, and returns the others.
+    /// Replaces the objects of `kinds`, and returns the objects of other kinds.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();
@@ -119,27 +120,27 @@ impl Catalog {
         rest
     }
 
-    /// Removes all objects; all kinds are pending then.
+    /// Removes all objects, and sets all kinds to pending.
     pub fn clear(&self) {
         for kind in self.kinds().chain(self.declared()).collect::<Vec<_>>() {
             self.list(kind).finish(Coverage::Pending);
         }
     }
 
-    /// Sets whether a kind is listed.
+    /// Sets the coverage of a kind.
     pub fn set_coverage(&self, kind: &'static Kind, coverage: Coverage) {
         self.write(kind, |store| store.set_coverage(coverage));
         self.cover(kind, coverage);
     }
 
-    /// Notifies the observer that a kind was listed.
+    /// Notifies the observer of the new coverage of a kind.
     pub(super) fn cover(&self, kind: &'static Kind, coverage: Coverage) {
         if let Some(observer) = &self.observer {
             observer.covered(kind, coverage);
         }
     }
 
-    /// Updates what depends on an object, and notifies the observer.
+    /// Updates the caches and declared kinds after a change, and notifies the observer.
     pub(super) fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
         if let Some(before) = &before {
             self.parsed().forget(before);

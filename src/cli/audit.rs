@@ -67,7 +67,7 @@ struct Outcomes {
     audited: Audited,
     /// The version that wrote the earlier reports.
     before: Option<String>,
-    /// Why the reports were not compared or written.
+    /// The reason why the reports were not compared or written.
     problem: Option<ReportError>,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Args {
 }
 
 const CA_NAME: &str = "portcullis development CA";
-/// Tolerates small clock differences between test machines.
+/// Time by which `notBefore` lies in the past, for small clock differences between test machines.
 const BACKDATED: Duration = Duration::minutes(5);
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {

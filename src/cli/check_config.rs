@@ -1,4 +1,4 @@
-//! `portcullis check-config`: whether a server starts with a configuration file and arguments.
+//! `portcullis check-config`: checks whether a server would start with a configuration file and arguments.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use super::{Cli, DENIED, OK, Unusable, print, say};
 use crate::config::{self, ConfigError};
 use crate::gate::Registry;
 
-/// A longer file is rejected: etcd stores objects of 1.5 MiB.
-const LONGEST: u64 = 2 << 20;
+/// Maximum size of a configuration file; etcd stores objects of 1.5 MiB.
+const MAX_FILE_BYTES: u64 = 2 << 20;
 
 /// Check the configuration file, before a server reads it.
 ///
@@ -55,12 +55,12 @@ fn text(path: &Path) -> Result<(String, String), Unusable> {
             true => Box::new(std::io::stdin()),
             false => Box::new(std::fs::File::open(path)?),
         };
-        input.take(LONGEST).read_to_string(&mut text)?;
+        input.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
         Ok::<_, std::io::Error>(text)
     };
     let text = read().map_err(|error| Unusable::because(&shown, error))?;
-    if text.len() as u64 == LONGEST {
-        return Err(Unusable::because(shown, format!("the file has more than {} MiB", LONGEST >> 20)));
+    if text.len() as u64 == MAX_FILE_BYTES {
+        return Err(Unusable::because(shown, format!("the file has more than {} MiB", MAX_FILE_BYTES >> 20)));
     }
     Ok((text, shown))
 }

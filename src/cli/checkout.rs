@@ -28,7 +28,7 @@ pub(super) struct Scan {
     pub(super) manifests: Vec<TreePath>,
     /// The folders with kustomization files.
     pub(super) folders: Vec<TreePath>,
-    /// The folders to which no other one refers.
+    /// The folders to which no other folder refers.
     pub(super) roots: Vec<TreePath>,
     /// The references of each folder with a kustomization file.
     pub(super) references: HashMap<TreePath, References>,
@@ -71,7 +71,8 @@ impl Scan {
         Ok(Self { tree: Arc::new(tree), files: all, manifests, folders, roots, references, read })
     }
 
-    /// Finds out what Flux builds of the folders `tops`, each of which may be the root of a repository.
+    /// Surveys the roots that Flux and Argo CD build from the folders `tops`, each of which may be the root of a
+    /// repository.
     pub(super) fn survey(&self, git: &Git, tops: &[TreePath], sources: &Sources) -> Survey {
         let Self { tree, manifests, folders, read: files, .. } = self;
         checkout::survey(&Checkout { tree, files, git, tops, folders, manifests, sources })
@@ -83,7 +84,7 @@ pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
     paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
 }
 
-/// Returns what git knows of the first folder. Without git, that folder is the root of the repository.
+/// Returns the git state of the first folder. Without git, that folder is the root of the repository.
 pub(super) fn git(tree: &Tree, tops: &[TreePath]) -> Git {
     let Some(top) = tops.first() else { return Git::default() };
     Git::find(tree, top).unwrap_or(Git { top: top.clone(), ..Git::default() })
@@ -113,7 +114,7 @@ impl std::str::FromStr for SourceFolder {
     }
 }
 
-/// Returns the folders of sources that flags name.
+/// Returns the folders of sources that the flags set.
 pub(super) fn source_folders(flags: &[SourceFolder]) -> Result<Sources, Unusable> {
     let folder = |source: &SourceFolder| {
         let path = tree_path(&source.folder)?;

@@ -22,7 +22,7 @@ use crate::recording::Recorder;
 
 /// Interval for checking the file and expired exemptions, in addition to file system events.
 const POLL: Duration = Duration::from_secs(5);
-/// Maximum number of expired exemptions in `/readyz`; the log names all.
+/// Maximum number of expired exemptions that `/readyz` names; the log names all.
 const NAMED: usize = 3;
 
 /// Metrics of the configuration.
@@ -62,20 +62,20 @@ pub(super) struct Configuration {
     recorder: Option<Arc<Recorder>>,
     /// The content of the file at the last check; the inner `None` means that it could not be read.
     seen: Option<Option<Vec<u8>>>,
-    /// Why the current file is not used.
+    /// The reason why the current file is not used.
     problem: Option<String>,
     /// The expired exemptions that were reported.
     reported: HashSet<String>,
 }
 
 impl Configuration {
-    /// Creates it for a file that `gate` already uses.
+    /// Creates the watcher of a file that `gate` already uses.
     pub(super) fn new(path: PathBuf, gate: Arc<Gate>, condition: Condition, metrics: Metrics) -> Self {
         let (recorder, seen, problem, reported) = (None, None, None, HashSet::new());
         Self { path, gate, condition, metrics, recorder, seen, problem, reported }
     }
 
-    /// Records changes of the file.
+    /// Enables recording of changes of the file.
     pub(super) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
         Self { recorder, ..self }
     }

@@ -36,7 +36,7 @@ impl Families {
     }
 }
 
-/// Cached, because clap defines this argument for every command.
+/// The names of all families. Cached, because clap defines this argument for every command.
 static ALL: LazyLock<Vec<&'static str>> = LazyLock::new(|| Registry::standard().families());
 
 fn all() -> Vec<&'static str> {

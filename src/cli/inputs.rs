@@ -40,7 +40,7 @@ pub(super) fn catalog(registry: &Registry, paths: &[PathBuf], namespace: &str) -
     Ok(catalog)
 }
 
-/// Returns the first of the errors in files.
+/// Converts the first of the errors in files.
 pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
     Unusable::new(errors.first().map(ToString::to_string).unwrap_or_default())
 }

@@ -99,7 +99,7 @@ enum Command {
     },
 }
 
-/// Why a command could not run.
+/// The reason why a command could not run.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unusable(String);

@@ -81,7 +81,10 @@ fn read(file: &Path) -> Result<String, Unusable> {
     let because = |error: std::io::Error| Unusable::because(file.display(), error);
     let bytes = std::fs::metadata(file).map_err(because)?.len();
     if bytes > MAX_FILE_BYTES {
-        return Err(Unusable::because(file.display(), format!("it has {bytes} bytes; {MAX_FILE_BYTES} are the most")));
+        return Err(Unusable::because(
+            file.display(),
+            format!("it has {bytes} bytes, and the maximum is {MAX_FILE_BYTES}"),
+        ));
     }
     std::fs::read_to_string(file).map_err(because)
 }

@@ -67,11 +67,11 @@ pub(super) struct Report {
     pub(super) roots: Vec<Root>,
     pub(super) objects: usize,
     pub(super) files: usize,
-    /// The Kustomizations that are built from other repositories, with the repository.
+    /// The Kustomizations that are built from other repositories, each with its repository.
     pub(super) elsewhere: Vec<(String, String)>,
-    /// What cannot be worked out for the whole run.
+    /// Problems of the run as a whole.
     pub(super) problems: Vec<String>,
-    /// When the run began.
+    /// The start of the run.
     pub(super) begun: Option<Instant>,
     /// Whether the text lists every place of each finding.
     pub(super) is_verbose: bool,
@@ -100,7 +100,7 @@ impl Report {
     }
 }
 
-/// Serializes root by root. Shared findings appear in every root, but are in memory only once.
+/// Serializes root by root. Findings that roots share are written for every root, but stored once.
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(Some(7))?;
@@ -128,7 +128,7 @@ impl Serialize for Root {
     }
 }
 
-/// Findings, each serialized when it is written.
+/// A list of findings that are serialized one by one while they are written.
 struct Each<'a>(&'a [Rc<Located>]);
 
 impl Serialize for Each<'_> {

@@ -23,7 +23,7 @@ pub(super) struct TreePaths {
 }
 
 impl TreePaths {
-    /// Like [`tree_path`].
+    /// Converts a path like [`tree_path`].
     pub(super) fn of(&mut self, file: &Path) -> Result<TreePath, Unusable> {
         let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
             return tree_path(file);

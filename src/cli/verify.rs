@@ -38,10 +38,10 @@ pub(super) struct Args {
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Maximum size of an answer, in bytes; our objects are smaller.
-const LONGEST_ANSWER: usize = 1 << 20;
+/// Maximum size of an answer, in bytes. The probes are smaller.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Maximum size of a list of webhook configurations, in bytes; each has a few kilobytes.
-const LONGEST_LIST: usize = 16 << 20;
+const MAX_LIST_BYTES: usize = 16 << 20;
 
 /// A minimal object whose creation rules of these families match.
 struct Probe {
@@ -55,7 +55,7 @@ struct Probe {
 }
 
 const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
-/// For each family, the kind with the smallest valid object.
+/// The kind with the smallest valid object, for each family.
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],
@@ -150,7 +150,7 @@ async fn registered(client: &Client) -> Option<BTreeSet<String>> {
     const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     let request = Request::get(PATH).body(Body::empty()).ok()?;
     let response = client.send(request).await.ok().filter(|response| response.status().is_success())?;
-    let body = http_body_util::Limited::new(response.into_body(), LONGEST_LIST);
+    let body = http_body_util::Limited::new(response.into_body(), MAX_LIST_BYTES);
     let bytes = http_body_util::BodyExt::collect(body).await.ok()?.to_bytes();
     Some(resources(&serde_json::from_slice(&bytes).ok()?))
 }
@@ -224,7 +224,7 @@ async fn outcome(response: Response<Body>) -> Outcome {
         return Outcome::Answered(answer.to_owned());
     }
     let code = response.status();
-    let body = http_body_util::Limited::new(response.into_body(), LONGEST_ANSWER);
+    let body = http_body_util::Limited::new(response.into_body(), MAX_ANSWER_BYTES);
     let bytes = http_body_util::BodyExt::collect(body).await.map(|body| body.to_bytes()).unwrap_or_default();
     if code.is_success() {
         let why = "the API server admitted the object without calling portcullis; is the namespace excluded, or the CA of the webhooks wrong?";
@@ -247,7 +247,7 @@ mod tests {
     use crate::admission::Operation;
     use crate::gate::Registry;
 
-    /// Issue 18, Crossplane 10: unregistered kinds are not waited for; Crossplane 1.17 serves only v1alpha1.
+    /// Unregistered kinds are not waited for; Crossplane 1.17 serves only v1alpha1 (issue 18, Crossplane 10).
     #[test]
     fn probes_only_registered_kinds_in_a_served_version() {
         let list = json!({"items": [

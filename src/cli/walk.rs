@@ -8,10 +8,11 @@ use ignore::WalkBuilder;
 
 use crate::catalog::manifests::is_manifest;
 
-/// Returns manifests and kustomization files below a folder, sorted. Excludes hidden files, files in `.gitignore`, and
-/// templates of Helm charts. A file is returned as it is.
+/// Returns manifests and kustomization files below a folder, sorted; or the path itself if it is a file. Excludes
+/// hidden files, files in `.gitignore`, and templates of Helm charts.
 ///
 /// # Errors
+///
 /// A message for a folder that cannot be read.
 pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {

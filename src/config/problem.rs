@@ -11,7 +11,7 @@ use crate::suggestion;
 use crate::yaml::{self, Document, Place};
 
 /// Maximum number of unknown keys and values that are reported for a file.
-const MOST: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 
 /// A problem of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn without_location(message: &str) -> String {
 /// Parses a file, and skips unknown keys and values. Returns the file unless it has another error, and all problems.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>) {
     let (mut text, mut problems) = (text.to_owned(), Vec::new());
-    for _ in 0..MOST {
+    for _ in 0..MAX_PROBLEMS {
         let error = match serde_saphyr::from_str(&text) {
             Ok(file) => return (Some(file), problems),
             Err(error) => error,

@@ -46,7 +46,7 @@ pub struct Options {
     pub foreign_target: Option<String>,
     /// The maximum duration of a job.
     pub timeout: Duration,
-    /// How long the kit waits to confirm that the deployer does not write.
+    /// The time for which the kit waits to confirm that the deployer does not write.
     pub quiet: Duration,
 }
 

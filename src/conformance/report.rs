@@ -35,9 +35,9 @@ pub struct Judged {
     pub sentence: &'static str,
     /// The verdict.
     pub verdict: Verdict,
-    /// How often the promise was tested.
+    /// The number of times that the promise was tested.
     pub times: usize,
-    /// The evidence of breaks.
+    /// The writes or events that show that the promise was broken.
     pub evidence: Vec<Evidence>,
 }
 

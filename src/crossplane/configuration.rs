@@ -22,7 +22,7 @@ pub struct EnvironmentConfigs {
     pub writes_to: Vec<String>,
 }
 
-/// Whether Crossplane up to 1.17 runs with `--enable-environment-configs`.
+/// The setting whether Crossplane up to 1.17 runs with `--enable-environment-configs`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Native {

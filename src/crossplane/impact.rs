@@ -66,7 +66,7 @@ struct Subject {
     object: Reference,
     composite: Arc<Stored>,
     composition: Chosen,
-    /// How the Composition uses the EnvironmentConfig, independently of its composites.
+    /// The usage of the EnvironmentConfig by the Composition, independently of its composites.
     usage: Usage,
     is_used: bool,
 }

@@ -23,11 +23,11 @@ pub const MAX_USERS: usize = 500;
 pub struct User {
     /// The Composition, CompositionRevision or composite.
     pub object: Reference,
-    /// How the object uses the EnvironmentConfig, as far as this is known without a composite.
+    /// The usage of the EnvironmentConfig, as far as it is known without a composite.
     pub usage: Usage,
 }
 
-/// How an EnvironmentConfig is used.
+/// The usage of an EnvironmentConfig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usage {
     /// The EnvironmentConfig must exist.

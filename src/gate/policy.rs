@@ -56,7 +56,7 @@ pub struct Exemption {
     pub namespaces: Vec<String>,
     /// Names of users; empty for all users.
     pub users: Vec<String>,
-    /// When the exemption expires.
+    /// The time at which the exemption expires.
     pub until: Option<OffsetDateTime>,
 }
 

@@ -9,7 +9,7 @@ const SUFFIX: &str = "unable to parse quantity's suffix";
 const INT64_DIGITS: usize = 18;
 /// The exponent of the smallest unit; smaller fractions are rounded up.
 const NANO: i64 = 9;
-/// Number of zeros from which a number is infinite.
+/// Number of zeros beyond which a number counts as infinite.
 const BEYOND: usize = 400;
 /// The maximum of a number with a binary suffix.
 const MAX: &[u8] = b"9223372036854775807";

@@ -46,7 +46,7 @@ pub struct Report {
     pub profile: Profile,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why the verdict is not Accept although there are no findings.
+    /// The reason why the verdict is not Accept although there are no findings.
     pub reasons: Vec<String>,
     /// Everything found, in the order in which kustomize would meet it.
     pub findings: Vec<TreeFinding>,
@@ -64,7 +64,7 @@ pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Fil
     reported(root, options, build::report(tree, root, options, files, None))
 }
 
-/// Judges one of several roots of a tree that are built with the same options, and share files and bases. The
+/// Judges one of several roots of a tree that are built with the same options, and share parsed files and bases. The
 /// evaluation is not recorded.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, build::report(tree, root, options, files, Some(shared)))

@@ -1,4 +1,4 @@
-//! Kustomization files that were read, shared by all roots of a run.
+//! A cache of parsed kustomization files, shared by all roots of a run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,7 +13,7 @@ const MAX_FILES: usize = 1_000;
 /// thousand of them would need gigabytes.
 const MAX_ALIASED: usize = 1_000;
 
-/// Kustomization files that were read, shared by all roots of a run.
+/// A cache of parsed kustomization files, shared by all roots of a run.
 #[derive(Debug, Default)]
 pub struct Files {
     read: RwLock<HashMap<TreePath, Read>>,
@@ -22,7 +22,7 @@ pub struct Files {
 /// The result of reading a file.
 type Read = Result<SharedFile, NotRead>;
 
-/// Why a kustomization file was not read.
+/// The reason why a kustomization file was not read.
 #[derive(Debug, Clone)]
 pub enum NotRead {
     /// Its content is invalid.
@@ -32,7 +32,7 @@ pub enum NotRead {
 }
 
 impl Files {
-    /// Returns the file at a path, read once.
+    /// Returns the parsed kustomization file at a path, from the cache if possible.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ impl Site {
         Self { file, place, field }
     }
 
-    /// Creates a file as a whole.
+    /// Creates a site that is a whole file.
     pub fn of_file(file: TreePath) -> Self {
         Self::new(file, Place { line: 1, column: 1, start: 0, end: 0 }, FieldPath::root())
     }
@@ -46,9 +46,9 @@ pub struct InTree {
     pub file: TreePath,
     /// The position in the file.
     pub place: Place,
-    /// Whether kustomize refuses to build because of it.
+    /// Whether kustomize fails to build because of it.
     pub refused: bool,
-    /// Whether kustomize would report it first.
+    /// Whether it is the error that kustomize would report, because it comes first.
     pub first: bool,
     /// The automatic fix.
     pub fix: Option<Fix>,
@@ -76,7 +76,8 @@ pub enum Fix {
 }
 
 impl RuleInfo {
-    /// Returns a finding of this rule about a place in a tree, for which kustomize refuses to build.
+    /// Returns a finding of this rule at a place in a tree. By default, kustomize fails to build because of it; see
+    /// [`TreeFinding::harmless`].
     pub(super) fn at(&self, site: Site, message: impl Into<String>) -> TreeFinding {
         let Site { file, place, field } = site;
         let location = InTree { file, place, refused: true, first: false, fix: None };

@@ -8,8 +8,8 @@ use super::finding::Fix;
 use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
-/// Returns the text of a kustomization file with the fixes applied; `None` where one of them cannot be applied without
-/// changing something else.
+/// Returns the text of a kustomization file with the fixes applied; `None` if a fix cannot be applied without changing
+/// something else.
 pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     let mut fixes: Vec<_> = fixes.iter().collect();
     // From the end of a list, so that the indexes of earlier entries stay valid.
@@ -39,9 +39,9 @@ type Edit = (usize, usize, String);
 struct Insertion<'t> {
     /// Its text, possibly with a comment.
     entry: &'t str,
-    /// The text before each entry of a list that has none yet.
+    /// The indentation and dash before each entry of a list that is empty.
     dash: &'t str,
-    /// Where the list begins if there is none yet.
+    /// The offset at which to insert a list that does not exist.
     end: usize,
 }
 

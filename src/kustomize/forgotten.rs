@@ -1,8 +1,8 @@
-//! Finds forgotten manifests: files beside a kustomization file that hold objects and that nothing applies.
+//! Finds forgotten manifests: files beside a kustomization file that contain objects and that no kustomization lists.
 //!
-//! A file is reported only if it would build when listed. Not reported: files that a kustomization refers to in any
-//! field, files that another file in the folder mentions (a comment such as `# - debug.yaml` included), files of other
-//! tools, and objects that people apply by hand.
+//! A file is reported only if the kustomization would build with it. Not reported are files that any field of a
+//! kustomization refers to, files that another file in the folder mentions (comments such as `# - debug.yaml`
+//! included), files of other tools, and objects that people apply by hand.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const LIST: &str = "resources";
 /// Maximum size of a file in which mentions are searched. Larger ones are data.
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
 
-/// API groups of files that look like objects but that other tools read, and no API server.
+/// API groups of objects that other tools read from files, and that are not sent to an API server.
 const GROUPS_OF_TOOLS: [&str; 16] = [
     "backstage.io",
     "chainsaw.kyverno.io",
@@ -56,10 +56,10 @@ const APPLIED_BY_HAND: [(&str, &str); 3] = [("", "Secret"), ("", "Pod"), ("batch
 /// Annotations of objects that are input of tools.
 const LOCAL: [&str; 2] = ["config.kubernetes.io/local-config", "config.kubernetes.io/function"];
 
-/// Ends of the names of roles for users of a CustomResourceDefinition, which kubebuilder generates and does not list.
+/// Suffixes of files with roles for users of a CustomResourceDefinition, which kubebuilder generates but does not list.
 const ROLES_OF_KUBEBUILDER: [&str; 3] = ["_admin_role.yaml", "_editor_role.yaml", "_viewer_role.yaml"];
 
-/// Words in the name of a file or its folder that mean that the file is not applied.
+/// Words in the name of a file or its folder which show that the file is not applied.
 const WORDS: [&str; 10] =
     ["archive", "archived", "backup", "deprecated", "disabled", "example", "examples", "old", "sample", "samples"];
 
@@ -69,7 +69,7 @@ pub struct Search<'a> {
     pub tree: &'a Arc<Tree>,
     /// The references of each folder with a kustomization file.
     pub references: &'a HashMap<TreePath, References>,
-    /// How the tree is built.
+    /// The options of the build.
     pub options: &'a Options,
     /// The kustomization files that were read.
     pub read: &'a Files,
@@ -90,7 +90,8 @@ impl Search<'_> {
         candidates.into_iter().filter(|file| !is_plain(file)).filter_map(|file| self.finding(file)).collect()
     }
 
-    /// Returns a finding about a file with objects, unless something names it, or it would break the build.
+    /// Returns a finding about a file with objects, unless another file mentions it, or listing it would break the
+    /// build.
     pub fn finding(&self, file: &TreePath) -> Option<TreeFinding> {
         let (folder, name) = (file.parent()?, file.name());
         let kustomization = self.kustomization(&folder)?;
@@ -135,7 +136,8 @@ impl Search<'_> {
         })
     }
 
-    /// Returns whether a kustomization file in a folder above refers to the file. It may be outside of what is checked.
+    /// Returns whether a kustomization file in a parent folder refers to the file. That folder may be outside of the
+    /// checked ones.
     fn is_listed_above(&self, folder: &TreePath, file: &TreePath) -> bool {
         let mut above = folder.parent();
         while let Some(parent) = above {
@@ -194,7 +196,7 @@ fn is_applied(object: &Value) -> bool {
     !metadata.name().is_empty() && !is_local && !is_of_tool && !APPLIED_BY_HAND.contains(&(group, kind))
 }
 
-/// Returns whether a text contains a file name, not as a part of a longer name.
+/// Returns whether a text contains a file name that is not a part of a longer name.
 fn has_word(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.match_indices(name).any(|(at, _)| {
@@ -231,7 +233,7 @@ mod tests {
 
     const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: extra\n";
 
-    /// Returns the positions and messages for `app/extra.yaml` and other files.
+    /// Returns the positions and messages of findings about `app/extra.yaml` beside other files.
     fn forgotten(files: &[(&str, &str)]) -> Vec<String> {
         let memory = files.iter().fold(Memory::new(), |memory, (path, text)| memory.file(path, *text));
         let tree = Arc::new(Tree::new(memory, "/"));
@@ -314,7 +316,7 @@ mod tests {
         }
     }
 
-    /// The file is a stale patch, another variant, or the output of a build.
+    /// Accepts stale patches, variants of listed objects, and outputs of builds.
     #[test]
     fn accepts_objects_that_conflict_with_listed_ones() {
         let found = forgotten(&[

@@ -18,14 +18,14 @@
 //! assert_eq!(report.findings[0].location.place.line, 2);
 //! ```
 //!
-//! # What is certain
+//! # Verdicts
 //!
-//! The verdict is that of a build ([`build`]), which does what kustomize does, and continues after errors.
-//! [`Verdict::Reject`] means that kustomize cannot build the tree, and [`Verdict::Accept`] that it can. The rest is
-//! [`Verdict::Unknown`], with reasons: remote resources and external plugins, for example.
+//! The verdict is that of a build ([`build`]), which does the same as kustomize but continues after errors.
+//! [`Verdict::Reject`] means that kustomize cannot build the tree, and [`Verdict::Accept`] that it can. Otherwise the
+//! verdict is [`Verdict::Unknown`] with the reasons, such as remote resources and external plugins.
 //!
-//! The semantics are those of kustomize 5.8.1, from its source and its observed behaviour; `tests/vectors/kustomize` has
-//! the executed cases.
+//! The semantics are those of kustomize 5.8.1, according to its source and its observed behaviour; the executed cases are
+//! in `tests/vectors/kustomize`.
 
 mod analysis;
 pub mod annotations;

@@ -1,4 +1,4 @@
-//! How a tree is going to be built: by whom, with which kustomize, and what that allows.
+//! Options of a build: the system that builds, the version of kustomize, and the files that may be loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,7 +9,7 @@ use super::file::{Image, Patch};
 /// The system that builds a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// `kubectl kustomize`, `kubectl apply -k` and `kustomize build` as they are without flags.
+    /// `kubectl kustomize`, `kubectl apply -k` and `kustomize build` without flags.
     #[default]
     Kubectl,
     /// Flux's kustomize-controller.
@@ -44,7 +44,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// A text is not one of the words that are allowed.
+/// The error of a word that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not {allowed}")]
 pub struct NotAllowed {
@@ -88,11 +88,11 @@ impl FromStr for Restrictor {
 /// A version of kustomize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// `5` of 5.8.1.
+    /// The major version: `5` of 5.8.1.
     pub major: u16,
-    /// `8` of 5.8.1.
+    /// The minor version: `8` of 5.8.1.
     pub minor: u16,
-    /// `1` of 5.8.1.
+    /// The patch version: `1` of 5.8.1.
     pub patch: u16,
 }
 
@@ -101,7 +101,7 @@ impl Version {
     pub const DEFAULT: Self = Self { major: 5, minor: 8, patch: 1 };
     /// The last version in which components run before generators, and an empty file is accepted (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
-    /// The last version in which a name may contain `..` among other characters (kustomize 29bf16c67).
+    /// The last version that accepts names with `..` among other characters (kustomize 29bf16c67).
     pub(super) const NEWEST_WITHOUT_AMBIGUITY: Self = Self { major: 5, minor: 8, patch: u16::MAX };
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = NotAllowed;
 
-    /// Reads `5.8.1`, `v5.8.1` or `5.8`, which is the last 5.8.
+    /// Parses a version such as `5.8.1` or `v5.8.1`. `5.8` means the last patch version of 5.8.
     fn from_str(text: &str) -> Result<Self, NotAllowed> {
         let failed = || NotAllowed { found: text.to_owned(), allowed: "a version such as 5.8.1" };
         let mut numbers = text.strip_prefix('v').unwrap_or(text).splitn(3, '.').map(str::parse::<u16>);
@@ -158,7 +158,7 @@ pub struct FluxSpec {
 }
 
 impl FluxSpec {
-    /// Returns about how many bytes its texts hold.
+    /// Returns the approximate size of its texts in bytes.
     pub fn weight(&self) -> usize {
         let components = self.components.iter().map(|entry| size_of::<String>() + entry.len());
         let patches = self.patches.iter().map(|patch| size_of::<Patch>() + patch.patch.len());
@@ -179,32 +179,32 @@ pub struct PostBuild {
     pub substitute: BTreeMap<String, String>,
     /// Variables in objects of `substituteFrom` whose values are unknown, because they are encrypted.
     pub unknown: BTreeSet<String>,
-    /// What `substituteFrom` names and is unknown: `ConfigMap/cluster-settings`.
+    /// Objects in `substituteFrom` whose content is unknown: `ConfigMap/cluster-settings`.
     pub from: Vec<String>,
-    /// Whether to substitute without any variables (`substituteStrategy: Always`).
+    /// Whether to substitute even if there are no variables (`substituteStrategy: Always`).
     pub always: bool,
-    /// Whether an unset variable is empty, as before kustomize-controller 1.9.
+    /// Whether an unset variable is replaced by the empty string, as before kustomize-controller 1.9.
     pub is_lenient: bool,
 }
 
 impl PostBuild {
-    /// Returns whether a variable has certainly no value.
+    /// Returns whether a variable certainly has no value.
     pub(super) fn is_unset(&self, name: &str) -> bool {
         self.from.is_empty() && !self.unknown.contains(name) && !self.substitute.contains_key(name)
     }
 
-    /// Returns whether substitution certainly happens; without any variable it does not.
+    /// Returns whether substitution certainly happens. Without any variable it does not.
     pub(super) fn is_certain(&self) -> bool {
         self.always || !self.substitute.is_empty() || !self.unknown.is_empty()
     }
 }
 
-/// How a tree is built.
+/// The options of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Options {
     /// The system that builds the tree.
     pub profile: Profile,
-    /// With which kustomize.
+    /// The version of kustomize.
     pub version: Version,
     /// Restricts the files that may be loaded.
     pub restrictor: Restrictor,
@@ -214,7 +214,7 @@ pub struct Options {
     pub plugins: bool,
     /// The additions of a Flux Kustomization.
     pub flux: FluxSpec,
-    /// Whether to judge a Component that is built alone as a part of an unknown root, not as a whole.
+    /// Whether a Component that is built alone is judged as a part of an unknown root.
     pub lone_components: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Finds roots: folders that are built by themselves, not only as parts of others.
+//! Finds roots: folders that are built on their own, not only as parts of others.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,9 +13,9 @@ use super::tree::{Tree, TreePath};
 pub struct References {
     /// The folders that it lists: bases, components and others.
     pub folders: BTreeSet<TreePath>,
-    /// The files that it lists in the same lists as folders.
+    /// The files in the lists that may contain folders too.
     pub files: BTreeSet<TreePath>,
-    /// The files that are not objects to be applied: patches, configurations, data.
+    /// The files that are not applied as objects: patches, configurations, data.
     pub parts: BTreeSet<TreePath>,
 }
 
@@ -42,8 +42,8 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
     found
 }
 
-/// Returns the `folders` to which no other refers, and one of each cycle that only its members refer to. So every
-/// folder is part of a root. `refers` returns the references of a folder.
+/// Returns the `folders` to which no other folder refers, and one folder of each cycle that has no other referrer, so
+/// that every folder is part of a root. `refers` returns the references of a folder.
 pub fn roots(folders: &[TreePath], refers: impl Fn(&TreePath) -> BTreeSet<TreePath>) -> Vec<TreePath> {
     let referred: HashSet<TreePath> = folders.iter().flat_map(&refers).collect();
     let (rest, mut roots): (Vec<_>, Vec<_>) = folders.iter().cloned().partition(|folder| referred.contains(folder));

@@ -21,10 +21,11 @@ pub use path::TreePath;
 /// The names of a kustomization file, in the order of precedence.
 pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-/// Go's `filepath.EvalSymlinks` gives up after as many.
+/// Maximum number of links in a path, as in Go's `filepath.EvalSymlinks`.
 const MAX_LINKS: usize = 255;
-/// Kubernetes takes objects of 1.5 MB; a file beyond ten times that is not a configuration.
-pub const LARGEST_FILE: u64 = 16 << 20;
+/// Maximum size of a file, in bytes. Kubernetes limits objects to 1.5 MB, so a file ten times as large is not
+/// configuration.
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The entry at a path, without following links.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,19 +52,19 @@ pub trait Source: Send + Sync {
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
     /// Returns the names in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
-    /// Returns whether a folder was seen here before, to which no link led.
+    /// Returns whether the folder was reached before by a path without links. The default is false.
     fn has_seen(&self, _folder: &TreePath) -> bool {
         false
     }
 }
 
-/// Why an existing file cannot be read.
+/// The reason why an existing file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// More than [`LARGEST_FILE`].
-    #[error("it is larger than {LARGEST_FILE} bytes")]
+    /// The file is larger than [`MAX_FILE_BYTES`].
+    #[error("it is larger than {MAX_FILE_BYTES} bytes")]
     TooLarge,
-    /// More was read already than may be read at once.
+    /// The limit on the bytes of all files is exceeded.
     #[error("more than {0} bytes would have to be read")]
     TooMuch(u64),
     /// The error of the operating system.
@@ -78,11 +79,11 @@ pub enum Located {
     File(TreePath),
     /// A folder.
     Folder(TreePath),
-    /// Something that is neither.
+    /// Neither a file nor a folder.
     Other(TreePath),
 }
 
-/// Why a path leads nowhere.
+/// The reason why a path cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
     /// The path does not exist; contains its first missing folder.
@@ -91,9 +92,9 @@ pub enum Lost {
     NotAFolder(TreePath),
     /// A cycle of links.
     Loop,
-    /// The path leads out of the tree; `above` tells whether to a folder that contains the tree.
+    /// The path leads out of the tree.
     Outside {
-        /// Whether the target contains the tree.
+        /// Whether the target is a folder that contains the tree.
         above: bool,
     },
 }
@@ -107,7 +108,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Creates a tree that is at `base`, an absolute path, for references by absolute paths.
+    /// Creates a tree with the absolute path `base`, to which absolute references are relative.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
         Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0 }
     }
@@ -117,7 +118,7 @@ impl Tree {
         &self.base
     }
 
-    /// Returns the same tree with a limit on the bytes to read, counted by their [`cost`]. Files beyond it are
+    /// Returns a view of the tree with a limit on the bytes to read, counted by their [`cost`]. Files beyond it are
     /// unreadable.
     #[must_use]
     pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
@@ -126,13 +127,14 @@ impl Tree {
         Self { source: Box::new(source), base: base.clone(), weight: *weight, kustomizations: *kustomizations }
     }
 
-    /// Returns the same tree in which a file has another content.
+    /// Returns a view of the tree in which a file has another content.
     #[must_use]
     pub fn with_file(self: &Arc<Self>, path: TreePath, content: Vec<u8>) -> Self {
         Self::new(Edited { tree: Arc::clone(self), path, content: content.into() }, &self.base)
     }
 
-    /// Returns the same tree without the entries for which `hides` returns true, such as files that no artifact has.
+    /// Returns a view of the tree without the entries for which `hides` returns true, such as files that artifacts
+    /// exclude.
     #[must_use]
     pub fn without(self: &Arc<Self>, hides: impl Fn(&TreePath, &Entry) -> bool + Send + Sync + 'static) -> Self {
         let source = Filtered { tree: Arc::clone(self), hides: Box::new(hides) };
@@ -145,18 +147,18 @@ impl Tree {
         self.kustomizations
     }
 
-    /// Returns the bytes of an archive's contents and paths; zero for a tree from elsewhere.
+    /// Returns the size of an archive's contents and paths in bytes; zero for other trees.
     pub fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// Resolves `entry` in the folder `from`.
+    /// Resolves `entry` relative to the folder `from`.
     ///
     /// Like kustomize, this first removes `..` from the path, and then resolves links.
     ///
     /// # Errors
     ///
-    /// If it leads nowhere.
+    /// If the path cannot be resolved.
     pub fn locate(&self, from: &TreePath, entry: &str) -> Result<Located, Lost> {
         if is_name(entry) && self.source.has_seen(from) {
             return self.evaluate(from.clone(), vec![entry.to_owned()]);
@@ -202,7 +204,7 @@ impl Tree {
         }
     }
 
-    /// Resolves the remaining steps from a folder; the next step is the last element of `ahead`.
+    /// Resolves the remaining steps from a folder; `ahead` has them in reverse order.
     fn evaluate(&self, mut here: TreePath, mut ahead: Vec<String>) -> Result<Located, Lost> {
         let mut entry = Entry::Folder;
         let mut links = 0;
@@ -240,10 +242,11 @@ impl Tree {
     }
 }
 
-/// The cost of aliases: as much plain YAML as has the maximum number of values from aliases in a document.
+/// The cost of a file with aliases: the size of plain YAML with as many values as aliases may create in a document.
 const ALIASES: u64 = 512 << 10;
 
-/// Returns the cost of reading a file, in bytes of plain YAML: aliases expand a small text to a large document.
+/// Returns the cost of reading a file, in bytes of plain YAML. A file with aliases costs more than its size, because
+/// they expand it.
 pub fn cost(content: &[u8]) -> u64 {
     let refers = |mark: u8| {
         let opens = |before: u8| b" \t\n[{,:-".contains(&before);
@@ -257,7 +260,7 @@ pub fn cost(content: &[u8]) -> u64 {
     content.len() as u64 + if refers(b'&') && refers(b'*') { ALIASES } else { 0 }
 }
 
-/// A tree with a limited number of bytes to read.
+/// A tree with a limit on the bytes to read.
 struct Metered {
     tree: Arc<Tree>,
     left: AtomicU64,
@@ -310,7 +313,7 @@ impl Source for Edited {
     }
 }
 
-/// Decides whether an entry is hidden.
+/// A predicate that returns whether an entry is hidden.
 type Hides = Box<dyn Fn(&TreePath, &Entry) -> bool + Send + Sync>;
 
 /// A tree without some entries.
@@ -347,12 +350,12 @@ impl std::fmt::Debug for Tree {
     }
 }
 
-/// Returns whether an entry is a name in the same folder.
+/// Returns whether an entry is a plain name in the same folder.
 fn is_name(entry: &str) -> bool {
     !matches!(entry, "" | "." | "..") && !entry.contains('/')
 }
 
-/// Returns the names in a path, the last one first.
+/// Returns the names in a path in reverse order.
 fn steps(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|step| !step.is_empty() && *step != ".").map(str::to_owned).collect()
 }

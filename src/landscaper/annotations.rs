@@ -7,27 +7,27 @@ use serde_json::Value;
 
 use crate::admission::Metadata;
 
-/// Makes Landscaper ignore an object.
+/// The annotation that makes Landscaper ignore an object.
 pub const IGNORE: &str = "landscaper.gardener.cloud/ignore";
-/// Makes Landscaper remove the finalizer without uninstalling.
+/// The annotation that makes Landscaper remove the finalizer without uninstalling.
 pub const DELETE_WITHOUT_UNINSTALL: &str = "landscaper.gardener.cloud/delete-without-uninstall";
-/// Makes the Helm deployer cache charts.
+/// The annotation that makes the Helm deployer cache charts.
 pub const CACHE_HELM_CHARTS: &str = "landscaper.gardener.cloud/cache-helm-charts";
-/// Makes Landscaper reconcile after each change of the spec.
+/// The annotation that makes Landscaper reconcile after each change of the spec.
 pub const RECONCILE_IF_CHANGED: &str = "landscaper.gardener.cloud/reconcile-if-changed";
-/// Requests an operation once, such as `reconcile`.
+/// The annotation that requests an operation once, such as `reconcile`.
 pub const OPERATION: &str = "landscaper.gardener.cloud/operation";
 /// The value of [`OPERATION`] that starts a job.
 pub const RECONCILE: &str = "reconcile";
 
-/// The type of the deployer that must process a DeployItem.
+/// The annotation with the type of the deployer that must process a DeployItem.
 pub const TYPE_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-type";
-/// The name of the Target of a DeployItem.
+/// The annotation with the name of the Target of a DeployItem.
 pub const TARGET_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-target-name";
 
 /// The dry-run annotation: an object is in dry run if its value is `"true"`.
 pub const DRY_RUN_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run";
-/// The name of the DryRunConfiguration, in the namespace of the object.
+/// The annotation with the name of the DryRunConfiguration, in the namespace of the object.
 pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 /// The deployer type that routes DeployItems in dry run to the dry-run deployer.
 ///
@@ -35,11 +35,11 @@ pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-co
 /// unchanged.
 pub const ROUTE: &str = "portcullis.dev/dry-run";
 
-/// The substitution of an Installation, as a JSON Patch.
+/// The annotation with the substitution of an Installation, as a JSON Patch.
 pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
-/// The objects and values that the substitution was computed from.
+/// The annotation with the objects and values from which the substitution was computed.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
-/// The summary of an Installation's component tree.
+/// The annotation with the summary of an Installation's component tree.
 pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";
 
 /// Returns the value of an annotation; `None` if it is missing or not a string.

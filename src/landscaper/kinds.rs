@@ -27,7 +27,7 @@ pub static CONTEXTS: Kind = Kind {
     ]),
 };
 
-/// Contexts by the name of the overwrites that they use.
+/// Index of Contexts by the name of the overwrites that they use.
 pub static CONTEXTS_BY_OVERWRITES: Index =
     Index { name: "overwrites", keys: |object| keys(context::overwrites_name(object)) };
 
@@ -72,7 +72,7 @@ pub static INSTALLATIONS: Kind = Kind {
     ]),
 };
 
-/// Installations by the name of their context.
+/// Index of Installations by the name of their Context.
 pub static INSTALLATIONS_BY_CONTEXT: Index =
     Index { name: "context", keys: |object| keys(Some(installation::context_name(object))) };
 
@@ -146,7 +146,7 @@ pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
     storage: Storage::Parts(&[&["spec", "types"]]),
 };
 
-/// An index of all objects, under the empty key.
+/// Index of all objects, under the empty key.
 pub static ALL: Index = Index { name: "all", keys: |_| vec![String::new()] };
 
 /// `DryRunConfiguration`: simulated objects on Targets, for dry runs. A kind of Portcullis, in Landscaper's API group.
@@ -160,7 +160,7 @@ pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
     storage: Storage::Parts(&[&["spec"]]),
 };
 
-/// Objects by their owner: `Installation/name` or `Execution/name`.
+/// Index of objects by their owner: `Installation/name` or `Execution/name`.
 pub static BY_OWNER: Index = Index {
     name: "owner",
     keys: |object| owner::owner(object).map(|owner| owner_key(owner.kind.name(), owner.name)).into_iter().collect(),
@@ -180,7 +180,7 @@ pub fn owner_reference(owner: &Owner<'_>, namespace: &str) -> Reference {
     Reference::new(kind, namespace, owner.name)
 }
 
-/// Objects in dry run by the name of the DryRunConfiguration that they use.
+/// Index of objects in dry run, by the name of the DryRunConfiguration that they use.
 pub static BY_DRY_RUN_CONFIGURATION: Index = Index {
     name: "dry-run-configuration",
     keys: |object| {

@@ -19,11 +19,11 @@ use super::{Credentials, Error, Repository, digest};
 const MANIFESTS: &str =
     "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
 /// The maximum size of a manifest: the specification requires registries to accept 4 MiB.
-const LARGEST_MANIFEST: usize = 4 << 20;
+const MAX_MANIFEST_BYTES: usize = 4 << 20;
 /// The maximum size of a tag list: enough for thousands of tags.
-const LARGEST_LIST: usize = 1 << 20;
+const MAX_LIST_BYTES: usize = 1 << 20;
 /// The maximum size of a token response; tokens have a few kilobytes.
-const LARGEST_TOKEN: usize = 64 << 10;
+const MAX_TOKEN_BYTES: usize = 64 << 10;
 /// The maximum number of redirects. Registries redirect once to blob storage; more is a loop.
 const REDIRECTS: usize = 5;
 /// The maximum number of concurrent requests to all registries.
@@ -35,7 +35,7 @@ const TOKEN_LIFE: Duration = Duration::from_secs(60);
 /// The time before its expiry at which a token is no longer used.
 const TOKEN_MARGIN: Duration = Duration::from_secs(10);
 
-/// The options of a client.
+/// The options of a registry client.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Certificate authorities to trust in addition to those of the system.
@@ -109,9 +109,10 @@ struct Token {
 }
 
 impl Client {
-    /// Creates a client.
+    /// Creates a client with an empty token cache.
     ///
     /// # Errors
+    ///
     /// Fails if an authority is not a valid certificate.
     pub fn new(options: &Options) -> Result<Self, rustls::Error> {
         let transport = Transport::new(&options.authorities, options.within)?;
@@ -123,7 +124,7 @@ impl Client {
     /// # Errors
     /// See [`Error`]. Also fails if the manifest does not have the digest in the header of the response.
     pub async fn manifest(&self, from: &Repository, tag: &str, who: &Credentials) -> Result<Manifest, Error> {
-        let reply = self.get(from, who, &format!("manifests/{tag}"), MANIFESTS, LARGEST_MANIFEST).await?;
+        let reply = self.get(from, who, &format!("manifests/{tag}"), MANIFESTS, MAX_MANIFEST_BYTES).await?;
         let found = digest::of(&reply.body);
         let stated = reply.headers.get("docker-content-digest").and_then(|value| value.to_str().ok());
         if let Some(stated) = stated.filter(|stated| digest::is_valid(stated) && **stated != found) {
@@ -167,7 +168,7 @@ impl Client {
     /// # Errors
     /// See [`Error`].
     pub async fn tags(&self, from: &Repository, who: &Credentials) -> Result<Vec<String>, Error> {
-        let reply = self.get(from, who, "tags/list?n=1000", "application/json", LARGEST_LIST).await?;
+        let reply = self.get(from, who, "tags/list?n=1000", "application/json", MAX_LIST_BYTES).await?;
         let tags: Tags = serde_json::from_slice(&reply.body).map_err(|error| wrong(from, error.to_string()))?;
         Ok(tags.tags.unwrap_or_default())
     }
@@ -239,7 +240,7 @@ impl Client {
         let uri: Uri = address.parse().map_err(|_| wrong(from, format!("the token service {realm:?}")))?;
         let is_secure = uri.scheme_str() == Some("https") || from.is_plain && from.is_private();
         let basic = who.basic().filter(|_| is_secure && is_trusted(&host(&uri), from));
-        let ask = Ask { uri, accept: "application/json", authorization: basic.as_deref(), largest: LARGEST_TOKEN };
+        let ask = Ask { uri, accept: "application/json", authorization: basic.as_deref(), largest: MAX_TOKEN_BYTES };
         let reply = self.follow(ask).await?;
         if reply.status != StatusCode::OK {
             return Err(denied(from, who));
@@ -282,7 +283,7 @@ fn denied(from: &Repository, who: &Credentials) -> Error {
     Error::Denied { host: from.host.clone(), hint }
 }
 
-/// Percent-encodes a text for a query.
+/// Encodes a text for a query, with percent signs.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

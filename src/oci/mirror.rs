@@ -28,7 +28,7 @@ impl FromStr for Mirror {
 }
 
 impl Mirror {
-    /// Returns the repository on its mirror, or the unchanged repository without one. A mirror needs its own
+    /// Returns the repository on its mirror, or the unchanged repository if it has no mirror. A mirror needs its own
     /// credentials.
     pub fn apply(mirrors: &[Self], repository: Repository) -> Result<Repository, RepositoryError> {
         match mirrors.iter().find(|mirror| mirror.host == repository.host) {

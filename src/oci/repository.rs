@@ -28,7 +28,7 @@ pub enum RepositoryError {
 }
 
 /// The maximum length of a path: the specification limits host and name together to 255 bytes.
-const LONGEST: usize = 255;
+const MAX_LENGTH: usize = 255;
 
 impl Repository {
     /// Parses the repository `name` below `base`, such as `https://example.org/components` or
@@ -49,7 +49,7 @@ impl Repository {
         }
         let parts = below.split('/').chain(name.split('/')).filter(|part| !part.is_empty());
         let path = parts.collect::<Vec<_>>().join("/");
-        if path.is_empty() || path.len() > LONGEST || !path.split('/').all(is_part) {
+        if path.is_empty() || path.len() > MAX_LENGTH || !path.split('/').all(is_part) {
             return Err(RepositoryError::Path(path));
         }
         Ok(Self { is_plain, host: registry_of(host).to_owned(), path })

@@ -22,12 +22,12 @@ use tokio::time::{sleep, timeout};
 
 use super::readiness::{Readiness, State as Condition};
 
-/// Open connections: a kubelet and a few Prometheus servers need a handful.
+/// Maximum number of open connections: a kubelet and a few Prometheus servers need a handful.
 const CONNECTIONS: usize = 32;
 /// Timeout of a request head. Clients retry GETs, so closing an idle connection early does no harm.
 const HEAD: Duration = Duration::from_secs(10);
-/// Longest life of a connection, so that a client that reads nothing cannot keep one for ever.
-const LONGEST: Duration = Duration::from_secs(300);
+/// Maximum duration of a connection, so that a client that reads nothing cannot keep one forever.
+const MAX_LIFETIME: Duration = Duration::from_secs(300);
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Reports the readiness and the current measurements of a process.
@@ -84,7 +84,7 @@ async fn serve_connection(stream: TcpStream, router: Router) {
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     // An error means that the client disconnected or that the connection reached its longest life.
-    let _ = timeout(LONGEST, connection).await;
+    let _ = timeout(MAX_LIFETIME, connection).await;
 }
 
 async fn readyz(State(admin): State<Arc<Admin>>) -> Response {

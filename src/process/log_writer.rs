@@ -12,11 +12,11 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Longest delay of a record.
+/// Maximum delay of a record.
 const FLUSH: Duration = Duration::from_millis(100);
 /// Size at which the buffer is written out at once.
 const FULL: usize = 64 * 1024;
-/// Capacity of the buffer: about ten thousand records. A full buffer means that the reader is stuck, and records are dropped.
+/// Capacity of the buffer: about ten thousand records. When it is full, the reader is stuck, and records are dropped.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
 /// A buffer of log records and the thread that writes them.
@@ -157,7 +157,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A log output that a test reads batch by batch.
+    /// A log output whose batches a test receives.
     struct Pipe(Sender<Vec<u8>>);
 
     impl Write for Pipe {

@@ -11,7 +11,7 @@ pub struct Readiness(Arc<Mutex<Vec<State>>>);
 pub struct State {
     /// Its name, such as `catalog`.
     pub name: &'static str,
-    /// Why it is not met; `None` when it is.
+    /// The reason why it is not met; `None` if it is met.
     pub unmet: Option<String>,
     /// A remark to show although the condition is met.
     pub note: Option<String>,

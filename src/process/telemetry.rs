@@ -15,7 +15,7 @@ use tracing_subscriber::filter::ParseError;
 use super::log_format;
 use super::log_writer::{LogWriter, Records};
 
-/// Longest wait for the last records at the end of a process, because the reader of the log may be stuck.
+/// Maximum time to wait for the last records at the end of a process, because the reader of the log may be stuck.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
 
 /// The format of log records.
@@ -28,7 +28,7 @@ pub enum Format {
     Json,
 }
 
-/// Why the log cannot be configured.
+/// The reason why the log cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The filter is invalid.
@@ -66,9 +66,10 @@ impl Telemetry {
         Ok(telemetry)
     }
 
-    /// Returns a log to `out`, and the subscriber to install.
+    /// Returns a log that writes to `out`, and the subscriber to install.
     ///
     /// # Errors
+    ///
     /// If the filter is invalid.
     pub fn new(
         format: Format,

@@ -43,7 +43,7 @@ pub struct AuditSettings {
 
 /// Audits while this replica leads.
 pub(super) struct Audits {
-    /// `None` where only its rights are asked for.
+    /// `None` if only the permissions are needed.
     pub(super) settings: Option<AuditSettings>,
 }
 
@@ -64,7 +64,7 @@ impl Controller for Audits {
         &[]
     }
 
-    /// Excludes composites, whose kinds are known only at run time.
+    /// Returns the listed resources. Excludes composites, whose kinds are known only at run time.
     fn lists(&self) -> &'static [Listed] {
         static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(audit::listed);
         &LISTED
@@ -92,7 +92,7 @@ impl Controller for Audits {
     }
 }
 
-/// Why an audit failed.
+/// The reason why an audit failed.
 #[derive(Debug, thiserror::Error)]
 enum AuditFailure {
     #[error("the cluster cannot be read: {0}")]

@@ -38,7 +38,7 @@ const fn configurations(kind: &'static str, plural: &'static str) -> Kind {
 
 /// Updates the rules of the two configurations.
 pub(super) struct Composites {
-    /// Names of definitions that are handled besides those with the label; `*` for all.
+    /// Names of definitions that are handled in addition to those with the label; `*` for all.
     pub(super) chosen: Vec<String>,
 }
 
@@ -67,7 +67,8 @@ impl Controller for Composites {
         &PERMISSIONS
     }
 
-    /// Watches cannot be restricted to our configurations, so the rights are granted only if the controller is enabled.
+    /// Returns true: watches cannot be restricted to our configurations, so the permissions are granted only if the
+    /// controller is enabled.
     fn is_optional(&self) -> bool {
         true
     }
@@ -167,7 +168,7 @@ mod tests {
         assert!(patch(&configuration(Value::Null), &BTreeMap::new()).is_none());
     }
 
-    /// Issue 18, Crossplane 10: claims are sent too, so that their authors get warnings.
+    /// Claims are registered too, so that their authors get warnings (issue 18, Crossplane 10).
     #[test]
     fn only_the_validating_configuration_names_claims() {
         let catalog = Catalog::new([&DEFINITIONS]);

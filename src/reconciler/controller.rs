@@ -30,7 +30,7 @@ pub trait Controller: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns the kinds of these whose objects it also reads from the API server. Default: all.
+    /// Returns the kinds among these whose objects it also reads from the API server. Default: all.
     fn reads(&self) -> Vec<&'static Kind> {
         [self.watches(), self.looks_up()].concat()
     }
@@ -68,13 +68,13 @@ pub trait Controller: Send + Sync + 'static {
 pub struct Tools {
     /// The client of the API server.
     pub client: Client,
-    /// The watched objects. It may be stale, so use it only to find that there is nothing to do.
+    /// The watched objects. They may be stale, so use them only to find out that there is nothing to do.
     pub catalog: Arc<Catalog>,
     /// The publisher of Events.
     pub events: Events,
 }
 
-/// When to reconcile an object again.
+/// The time of the next reconciliation of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// After a change.
@@ -83,7 +83,7 @@ pub enum Next {
     Again(Duration),
 }
 
-/// Why an object was not reconciled. It is retried with increasing delay.
+/// The reason why an object was not reconciled. It is retried with increasing delay.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The API server returned an error or could not be reached.

@@ -23,9 +23,9 @@ use crate::landscaper::owner::owner;
 
 /// The field manager in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-dry-run-marks";
-/// From the root down.
+/// The kinds below a root, with the root's kind first.
 static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
-/// Maximum number of objects below one that a change queues; the others are queued by their own changes.
+/// Maximum number of objects below an object that its change queues. The others are queued by their own changes.
 const MAX_BELOW: usize = 10_000;
 
 /// Copies the root's dry-run annotations.
@@ -57,7 +57,7 @@ impl Controller for AnnotationController {
         }]
     }
 
-    /// Returns the object, and all objects below it if its annotations or its place changed.
+    /// Returns the object, and all objects below it if its annotations or its owner changed.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let object = change.reference();
         let of = |stored: &Arc<Stored>| {

@@ -27,7 +27,7 @@ const MAX_STEPS: usize = 12;
 /// Maximum number of Events read. A deployer reports few Events per job.
 const MAX_EVENTS: u32 = 100;
 
-/// Read and written by name only, and not kept in the catalog.
+/// The kind Secret, which is read and written by name only, and not kept in the catalog.
 static SECRETS: Kind = Kind {
     group: "",
     version: "v1",
@@ -309,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// Issue 18: the Event claimed that nothing was deployed, but a deployer had deployed the item.
+    /// Checks that the Event does not claim that nothing was deployed if a deployer had deployed the item (issue 18).
     #[test]
     fn the_event_does_not_claim_that_nothing_was_deployed() {
         let note = |deployer: &str| {

@@ -20,7 +20,7 @@ const BURST: u32 = 100;
 /// Sustained rate of Events per minute.
 const PER_MINUTE: u32 = 60;
 /// Maximum length of a note, in bytes. The API server accepts 1 KiB.
-const LONGEST_NOTE: usize = 1000;
+const MAX_NOTE_BYTES: usize = 1000;
 /// Timeout for publishing an Event.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -89,10 +89,10 @@ fn reference(object: &Value) -> ObjectReference {
 }
 
 fn shortened(note: &str) -> String {
-    if note.len() <= LONGEST_NOTE {
+    if note.len() <= MAX_NOTE_BYTES {
         return note.to_owned();
     }
-    let end = (0..=LONGEST_NOTE).rev().find(|at| note.is_char_boundary(*at)).unwrap_or_default();
+    let end = (0..=MAX_NOTE_BYTES).rev().find(|at| note.is_char_boundary(*at)).unwrap_or_default();
     format!("{}…", note.get(..end).unwrap_or_default())
 }
 

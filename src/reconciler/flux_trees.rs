@@ -53,7 +53,7 @@ impl Controller for FluxTrees {
         &deployed::KINDS
     }
 
-    /// Returns the watched objects suffice.
+    /// Returns no kinds: the watched objects suffice.
     fn reads(&self) -> Vec<&'static Kind> {
         Vec::new()
     }

@@ -33,11 +33,11 @@ struct Run {
     controller: Box<dyn Controller>,
     queue: Queue,
     metrics: Metrics,
-    /// Empty for all namespaces.
+    /// The namespaces of reconciled objects; empty for all.
     namespaces: Vec<String>,
 }
 
-/// How leadership is decided.
+/// The way in which leadership is decided.
 pub enum Lead {
     /// This process always leads: for tests, and for a single replica without competitors.
     Always,
@@ -45,7 +45,7 @@ pub enum Lead {
     Elected(Box<Elector>),
 }
 
-/// Why a term ended.
+/// The reason why a term of leadership ended.
 enum End {
     Lost,
     Stopped,
@@ -113,7 +113,7 @@ impl ControllerManager {
         }
     }
 
-    /// Runs the controllers from the start to the end of leadership.
+    /// Runs the controllers for one term of leadership.
     async fn term(&self, tools: &Arc<Tools>, lead: &mut Lead, stop: impl Future<Output = ()>) -> End {
         tracing::info!("leading");
         self.metrics.leading(true);
@@ -211,7 +211,7 @@ fn log_outcome(controller: &'static str, object: &Reference, outcome: &Result<Ne
     }
 }
 
-/// Fills the queues.
+/// Fills the queues from changes in the catalog.
 struct Observer {
     runs: Vec<Arc<Run>>,
 }

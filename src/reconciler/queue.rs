@@ -14,8 +14,8 @@ use crate::catalog::Reference;
 pub const CAPACITY: usize = 100_000;
 /// Delay after the first failure. Most failures are conflicts, which a new read resolves.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// Maximum delay: a permanent failure costs one call a minute.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Maximum delay after failures: a permanent failure costs one call a minute.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A work queue.
 pub struct Queue {
@@ -210,7 +210,7 @@ impl State {
 
 fn backoff(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
-    LONGEST_WAIT.min(FIRST_WAIT * 2_u32.pow(doublings))
+    MAX_WAIT.min(FIRST_WAIT * 2_u32.pow(doublings))
 }
 
 #[cfg(test)]
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(failures, [1, 2, 3, 0, 1, 2], "a success forgets");
         assert_eq!(is_waiting, [true, true, true, false, true, true]);
         assert_eq!([1, 2, 3, 4].map(backoff), [50, 100, 200, 400].map(Duration::from_millis));
-        assert_eq!(backoff(u32::MAX), LONGEST_WAIT);
+        assert_eq!(backoff(u32::MAX), MAX_WAIT);
     }
 
     #[tokio::test]

@@ -1,11 +1,13 @@
 //! Decisions in a recording.
 
+#![allow(missing_docs, reason = "most fields of the format explain themselves")]
+
 use json_patch::Patch;
 use serde::{Deserialize, Serialize};
 
 use crate::admission::{Level, Refusal, Verdict};
 
-/// A decision without derived data.
+/// A decision as recorded, without derived data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Whether the request was allowed.
@@ -31,9 +33,7 @@ pub struct Finding {
     pub rule: String,
     /// Its level after the configuration was applied.
     pub level: Level,
-    /// The field.
     pub field: String,
-    /// The message.
     pub message: String,
 }
 

@@ -18,7 +18,7 @@ pub enum Aspect {
     Findings,
     /// The notices of the mutators.
     Notices,
-    /// The object that the patch leads to.
+    /// The object after the patch.
     Patch,
     /// Only the wording of findings or notices.
     Wording,
@@ -29,9 +29,9 @@ pub enum Aspect {
 pub struct Difference {
     /// The aspect that differs.
     pub aspect: Aspect,
-    /// Entries that are no longer there.
+    /// Entries that only the recorded decision has.
     pub before: Vec<String>,
-    /// New entries.
+    /// Entries that only the new decision has.
     pub now: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ fn findings(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Differ
     Difference::of(Aspect::Findings, texts(gone), texts(new))
 }
 
-/// Notices have no id, so the same number of notices with other texts is a difference in wording.
+/// Compares notices. They have no id, so the same number of notices with other texts is a difference in wording.
 fn notices(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Difference> {
     let (gone, new) = without_common(before.notices.clone(), now.notices.clone(), |one, other| one == other);
     if gone.len() != new.len() {
@@ -90,7 +90,7 @@ fn notices(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Differe
     None
 }
 
-/// Takes away what both have, each as often as both have it.
+/// Removes the elements that both lists have, as often as both have them.
 fn without_common<T>(one: Vec<T>, mut other: Vec<T>, is_same: impl Fn(&T, &T) -> bool) -> (Vec<T>, Vec<T>) {
     let mut left = Vec::new();
     for entry in one {

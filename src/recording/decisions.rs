@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use super::Recorder;
 use crate::admission::{Decide, Phase, Request, Verdict};
 
-/// Makes the decisions of `decide`, and records them.
+/// Wraps the gate and records its decisions.
 pub struct RecordedDecisions {
     /// The wrapped gate.
     pub decide: Arc<dyn Decide>,

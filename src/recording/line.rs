@@ -1,5 +1,7 @@
 //! The lines of a recording.
 
+#![allow(missing_docs, reason = "most fields of the format explain themselves")]
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,7 +13,7 @@ use crate::catalog::Kind;
 /// The version of the format. It changes if older versions could misread a line.
 pub const FORMAT: u32 = 1;
 
-/// One line: an object with one member, whose name is the type of the line.
+/// A line: a JSON object with one member, whose name is the type of the line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Line {
@@ -21,11 +23,10 @@ pub enum Line {
     Configuration(Configuration),
     /// The coverage of a kind changed.
     Coverage(Coverage),
-    /// An object came into the catalog, or changed.
+    /// An object was added to the catalog, or changed.
     Stored(Stored),
-    /// An object left the catalog.
+    /// An object was removed from the catalog.
     Deleted(Deleted),
-    /// A decision.
     Decision(Box<Decision>),
     /// Entries were dropped because the queue was full.
     Lost(Lost),
@@ -40,8 +41,8 @@ pub(super) fn kind_name(kind: &Kind) -> String {
     }
 }
 
-/// Finds the kind with a name among `kinds`: in the recorded version, or else in any version, because another release
-/// may read another version.
+/// Finds the kind with a name among `kinds`: in the recorded version, or otherwise in any version, because another
+/// release may read another version.
 pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name: &str) -> Option<&'static Kind> {
     let mut parts: Vec<&str> = name.splitn(3, '.').collect();
     if parts.len() > 1 {
@@ -53,7 +54,7 @@ pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name
 }
 
 impl Line {
-    /// Returns the change after which the line applies, and whether it comes after everything else of that number.
+    /// Returns the change after which the line applies, and whether it follows all other lines of that change.
     pub(super) fn position(&self) -> (u64, bool) {
         match self {
             Self::Recording(_) => (0, false),
@@ -70,13 +71,13 @@ impl Line {
 /// The header of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
-    /// [`FORMAT`].
+    /// The version of the format; see [`FORMAT`].
     pub format: u32,
     /// The version of portcullis that decided.
     pub portcullis: String,
     /// The families of rules that were on.
     pub families: Vec<String>,
-    /// When it began, in RFC 3339.
+    /// The start of the recording, in RFC 3339.
     pub started: String,
 }
 
@@ -85,7 +86,6 @@ pub struct Header {
 pub struct Configuration {
     /// The number of this change.
     pub change: u64,
-    /// Its text.
     pub text: String,
 }
 
@@ -94,70 +94,65 @@ pub struct Configuration {
 pub struct Coverage {
     /// The number of this change.
     pub change: u64,
-    /// The kind, as `contexts.v1alpha1.landscaper.gardener.cloud`.
+    /// The kind, such as `contexts.v1alpha1.landscaper.gardener.cloud`.
     pub kind: String,
     /// The new coverage.
     pub coverage: crate::catalog::Coverage,
 }
 
-/// An object as the catalog holds it.
+/// An object as stored in the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Stored {
     /// The number of this change.
     pub change: u64,
-    /// Its kind.
     pub kind: String,
-    /// The object.
     pub object: Value,
 }
 
-/// An object that left the catalog.
+/// An object that was removed from the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Deleted {
     /// The number of this change.
     pub change: u64,
-    /// Its kind.
     pub kind: String,
-    /// Its namespace.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
-/// Entries that were dropped.
+/// The numbers of dropped entries.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
     /// The number of the next change.
     pub change: u64,
-    /// How many changes.
+    /// The number of dropped changes.
     pub changes: u64,
-    /// How many decisions.
+    /// The number of dropped decisions.
     pub decisions: u64,
 }
 
-/// A decision, with its inputs besides the catalog and the configuration.
+/// A decision, with its inputs other than the catalog and the configuration.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
     /// The number of the last change of the catalog before it began.
     pub changes: u64,
-    /// The number of the last change before it ended, if there were changes meanwhile.
+    /// The number of the last change before it ended; `None` if there were no changes meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_at_end: Option<u64>,
     /// The start of the decision, in RFC 3339. Exemptions expire by this time.
     pub at: String,
-    /// The phase, and so the webhook that was called.
+    /// The phase, which determines the called webhook.
     pub phase: Phase,
     /// The AdmissionReview, without `managedFields`.
     pub review: Box<RawValue>,
     /// The fields whose values are not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redacted: Vec<String>,
-    /// The objects that were read from the API server for it.
+    /// The results of its live reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_reads: Vec<LiveRead>,
-    /// The findings in trees behind the object.
+    /// The findings in the trees that it judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<Tree>,
     /// The answer; `None` after a timeout or panic.
@@ -167,17 +162,14 @@ pub struct Decision {
 /// The result of a live read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LiveRead {
-    /// Its kind.
     pub kind: String,
-    /// Its namespace.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// The object; `None` if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
-    /// Why it could not be read.
+    /// The reason why it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -186,9 +178,8 @@ pub struct LiveRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// The tree and the root in it.
+    /// The tree, and the root in it.
     pub root: String,
-    /// The outcome.
     pub outcome: TreeOutcome,
 }
 
@@ -198,15 +189,14 @@ pub struct Tree {
 pub enum TreeOutcome {
     /// The tree was judged.
     Judged {
-        /// The findings.
         findings: Vec<TreeFinding>,
-        /// How many findings were left out.
+        /// The number of findings that were omitted.
         #[serde(rename = "leftOut")]
         left_out: usize,
     },
     /// The tree was not judged, with the reason.
     Unknown(String),
-    /// Nobody fetched trees.
+    /// The tree had to be fetched, but nothing fetches trees.
     Unasked,
 }
 
@@ -215,9 +205,7 @@ pub enum TreeOutcome {
 pub struct TreeFinding {
     /// The rule's id.
     pub rule: String,
-    /// Its level.
     pub level: Level,
-    /// The file.
     pub file: String,
     /// The line in it.
     pub line: u32,
@@ -225,15 +213,14 @@ pub struct TreeFinding {
     pub column: u32,
     /// The field: names and indexes from the root of the file.
     pub field: Vec<Value>,
-    /// The message.
     pub message: String,
-    /// The value.
+    /// The found value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// The allowed values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<String>,
-    /// The remediation.
+    /// The fix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }

@@ -4,7 +4,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// Counters of written and dropped entries.
+/// The counters of written and dropped entries.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     pub(super) bytes: Counter,
@@ -12,7 +12,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers them.
+    /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
         let bytes = Counter::default();
         registry.register("recorded_bytes", "Bytes written to the recording", bytes.clone());

@@ -1,7 +1,6 @@
-//! Recordings of decisions: `portcullis serve --record DIR` writes them, and `portcullis replay` decides the requests again
-//! and compares.
+//! Recordings of decisions: `portcullis serve --record DIR` writes them; `portcullis replay` repeats and compares them.
 //!
-//! A recording is a file of JSON lines ([`line::Line`]). It holds everything that a decision depends on, so that replaying
+//! A recording is a file of JSON lines ([`line::Line`]). It contains all inputs of decisions, so that replaying
 //! it is exact:
 //!
 //! - the header: version, families and start;

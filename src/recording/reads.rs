@@ -1,4 +1,4 @@
-//! Live reads and judged trees: noted for the decision that asked for them, and answered from a recording.
+//! Records live reads and judged trees for the decision that requested them, and replays them from a recording.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,7 +56,7 @@ impl<C: LiveReader> LiveReader for RecordedReads<C> {
     }
 }
 
-/// A read that is noted when it is over, also where its answer was not waited for.
+/// A live read in progress. It is recorded when it is dropped, also if its caller stopped waiting.
 struct Read<'a> {
     reference: &'a Reference,
     answer: Result<Option<String>, String>,
@@ -70,7 +70,7 @@ impl Drop for Read<'_> {
 }
 
 impl LiveRead {
-    /// A read as it is written: without credentials.
+    /// Creates the recorded form of a read, without credentials.
     pub(super) fn of(reference: &Reference, answer: Result<Option<String>, String>) -> Self {
         let parse = |text: String| json::parse(&text).map_err(|error| error.to_string());
         let (mut object, error) = match answer.and_then(|text| text.map(parse).transpose()) {
@@ -88,7 +88,7 @@ impl LiveRead {
     }
 }
 
-/// Records the verdicts about trees of a decision.
+/// Records the verdicts about the trees of a decision.
 pub struct RecordedTrees(
     /// The wrapped judge.
     pub Arc<dyn Judge>,
@@ -109,7 +109,7 @@ impl Judge for RecordedTrees {
     }
 }
 
-/// Returns the name of a root within a decision.
+/// Returns the name that identifies a root within a decision.
 fn named(root: &Root) -> String {
     let content = match &root.content {
         Content::Artifact(artifact) => artifact.digest.as_str(),
@@ -151,7 +151,7 @@ impl TreeFinding {
         }
     }
 
-    /// Returns the finding; `rule` is the id as the registry has it.
+    /// Returns the finding of the tree; `rule` is the id in the registry.
     fn replayed(&self, rule: &'static str) -> finding::TreeFinding {
         let place = Place { line: self.line, column: self.column, start: 0, end: 0 };
         let field = self.field.iter().fold(FieldPath::root(), |path, step| match step.as_u64() {
@@ -166,7 +166,7 @@ impl TreeFinding {
     }
 }
 
-/// Answers live reads from the recording; unrecorded reads from the catalog.
+/// Answers live reads from the recording, or from the catalog if they were not recorded.
 #[derive(Default)]
 pub(super) struct ReplayedReads {
     answers: Mutex<HashMap<(String, String, String), LiveRead>>,
@@ -179,7 +179,7 @@ impl ReplayedReads {
         let _ = self.catalog.set(Arc::downgrade(catalog));
     }
 
-    /// Answers the following live reads as in this decision.
+    /// Sets the answers to those of a recorded decision.
     pub(super) fn answer(&self, reads: &[LiveRead]) {
         let key = |read: &LiveRead| (read.kind.clone(), read.namespace.clone(), read.name.clone());
         *lock(&self.answers) = reads.iter().map(|read| (key(read), read.clone())).collect();
@@ -203,7 +203,7 @@ impl LiveReader for ReplayedReads {
     }
 }
 
-/// Answers judgements of trees from the recording.
+/// Answers requests to judge trees from the recording.
 pub(super) struct ReplayedTrees {
     trees: Mutex<Vec<Tree>>,
     rules: Vec<&'static str>,
@@ -214,7 +214,7 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Answers as in this decision.
+    /// Sets the answers to those of a recorded decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }

@@ -17,13 +17,13 @@ use super::writer::{self, Writer};
 use crate::admission::{Phase, Request, Verdict};
 use crate::catalog::{Catalog, Change, Coverage, Kind, Observe};
 
-/// Maximum number of entries that wait for the writer. A change of the catalog waits as a pointer to an object that the catalog holds
-/// anyway, and a large cluster is listed in a second.
+/// Maximum number of entries in the queue. A change is a pointer to an object that the catalog holds anyway, and a
+/// large cluster is listed within a second.
 const MAX_ENTRIES: usize = 100_000;
-/// How many bytes the decisions hold that wait for the writer: some hundred of the largest, ten thousand usual ones.
+/// Maximum size of the decisions in the queue, in bytes: some hundred large ones, or ten thousand typical ones.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// Records decisions and what they depend on.
+/// Records decisions and their inputs.
 pub struct Recorder {
     sender: SyncSender<Entry>,
     shared: Arc<Shared>,
@@ -32,10 +32,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a recording in a new file.
+    /// Starts a recording in a new file.
     ///
     /// # Errors
-    /// When the file cannot be created.
+    ///
+    /// If the file cannot be created.
     pub fn start(options: &Options, metrics: Metrics) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::new(metrics));
         let (path, file) = writer::create(&options.folder)?;
@@ -46,12 +47,12 @@ impl Recorder {
         Ok(Self { sender, shared, writer: Mutex::new(Some(thread)), path })
     }
 
-    /// Returns the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &std::path::Path {
         &self.path
     }
 
-    /// Notes the text of the configuration file, which is in force from now on.
+    /// Records the text of the configuration file, which is in use from now on.
     pub fn configured(&self, text: String) {
         self.change(|change| Entry::Configuration { change, text });
     }
@@ -80,7 +81,7 @@ impl Recorder {
         verdict
     }
 
-    /// Writes the queued entries and ends the recording. Blocks until then.
+    /// Writes the queued entries and ends the recording. Blocks until this is done.
     pub fn finish(&self) {
         let Some(writer) = lock(&self.writer).take() else { return };
         // A writer that has ended takes nothing any more.
@@ -129,7 +130,7 @@ impl Observe for Recorder {
     }
 }
 
-/// A decision that is being made. Recorded when it is dropped, so that one that takes too long or panics is recorded too.
+/// A decision in progress. It is recorded when it is dropped, also after a timeout or panic.
 struct Pending<'a> {
     recorder: &'a Recorder,
     phase: Phase,

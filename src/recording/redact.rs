@@ -1,8 +1,8 @@
-//! Takes credentials out of objects before they are written to a file.
+//! Removes credentials from objects before they are written to a file.
 
 use serde_json::Value;
 
-/// The replacement of a value. It is valid base64, like the values of a Secret's `data`.
+/// The replacement of a redacted value. It is valid base64, like the values of a Secret's `data`.
 pub(super) const PLACEHOLDER: &str = "UkVEQUNURUQ=";
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -22,12 +22,12 @@ const SENSITIVE: [Sensitive; 3] = [
     Sensitive { group: "landscaper.gardener.cloud", kind: "DataObject", fields: &["/data"] },
 ];
 
-/// Returns whether objects of a kind hold credentials.
+/// Returns whether objects of a kind contain credentials.
 pub(super) fn is_sensitive(group: &str, kind: &str) -> bool {
     SENSITIVE.iter().any(|known| known.group == group && known.kind == kind)
 }
 
-/// Replaces every value in the sensitive fields of an object, and names the fields in which there was any. Keys stay.
+/// Replaces every value in the sensitive fields of an object, but no keys. Returns the fields with replaced values.
 pub(super) fn redact(object: &mut Value) -> Vec<&'static str> {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -44,7 +44,7 @@ pub(super) fn redact(object: &mut Value) -> Vec<&'static str> {
     redacted
 }
 
-/// Replaces the scalars in a value; returns how many.
+/// Replaces the scalars in a value; returns their number.
 fn replace(value: &mut Value) -> usize {
     match value {
         Value::Null => 0,

@@ -17,7 +17,7 @@ use crate::catalog::{Catalog, Kind};
 use crate::config;
 use crate::gate::{Gate, Policy, Registry};
 
-/// Why a recording cannot be replayed.
+/// The reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct Malformed {
@@ -33,28 +33,28 @@ impl Malformed {
     }
 }
 
-/// A recording that was read.
+/// A parsed recording.
 #[derive(Debug)]
 pub struct Recording {
     header: Header,
-    /// The lines in the order in which they are replayed, with their numbers.
+    /// The lines with their numbers, in the order of the replay.
     lines: Vec<(usize, Line)>,
 }
 
-/// A decision that was made again.
+/// A decision that was repeated.
 #[derive(Debug)]
 pub struct Replayed<'a> {
     /// Its line in the recording.
     pub line: usize,
     /// The recorded decision.
     pub decision: &'a Decision,
-    /// The request, for people: `UPDATE contexts.landscaper.gardener.cloud demo/base by alice`.
+    /// A description of the request: `UPDATE contexts.landscaper.gardener.cloud demo/base by alice`.
     pub request: String,
     /// The new decision.
     pub now: Answer,
     /// The differences.
     pub differences: Vec<Difference>,
-    /// Why a difference may come from the recording and not from the rules.
+    /// The reason why a difference may come from the recording instead of the rules.
     pub not_comparable: Option<&'static str>,
 }
 
@@ -66,10 +66,11 @@ impl Replayed<'_> {
 }
 
 impl Recording {
-    /// Reads a recording. The last line may be cut off, as a process that is killed leaves it.
+    /// Parses a recording. The last line may be incomplete if the process was killed.
     ///
     /// # Errors
-    /// The first line that cannot be read.
+    ///
+    /// The first line that cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let mut header = None;
         let mut lines = Vec::new();
@@ -129,10 +130,11 @@ fn readable(line: usize, header: Header) -> Result<Header, Malformed> {
     Err(Malformed::new(line, format!("the format is {found}, and this version reads {ours}")))
 }
 
-/// Decides each review of a recording again, by `policy` or by the configuration that was recorded.
+/// Decides each review of a recording again, by `policy` or by the recorded configuration.
 ///
 /// # Errors
-/// The line of a review or of a configuration that cannot be read.
+///
+/// The line of a review or of a configuration that cannot be parsed.
 pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec<Replayed<'_>>, Malformed> {
     let mut session = Session::new(recording, policy);
     let (mut replayed, mut overlapping) = (Vec::new(), Vec::new());
@@ -151,14 +153,13 @@ pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec
     Ok(replayed)
 }
 
-/// Returns whether a change came while a decision was made that is not explained yet. Rules saw the catalog before it or
-/// after it.
+/// Returns whether a change during a decision may explain a difference: rules saw the catalog before or after it.
 fn is_overlapped(replayed: &Replayed<'_>, change: &Line) -> bool {
     let at_end = replayed.decision.changes_at_end.unwrap_or_default();
     change.position().0 <= at_end && !replayed.differences.is_empty()
 }
 
-/// The state of a recorded server.
+/// The state of a replayed server.
 struct Session {
     gate: Gate,
     reads: Arc<ReplayedReads>,
@@ -188,7 +189,7 @@ impl Session {
         Self { gate, reads, trees, now, is_policy_given, has_lost_changes: false }
     }
 
-    /// Applies a line to the state.
+    /// Applies a line of the recording to the state.
     fn apply(&mut self, line: &Line) -> Result<(), String> {
         let catalog = self.gate.catalog();
         match line {
@@ -212,7 +213,7 @@ impl Session {
         Ok(())
     }
 
-    /// Decides once more, after a change that came while the decision was made, and keeps the result with fewer differences.
+    /// Repeats a decision after a change that came while it was made, and keeps the result with fewer differences.
     async fn decide_again(&self, replayed: &mut Replayed<'_>) -> Result<(), Malformed> {
         let again = self.decide(replayed.line, replayed.decision).await?;
         if again.differences.len() < replayed.differences.len() {

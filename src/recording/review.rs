@@ -1,4 +1,4 @@
-//! The review of a decision, copied by the handler and written by the writer.
+//! Copies of reviews, which handlers make and the writer serializes.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -53,8 +53,8 @@ impl RequestCopy {
         size_of::<Self>() + objects + self.groups.iter().map(String::len).sum::<usize>()
     }
 
-    /// Returns the AdmissionReview, without what rules do not read and without credentials, and the fields that are
-    /// redacted.
+    /// Returns the AdmissionReview without credentials and without parts that rules do not read, and the redacted
+    /// fields.
     pub(super) fn review(&self) -> Result<(Box<RawValue>, Vec<String>), serde_json::Error> {
         let mut redacted = Vec::new();
         let object = self.object("object", self.object.as_deref(), &mut redacted);
@@ -89,8 +89,8 @@ impl RequestCopy {
         serde_json::value::to_raw_value(&object).ok()
     }
 
-    /// Stores an unreadable object as text on one line: line breaks, which can only be outside of strings, become
-    /// spaces.
+    /// Stores an unreadable object as text on one line. Line breaks become spaces; in JSON they are only outside of
+    /// strings.
     fn unreadable(&self, which: &str, text: &str, redacted: &mut Vec<String>) -> Option<Box<RawValue>> {
         if redact::is_sensitive(&self.group, &self.kind) {
             redacted.push(format!("/{which}"));

@@ -17,7 +17,7 @@ use super::line::{self, Line, LiveRead};
 use super::{Answer, redact};
 use crate::catalog::Change;
 
-/// Creates the file of a recording, which only its owner may read: objects are in it.
+/// Creates the file of a recording. Only its owner may read it, because it contains objects.
 pub(super) fn create(folder: &Path) -> io::Result<(PathBuf, File)> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let now = OffsetDateTime::now_utc();
@@ -28,7 +28,7 @@ pub(super) fn create(folder: &Path) -> io::Result<(PathBuf, File)> {
     Ok((path, file))
 }
 
-/// Why nothing more is written.
+/// The reason why the recording ends.
 enum End {
     Requested,
     Limit,
@@ -56,7 +56,7 @@ impl Writer {
         Self { file: BufWriter::new(file), path, written: 0, limit: options.limit, families, shared }
     }
 
-    /// Writes until it is asked to end, the limit is reached, or the file cannot be written.
+    /// Writes entries until the recording is finished, the limit is reached, or writing fails.
     pub(super) fn run(mut self, entries: &Receiver<Entry>) {
         let end = self.write_all(entries);
         self.shared.has_ended.store(true, Ordering::Release);

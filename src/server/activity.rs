@@ -1,4 +1,4 @@
-//! The state of a connection, which tells a slow client from an idle one.
+//! The state of a connection, which distinguishes slow clients from idle ones.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,11 +12,11 @@ use tokio::time::sleep;
 
 use super::limits::Limits;
 
-/// Shortest interval between two checks, so that checking a very short timeout does not use up the processor.
+/// Minimum interval between two checks, so that a very short timeout does not use up the processor.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
-/// Interval between checks whether an answer has been sent, which usually takes less.
+/// Interval between checks whether an answer has been sent. Sending usually takes less.
 const ANSWER_TICK: Duration = Duration::from_millis(10);
-/// How long a new connection may take to send its first request: a generous round trip.
+/// Maximum time for a new connection to send its first request: a generous round trip.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The state of a connection.
@@ -43,7 +43,7 @@ impl State {
     }
 }
 
-/// The current state of a connection, and since when.
+/// The current state of a connection, and the time since which it lasts.
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
@@ -89,8 +89,8 @@ impl Activity {
         }
     }
 
-    /// Waits until an idle connection may be closed: a request that has arrived has been seen by then, and an answer that was
-    /// started without `Connection: close` has been sent.
+    /// Waits until an idle connection may be closed: pending requests have been read, and answers without `Connection:
+    /// close` have been sent.
     pub(super) async fn lull(&self) {
         if self.served.load(Ordering::Relaxed) {
             tokio::task::yield_now().await;

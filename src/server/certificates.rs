@@ -20,7 +20,7 @@ pub const CHAIN_FILE: &str = "tls.crt";
 /// File name of the leaf's private key.
 pub const KEY_FILE: &str = "tls.key";
 
-/// Why a certificate cannot be served.
+/// The reason why a certificate cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file cannot be read.
@@ -28,7 +28,7 @@ pub enum CertificateError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// A file is not valid PEM, or is truncated.

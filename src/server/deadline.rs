@@ -7,13 +7,13 @@ use crate::go::duration;
 /// The API server's default for `timeoutSeconds`.
 const DEFAULT: Duration = Duration::from_secs(10);
 /// The largest `timeoutSeconds` that a webhook configuration allows.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 /// Safety margin: the API server rounds its remaining time up to a full second.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// Returns when a call that began at `began` must be answered, from the query of its URL.
 pub(super) fn of(began: Instant, query: Option<&str>) -> Instant {
-    let timeout = query.and_then(timeout).unwrap_or(DEFAULT).min(LONGEST);
+    let timeout = query.and_then(timeout).unwrap_or(DEFAULT).min(MAX_TIMEOUT);
     began + timeout.saturating_sub(MARGIN).max(timeout / 2)
 }
 

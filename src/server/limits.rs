@@ -11,38 +11,42 @@ use super::concurrency::{ConcurrencyLimiter, QueuePolicy};
 
 const MIB: usize = 1024 * 1024;
 
-/// Largest body. The API server accepts objects of up to 3 MiB, an UPDATE carries two of them, and 1 MiB is for the envelope (C15).
+/// Maximum size of a body. The API server accepts objects of up to 3 MiB, an UPDATE contains two of them, and 1 MiB is
+/// for the envelope (C15).
 pub const BODY: usize = 7 * MIB;
-/// Bytes of all bodies in memory: nine of the largest or ten thousand usual ones. Parsed, they stay below 512 MiB.
+/// Maximum size of all bodies in memory: nine of the largest, or ten thousand typical ones. Parsed, they stay below 512
+/// MiB.
 pub const BUFFERED: usize = 64 * MIB;
-/// Requests in flight: three API servers with 25 pooled connections each, and a burst of six times that. This bounds
-/// memory; most of these requests wait for their bodies or for the API server. The concurrency limiter bounds how many compute.
+/// Maximum number of requests in flight: three API servers with 25 pooled connections each, and a burst of six times
+/// that. This bounds memory; most of these requests wait for their bodies or for the API server. The concurrency
+/// limiter bounds how many compute.
 pub const IN_FLIGHT: usize = 512;
 /// Queue capacity: a few milliseconds' worth of usual requests. Requests behind more than that would be rejected anyway.
 pub const WAITING: usize = 256;
 /// Queue deadline under overload. A rejection then reaches the client within 5 ms: these 2 ms, and three for the decision
 /// before it, reading, timer resolution and the network.
 pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
-/// How long the queue stays FIFO under overload: 25 usual requests at once, as many as an API server keeps connections for,
-/// are served within that time in order of arrival.
+/// Time for which the queue stays FIFO under overload: 25 typical requests at once, as many as an API server keeps
+/// connections for, are served within that time in order of arrival.
 pub const FIFO_FOR: Duration = Duration::from_millis(1);
-/// How long a thread computes before it yields to the runtime, which reads new requests: half a dozen usual requests, which
-/// share the cost of the yield, and no more than a tenth of [`OVERLOAD_DEADLINE`].
+/// Computing time after which a thread yields to the runtime, which reads new requests: half a dozen typical requests,
+/// which share the cost of the yield, and no more than a tenth of [`OVERLOAD_DEADLINE`].
 pub const YIELD_AFTER: Duration = Duration::from_micros(200);
 /// Queue deadline without overload: a rejected request would be retried after a second (C4), and wait again.
 pub const QUEUE_DEADLINE: Duration = Duration::from_secs(1);
-/// The longest burst: the period after which a control group gets new CPU time is 100 ms.
+/// Maximum duration of a burst: the period after which a control group gets new CPU time is 100 ms.
 pub const BURST: Duration = Duration::from_millis(100);
 /// Burst credit earned per unit of idle time. With 5, a server that is busy for up to five sixths of the time sees bursts only;
 /// a busier one may be in overload.
 pub const IDLE_CREDIT: u32 = 5;
-/// Queue length that never counts as overload: three API servers with 25 pooled connections each cannot have more in flight
-/// on them. Such requests are served as fast as possible; if rejected, they would only be retried.
+/// Queue length that never counts as overload: three API servers with 25 pooled connections each cannot have more
+/// requests in flight. Such requests are served as fast as possible; if rejected, they would only be retried.
 pub const BURST_LENGTH: usize = 75;
-/// Size from which a body is decided on a thread of its own. A decision about 128 KiB takes half a millisecond, as long as a
-/// dozen usual requests; the hand-over to another thread costs a twentieth of that.
+/// Size of a body from which it is decided on a thread of its own. A decision about 128 KiB takes half a millisecond,
+/// as long as a dozen typical requests; the hand-over to another thread costs a twentieth of that.
 pub const LARGE: usize = 128 * 1024;
-/// Large bodies that wait for a decision: a tenth of a second's work, and no more than fit into [`BUFFERED`].
+/// Maximum number of large bodies that wait for a decision: a tenth of a second's work, and no more than fit into
+/// [`BUFFERED`].
 pub const LARGE_WAITING: usize = 8;
 /// Connection closes per second: 429 answers that also close their connection, so that the client connects to another replica.
 /// The 75 connections of three API servers move within that second, and the handshakes cost 1 to 2 % of a processor. If
@@ -61,24 +65,25 @@ pub const BODY_ARRIVAL: Duration = Duration::from_secs(30);
 pub const ANSWER: Duration = Duration::from_secs(30);
 /// Idle timeout: twice the 90 s after which the API server closes an idle connection, so that the server never closes first (C2, C3).
 pub const IDLE: Duration = Duration::from_secs(180);
-/// Largest request head. The API server's heads stay below 2 KiB, `traceparent` and bearer token included.
+/// Maximum size of a request head. The API server's heads stay below 2 KiB, `traceparent` and bearer token included.
 pub const HEAD_BYTES: usize = 32 * 1024;
-/// How many times the body limit is read and discarded before a rejection: enough for a client slightly over the limit to
-/// send everything and read the answer, too little to be worth an attacker's bandwidth.
+/// The part of a rejected body that is read and discarded, as a multiple of the body limit. A client slightly over the
+/// limit can send everything and read the answer, but an attacker gains little.
 pub const DRAIN_FACTOR: usize = 4;
-/// Longest delay of a rejection by reading the rest of its body: the API server's default timeout of a call (C6).
+/// Maximum time for reading the rest of a rejected body: the API server's default timeout of a call (C6).
 pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// The configurable limits. [`Limits::default`] uses the constants of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one body; larger bodies are answered with 413.
+    /// Maximum size of a body; larger bodies are answered with 413.
     pub body: usize,
-    /// Bytes of all bodies in memory; requests beyond it are answered with 429.
+    /// Maximum size of all bodies in memory; requests beyond it are answered with 429.
     pub buffered: usize,
-    /// Concurrent requests; further ones are answered with 429.
+    /// Maximum number of concurrent requests; further ones are answered with 429.
     pub in_flight: usize,
-    /// Decisions that compute concurrently, without those about large bodies. Default: the number of processors.
+    /// Maximum number of decisions that compute concurrently, except those about large bodies. Default: the number of
+    /// processors.
     pub deciding: usize,
     /// Capacity of the queue for decisions; if it is full, the oldest request is answered with 429.
     pub waiting: usize,
@@ -86,17 +91,17 @@ pub struct Limits {
     pub overload_deadline: Duration,
     /// Queue deadline without overload.
     pub queue_deadline: Duration,
-    /// How long all permits may be in use before a long queue counts as overload.
+    /// Time for which all permits may be in use before a long queue counts as overload.
     pub burst: Duration,
     /// Queue length that never counts as overload.
     pub burst_length: usize,
-    /// How long a thread computes before it yields to the runtime.
+    /// Computing time after which a thread yields to the runtime.
     pub yield_after: Duration,
     /// Size in bytes from which a body is decided on a thread of its own.
     pub large: usize,
-    /// 429 answers per second that close their connection.
+    /// Maximum number of 429 answers per second that close their connection.
     pub closes: u32,
-    /// Open connections; further ones are accepted when another one closes.
+    /// Maximum number of open connections; further ones are accepted when another one closes.
     pub connections: usize,
     /// Timeout of the TLS handshake.
     pub handshake: Duration,
@@ -140,7 +145,7 @@ pub(super) fn processors() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The current load, held against the limits. Requests beyond them are rejected at once (C4).
+/// Tracks the current load against the limits. Requests beyond them are rejected at once (C4).
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) decisions: Arc<ConcurrencyLimiter>,
@@ -203,10 +208,10 @@ impl Load {
     }
 }
 
-/// Allows a number of events per second, evenly spaced.
+/// A rate limiter that allows evenly spaced events.
 #[derive(Debug)]
 struct RateLimiter {
-    /// The shortest time between two events; `None` if the rate is 0.
+    /// Minimum time between two events; `None` if the rate is 0.
     gap: Option<Duration>,
     last: Mutex<Option<Instant>>,
 }

@@ -23,7 +23,7 @@ use crate::process::{Admin, listen, signalled};
 
 /// Lame-duck period: Kubernetes takes a few seconds to remove an endpoint on every node.
 const LAME_DUCK: Duration = Duration::from_secs(5);
-/// Longest wait for open connections. With the lame-duck period, below the 30 s after which a pod is killed.
+/// Maximum time to wait for open connections. With the lame-duck period, below the 30 s after which a pod is killed.
 const DRAIN: Duration = Duration::from_secs(20);
 /// Interval at which the certificates' folder is polled, in addition to file notifications.
 const CERTIFICATE_POLL: Duration = Duration::from_secs(5);
@@ -39,11 +39,11 @@ pub struct Options {
     pub admin: SocketAddr,
     /// The minimum TLS version.
     pub floor: Floor,
-    /// Checks client certificates; `None` if none is required. The CA file is watched.
+    /// The verifier of client certificates; `None` if none are required. The CA file is watched.
     pub clients: Option<Arc<Clients>>,
     /// The limits.
     pub limits: Limits,
-    /// Lame-duck period: how long connections are still accepted after the shutdown began (C5).
+    /// Lame-duck period: time for which connections are still accepted after the shutdown began (C5).
     pub lame_duck: Duration,
     /// Maximum wait for open connections after the lame-duck period.
     pub drain: Duration,

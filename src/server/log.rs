@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 
-/// Most rule ids in one log record or span. The answer and the metrics have all of them.
+/// Maximum number of rule ids in one log record or span. The answer and the metrics have all of them.
 pub(super) const RULES: usize = 16;
 
 /// Logs a decision; in shadow mode also the outcome that was not sent. Texts chosen by users are quoted and escaped, so that they

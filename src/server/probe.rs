@@ -1,4 +1,4 @@
-//! Calls the server's own webhook port: a server that cannot be reached is not ready.
+//! Calls the server's own webhook port, to detect that it cannot be reached; the server is then not ready.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -149,7 +149,7 @@ mod tests {
         (chain, pair)
     }
 
-    /// Returns a server that takes the clients of an authority that did not sign its own leaf.
+    /// Returns a configuration whose client CA did not sign the server's own leaf.
     fn server(certificates: &Arc<Certificates>) -> ServerConfig {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, pair().0).unwrap();

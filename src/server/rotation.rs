@@ -21,7 +21,7 @@ enum Seen {
     Nothing,
 }
 
-/// Files that are watched.
+/// A set of files that is watched.
 trait Watched: Send + Sync + 'static {
     /// The parsed contents.
     type Loaded: Send + 'static;
@@ -32,7 +32,7 @@ trait Watched: Send + Sync + 'static {
     /// Reads the files. Returns a fingerprint, and the parsed contents if the fingerprint differs from `seen`. Blocks.
     fn load(&self, seen: Option<Seen>) -> (Seen, Option<Result<Self::Loaded, CertificateError>>);
 
-    /// Puts the parsed contents to use.
+    /// Starts using the parsed contents.
     fn install(&self, loaded: Self::Loaded);
 
     /// Logs contents that cannot be used.

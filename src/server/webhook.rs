@@ -27,7 +27,7 @@ use crate::admission::{Answer, Outcome, Phase, Refusal, Request, Unreadable, Ver
 struct Call {
     phase: Phase,
     began: Instant,
-    /// When the answer is due.
+    /// The time by which the call must be answered.
     deadline: Instant,
     /// The span of the call, if the API server samples its trace.
     span: Option<Span>,
@@ -58,7 +58,7 @@ impl Webhook {
         Self { decide, limits, load, shadow, traces: None, metrics }
     }
 
-    /// Sends spans of the calls whose trace the API server samples.
+    /// Enables spans for calls whose trace the API server samples.
     pub(super) fn traced(self, traces: Option<Traces>) -> Self {
         Self { traces, ..self }
     }
@@ -69,7 +69,7 @@ impl Webhook {
         self.metrics.set_load(waiting, bytes);
     }
 
-    /// Answers a request by its path. A router's allocations would cost as much as parsing the review.
+    /// Answers a request by its path. The allocations of a router would cost as much as parsing the review.
     pub(super) async fn respond(self: &Arc<Self>, request: HttpRequest) -> Response {
         match (request.uri().path(), request.method()) {
             ("/validate", &Method::POST) => self.call(Phase::Validate, request).await,
@@ -183,7 +183,7 @@ impl Webhook {
         })
     }
 
-    /// Returns the consequence of a panic: an HTTP error, or in shadow mode a denial that is recorded but not sent.
+    /// Returns the result after a panic: an HTTP error, or in shadow mode a denial that is recorded but not sent.
     fn panicked(&self) -> Result<Option<Verdict>, Rejection> {
         if !self.shadow {
             return Err(Rejection::Panicked);
@@ -222,7 +222,7 @@ impl Webhook {
     }
 }
 
-/// Rejects content types other than `application/json`, which the API server sends. Parameters are ignored.
+/// Rejects content types other than `application/json`, which the API server sends. Ignores parameters of the type.
 fn json_only(headers: &HeaderMap) -> Result<(), Rejection> {
     let value = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();

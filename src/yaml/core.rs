@@ -1,5 +1,5 @@
-//! Resolves the type of a scalar as go-yaml v3 does for manifests: the core schema of YAML 1.2 with the octal numbers
-//! of YAML 1.1.
+//! Resolves the type of a scalar as go-yaml v3 does for manifests: by the core schema of YAML 1.2, plus the octal
+//! numbers of YAML 1.1.
 //!
 //! Source: `resolve` of go-yaml v3.
 
@@ -8,20 +8,20 @@ use super::scalar_value::Scalar;
 use super::tag::Tag;
 use super::time::Timestamp;
 
-/// A scalar with its type.
+/// A scalar with its resolved type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolved {
     /// `null`
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// An integer greater than any `Int`.
+    /// An integer that is too large for `Int`.
     Uint(u64),
     /// A float.
     Float(f64),
-    /// A time, as Go writes it into JSON.
+    /// A timestamp, in the format of Go's JSON.
     Time(String),
     /// A string.
     Text,
@@ -41,7 +41,7 @@ impl Resolved {
     }
 }
 
-/// Gives a plain scalar its type.
+/// Resolves the type of a plain scalar.
 pub fn resolve(text: &str) -> Resolved {
     match text.as_bytes().first() {
         None => Resolved::Null,
@@ -75,7 +75,7 @@ fn number(text: &str) -> Resolved {
     }
 }
 
-/// Returns the time that a text is, if it is one.
+/// Parses a text as a timestamp.
 pub(super) fn timestamp(text: &str) -> Option<Resolved> {
     Timestamp::read(text).map(|time| Resolved::Time(time.to_string()))
 }

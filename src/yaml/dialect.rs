@@ -10,15 +10,15 @@ use granit_parser::{ErrorKind, Event};
 use super::error::Problem;
 use super::scalar;
 
-/// The reader whose behaviour is reproduced.
+/// The parser whose behaviour is reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum As {
-    /// An object, by kubectl: scalars have the types of go-yaml v2.
+    /// An object as kubectl parses it: scalars have the types of go-yaml v2.
     Object,
-    /// A kustomization file: like an object; text that go-yaml may read differently is reported.
+    /// A kustomization file: like an object, but text that go-yaml may parse differently is reported.
     Kustomization,
-    /// Manifests and patches, as kustomize reads them: scalars stay text, as in a node of go-yaml v3. Text that go-yaml
-    /// may read differently is reported.
+    /// Manifests and patches as kustomize parses them: scalars stay text, as in a node of go-yaml v3. Text that go-yaml
+    /// may parse differently is reported.
     Manifest,
 }
 
@@ -35,8 +35,8 @@ const TAG: &str = "a tag has a character in it with which others end";
 const MERGE: &str = "something else than `<<` has its tag";
 const NULL: &str = "a mapping or a list has the tag of null";
 
-/// go-yaml cannot read a key of 1 023 letters that it wrote itself.
-pub(super) const LONGEST_KEY: usize = 1_000;
+/// Maximum length of a key that go-yaml certainly parses. It cannot parse a key of 1 023 letters that it wrote itself.
+pub(super) const MAX_KEY_LENGTH: usize = 1_000;
 pub(super) const LONG: &str = "a key has more than a thousand bytes";
 
 /// Returns the first directive that go-yaml v2 rejects: it supports two directives, and one version.
@@ -110,7 +110,7 @@ pub(super) fn problem(kind: &ErrorKind, message: String, text: &str, at: usize) 
     if is_open { Problem::Dialect(message) } else { Problem::Syntax(message) }
 }
 
-/// Errors that go-yaml has too.
+/// Returns whether go-yaml certainly reports the same error.
 fn is_shared(kind: &ErrorKind) -> bool {
     use ErrorKind as Kind;
     matches!(
@@ -155,7 +155,8 @@ fn is_shared(kind: &ErrorKind) -> bool {
     )
 }
 
-/// Returns why the type of a value with a tag is unknown, if it is; `has_odd` tells whether the text has odd tags.
+/// Returns the reason why the type of a value with a tag is unknown, if it is; `has_odd` returns whether the text has
+/// unusual tags.
 pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<Problem> {
     let (tag, is_scalar) = match event {
         Event::Scalar(_, _, _, tag) => (tag, true),
@@ -179,14 +180,14 @@ pub(super) fn has_odd_tag(text: &str) -> bool {
     tags.into_iter().any(|tag| !tag.chars().all(is_plain))
 }
 
-/// Returns whether there is a `:` at byte `at`, followed by a bracket or comma. go-yaml ends a plain scalar only before
-/// a blank.
+/// Returns whether there is a `:` at byte `at`, followed by a bracket or comma. go-yaml ends a plain scalar only at a
+/// `:` before a blank.
 pub(super) fn has_colon(text: &str, at: usize) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']))
 }
 
-/// Returns the line that byte `at` is in, and the one before.
+/// Returns the line that contains byte `at`, and the line before it.
 fn lines(text: &str, at: usize) -> &str {
     let before = |to: usize| text[..to].rfind('\n').unwrap_or_default();
     let end = text[at..].find('\n').map_or(text.len(), |after| at + after);
@@ -202,14 +203,14 @@ fn has_bare_block(text: &str) -> bool {
     text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }
 
-/// Returns whether brackets that are the document may have ended, so that go-yaml stops reading.
+/// Returns whether the document may be a flow collection that has ended, so that go-yaml stops reading.
 fn is_behind(text: &str) -> bool {
     let is_flow = text.trim_start().starts_with(['[', '{']);
     is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()
 }
 
-/// Returns whether text other than comments follows a document in brackets. go-yaml treats it as another document and
-/// scans its start.
+/// Returns whether text other than comments follows a document that is a flow collection. go-yaml treats that text as
+/// another document and scans its start.
 pub(super) fn has_more(text: &str, begin: usize, end: usize) -> bool {
     let is_flow = text.get(begin..).is_some_and(|text| text.starts_with(['[', '{']));
     let rest = text.get(end..).filter(|_| is_flow).unwrap_or_default();

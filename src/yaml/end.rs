@@ -1,6 +1,6 @@
-//! The end of a document, `...`, and the tokens after it that go-yaml v3 scans.
+//! Splits a text at the end of a document, `...`, and checks the tokens after it that go-yaml v3 scans.
 //!
-//! Our parser requires `...` on its own line. go-yaml treats the text after it, also on the same line, as another
+//! Our parser requires `...` on its own line. go-yaml treats the text after it, even on the same line, as another
 //! document, and scans one to three tokens of it.
 //!
 //! Source: `yaml_parser_fetch_more_tokens` of go-yaml v3, and the observed behaviour of `kubectl kustomize`.

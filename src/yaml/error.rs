@@ -2,7 +2,7 @@
 
 use super::Place;
 
-/// Why a text cannot be read, and where.
+/// The error of a text that cannot be parsed, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct YamlError {
@@ -22,7 +22,7 @@ pub enum Problem {
     /// A line begins with `---` and continues; kubectl rejects it although YAML allows it.
     #[error("invalid document separator: only a comment may follow `---`, not `{0}`")]
     Separator(String),
-    /// A scalar is not of the type that its tag names.
+    /// A scalar does not have the type of its tag.
     #[error("`{text}` is no `!!{tag}`")]
     Tag {
         /// The tag, without `!!`.
@@ -36,37 +36,37 @@ pub enum Problem {
     /// A directive follows a document without `...`. go-yaml ends the document there, if it can parse the directive.
     #[error("a directive stands behind a document that no `...` ends")]
     Directive,
-    /// Our parser and go-yaml may read the text differently. Only reported for files that kustomize reads.
+    /// Our parser and go-yaml may parse the text differently. Only reported for files that kustomize reads.
     #[error("{0}")]
     Dialect(String),
-    /// A number that JSON, and so Kubernetes, does not have.
+    /// A number that JSON, and therefore Kubernetes, cannot represent.
     #[error("infinity and NaN cannot be written as JSON")]
     NotFinite,
     /// A number in a JSON text exceeds the range of a 64-bit float, such as `1e999`.
     #[error("a number is beyond the range of a 64-bit float, so that Kubernetes cannot decode the object")]
     OutOfRange,
-    /// A key cannot be turned into a string.
+    /// A key that cannot be converted to a string.
     #[error("{0} cannot be the key of a mapping")]
     Key(&'static str),
     /// The value of `<<` is neither a mapping nor a list of mappings.
     #[error("`<<` needs a mapping or a list of mappings")]
     Merge,
-    /// A mapping has two keys `<<`, which kyaml rejects.
+    /// A mapping with two keys `<<`, which kyaml rejects.
     #[error("`<<` is in the mapping twice: merge a list, as in `<<: [*one, *other]`")]
     MergedTwice,
-    /// A merged mapping contains an invalid `<<`, which kyaml does not always detect.
+    /// A merged mapping with an invalid `<<`, which kyaml does not always detect.
     #[error("a `<<` is in what another one names, and not as it should be")]
     WithinMerged,
-    /// An anchor is used within its own value.
+    /// An anchor that is used within its own value.
     #[error("an alias stands within the value of its own anchor")]
     Recursion,
-    /// A document has more values than [`Limits`](super::Limits) allow.
+    /// A document with more values than [`Limits`](super::Limits) allow.
     #[error("the document has more than {0} values")]
     TooManyNodes(usize),
-    /// Aliases expand to more values than [`Limits`](super::Limits) allow.
+    /// Aliases that expand to more values than [`Limits`](super::Limits) allow.
     #[error("the aliases of the document stand for more than {0} values")]
     TooManyAliased(usize),
-    /// A document is nested deeper than [`Limits`](super::Limits) allow.
+    /// A document that is nested deeper than [`Limits`](super::Limits) allow.
     #[error("the document is nested more than {0} levels deep")]
     TooDeep(usize),
 }

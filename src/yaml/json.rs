@@ -1,7 +1,7 @@
-//! JSON texts: the value as `serde_json` reads it, and the places found by a walk of our own.
+//! Parses JSON texts: the value with `serde_json`, and the positions with a scanner of our own.
 //!
-//! Nearly all JSON is YAML, but not quite: surrogate pairs, long keys and floats without a
-//! fraction differ. kubectl too tries JSON first.
+//! Nearly all JSON is YAML, but surrogate pairs, long keys and floats without a fraction differ. kubectl, too, tries
+//! JSON first.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::place::{Entry, Keys, Kids, Place, Spot};
 use super::stream::Chunk;
 use super::{Document, Limits};
 
-/// Returns the documents of a text that is nothing but JSON objects and arrays.
+/// Parses the documents of a text that consists only of JSON objects and arrays; `None` for other texts.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     if !chunk.text.trim_start().starts_with(['{', '[']) {
         return None;
@@ -25,8 +25,8 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     values.into_iter().map(document).collect()
 }
 
-/// Returns a number in a JSON text that exceeds a 64-bit float. kubectl rejects such an object; it does not read it as
-/// YAML, where the number would be a string.
+/// Returns an error if a number in a JSON text exceeds a 64-bit float. kubectl rejects such an object, instead of
+/// parsing it as YAML, where the number would be a string.
 pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
     if !chunk.text.trim_start().starts_with(['{', '[']) {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
     Some(YamlError { place: chunk.place(at), problem: Problem::OutOfRange })
 }
 
-/// A walk over a valid JSON text; returns `None` if a limit is exceeded.
+/// A scanner for positions in a valid JSON text. Its methods return `None` if a limit is exceeded.
 struct Walk<'t> {
     chunk: Chunk<'t>,
     at: usize,
@@ -87,7 +87,7 @@ impl Walk<'_> {
         Some(Kids::List(items))
     }
 
-    /// Passes what separates two members, or the end of them.
+    /// Skips the separator of two members; returns whether another member follows.
     fn more(&mut self) -> Option<bool> {
         self.here()?;
         match self.peek()? {
@@ -120,7 +120,7 @@ impl Walk<'_> {
         Some(Kids::None)
     }
 
-    /// Returns the place after all white space.
+    /// Skips white space and returns the position after it.
     fn here(&mut self) -> Option<Place> {
         while self.peek()?.is_ascii_whitespace() {
             self.advance();

@@ -1,4 +1,4 @@
-//! Mappings: their keys, merge keys, and duplicate keys.
+//! Parses mappings: their keys, merge keys, and duplicate keys.
 
 use std::cmp::Ordering;
 use std::mem;
@@ -12,7 +12,7 @@ use super::place::{Entry, Kids, Place, Spot};
 use super::reader::{Node, Reader, content, weight};
 use super::scalar::{self, Scalar};
 
-/// Returns the order of a mapping's entries in [`Kids::Map`].
+/// Compares entries by key, the order of entries in [`Kids::Map`].
 pub(super) fn by_key(a: &Entry, b: &Entry) -> Ordering {
     a.key.cmp(&b.key)
 }
@@ -64,7 +64,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Adds an entry of the mapping's own. kyaml takes the first `<<` away once it has merged, even if it is in quotes.
+    /// Adds an entry of the mapping itself. kyaml removes the first `<<` after merging, even if it is quoted.
     fn entry(
         &mut self,
         pairs: &mut Pairs,
@@ -86,7 +86,8 @@ impl<'t> Reader<'t, '_> {
         Ok(())
     }
 
-    /// Returns the key as a string, and whether it is not a string for go-yaml v3; `None` for the merge key.
+    /// Parses a key. Returns it as a string, and whether go-yaml v3 treats it as another type; `None` for the merge
+    /// key.
     fn key(&mut self, event: Event<'t>, span: Span) -> Result<Option<(Box<str>, bool)>, YamlError> {
         self.tag(&event, span)?;
         let mut odd = Ok(false);
@@ -115,9 +116,10 @@ impl<'t> Reader<'t, '_> {
         key.and_then(|key| Ok(Some((key.into(), odd?)))).map_err(|problem| self.error(span, problem))
     }
 
-    /// Returns why go-yaml may not accept a key. In flow style it must be on one line, unless `?` precedes it.
+    /// Returns the reason why go-yaml may reject a key. In flow style a key must be on one line, unless `?` precedes
+    /// it.
     pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
-        if self.what == As::Manifest && text.len() > dialect::LONGEST_KEY {
+        if self.what == As::Manifest && text.len() > dialect::MAX_KEY_LENGTH {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));
         }
         let (before, after) = self.around(span).filter(|_| self.strict.flow > 0 && self.what != As::Object)?;
@@ -143,7 +145,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Merges the mappings that `<<` names. As in go-yaml v2, their entries override earlier ones; as in kyaml, they
+    /// Merges the mappings under `<<`. As in go-yaml v2, their entries override earlier ones; as in kyaml, they
     /// override none.
     fn merge(&mut self, pairs: &mut Pairs, key: Span, depth: usize) -> Result<(), YamlError> {
         pairs.has_merge = true;
@@ -183,7 +185,7 @@ impl<'t> Reader<'t, '_> {
         if node.value.is_object() { Ok(node) } else { Err(self.merge_error(span, Problem::Merge)) }
     }
 
-    /// Returns the value of a key `<<`.
+    /// Parses the value of a key `<<`.
     fn within_merge(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, YamlError> {
         self.merging += 1;
         let node = self.node(event, span, depth);
@@ -197,8 +199,8 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// Builds a mapping from its entries: of duplicate keys the last one is used, or the first own one as in a node of
-/// kyaml. Also returns whether there are duplicates.
+/// Builds a mapping from its entries. Of duplicate keys the last one is used; with `first`, the first own one, as in a
+/// node of kyaml. Also returns whether there are duplicates.
 fn assemble(pairs: Pairs, place: Place, first: bool) -> (Node, bool) {
     let Pairs { own, merged: mut pairs, size, height, .. } = pairs;
     pairs.extend(own);
@@ -218,7 +220,7 @@ fn assemble(pairs: Pairs, place: Place, first: bool) -> (Node, bool) {
     (Node { value: Value::Object(members), spot, size, height: height + 1 }, repeated)
 }
 
-/// Returns the entries of a mapping that is merged into another.
+/// Converts a mapping to entries that are merged into another one.
 fn entries(node: Node) -> Vec<Pair> {
     let (Value::Object(mut members), Kids::Map(entries)) = (node.value, node.spot.kids) else { return Vec::new() };
     let mut pairs = Vec::with_capacity(entries.len());
@@ -231,7 +233,7 @@ fn entries(node: Node) -> Vec<Pair> {
     pairs
 }
 
-/// Returns the key of an alias's value.
+/// Converts the value of an alias to a key.
 fn value_key(value: Value) -> Result<String, Problem> {
     match value {
         Value::Null => Err(Problem::Key("null")),

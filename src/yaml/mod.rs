@@ -1,10 +1,9 @@
-//! YAML and JSON documents read exactly as kubectl reads them, with the position of every value.
+//! YAML and JSON documents, parsed exactly as kubectl does, with the position of every value.
 //!
-//! Kubernetes reads YAML through [sigs.k8s.io/yaml], which is go-yaml v2 and thus YAML 1.1:
-//! `yes` is true, `0644` is 420, and so the key `n` is `"false"`. A checker that reads another
-//! YAML checks another object. So this module follows, in this order: what `kubectl` was seen to
-//! do (the cases are in `tests/vectors/yaml`), the source of go-yaml v2, and the YAML
-//! specification.
+//! Kubernetes parses YAML with [sigs.k8s.io/yaml], which is go-yaml v2 and thus YAML 1.1: `yes` is true, `0644` is 420,
+//! and so the key `n` is `"false"`. With another parser, other objects would be checked. So this module follows, in this
+//! order: the observed behaviour of `kubectl` (the cases are in `tests/vectors/yaml`), the source of go-yaml v2, and the
+//! YAML specification.
 //!
 //! ```
 //! use portcullis::admission::field::FieldPath;
@@ -18,32 +17,32 @@
 //! # Ok::<(), yaml::YamlError>(())
 //! ```
 //!
-//! # What is particular
+//! # Behaviour of kubectl
 //!
-//! * A stream is cut at every line that begins with `---`, before anything is parsed. After `---`
-//!   only a comment may follow; what comes after `...` is not read, but for the beginning of it in a manifest for
-//!   kustomize. A document that is empty,
-//!   only comments, or null is passed over.
-//! * Equal keys: the last one counts. [`Document::duplicates`] returns the duplicates.
-//! * `<<` merges at its position: its entries override keys before it and are overridden by keys after
-//!   it. In a list of mappings the first wins.
-//! * Keys that are not strings become strings, `1.50` becomes `"1.5"`; null cannot be a key.
-//! * A tag that go-yaml does not know makes a scalar a string: `!port 80` is `"80"`.
-//! * A float without a fraction is an integer once it has passed through JSON: `1.0` is `1`.
-//! * A document that is JSON is read as JSON.
+//! * A text is split at every line that begins with `---`, before anything is parsed. Only a comment may follow `---`.
+//!   Text after `...` is ignored, except for the tokens that go-yaml scans in a manifest for kustomize. Documents that are
+//!   empty, null or only comments are skipped.
+//! * Of duplicate keys the last one is used. [`Document::duplicates`] returns the duplicates.
+//! * `<<` merges at its position: its entries override keys before it and are overridden by keys after it. In a list of
+//!   mappings the first one takes precedence.
+//! * Keys that are not strings are converted to strings, `1.50` to `"1.5"`; null cannot be a key.
+//! * A scalar with a tag that go-yaml does not know is a string: `!port 80` is `"80"`.
+//! * A float without a fraction is an integer after the conversion to JSON: `1.0` is `1`.
+//! * A document that is JSON is parsed as JSON.
 //!
-//! # What differs
+//! # Differences
 //!
-//! The parser is one of YAML 1.2. What it lets pass and go-yaml does not is refused here too. What go-yaml lets pass and it does not stays refused: a comment without a space before it
-//! (`"a"#c`), a quoted scalar that goes on at the first column, a lone `-` in brackets. Read
-//! otherwise are `[a:]`, which is a mapping here and the string `a:` there, and U+0085, U+2028
-//! and U+2029, which break lines there. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the whole list.
-//! In what kustomize reads ([`first`], [`manifests`]) such places are [open](Problem::is_open): no tree is refused for them.
+//! Our parser implements YAML 1.2. Texts that only go-yaml rejects are rejected here too. Three kinds of text that only our
+//! parser rejects stay rejected: a comment without a space before it (`"a"#c`), a quoted scalar that continues in the first
+//! column, and a lone `-` in brackets. Parsed differently are `[a:]`, which is a mapping here and the string `a:` in
+//! go-yaml, and U+0085, U+2028 and U+2029, which break lines in go-yaml. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the
+//! complete list. In texts that kustomize reads ([`first`], [`nodes`]) the result of such places is
+//! [unknown](Problem::is_open), so no tree is denied because of them.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! One pass over the text. [`Limits`] bound what a hostile text can ask for: an alias is a copy,
-//! and the copies are counted before they are made.
+//! One pass over the text. [`Limits`] bound the work for a malicious text: an alias is a copy, and the copies are counted
+//! before they are made.
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
@@ -99,23 +98,23 @@ impl Document {
         reached.whole.then_some(reached.spot.place)
     }
 
-    /// Returns the place of the key of the mapping entry at `path`.
+    /// Returns the position of the key of the mapping entry at `path`.
     pub fn key_place(&self, path: &FieldPath) -> Option<Place> {
         let reached = self.spot.reach(path);
         reached.entry.filter(|_| reached.whole).map(|entry| entry.key_place)
     }
 
-    /// Returns the place of the deepest part of `path` that exists.
+    /// Returns the position of the deepest existing part of `path`.
     pub fn nearest(&self, path: &FieldPath) -> Place {
         self.spot.reach(path).spot.place
     }
 
-    /// Returns the place of the whole value.
+    /// Returns the position of the whole value.
     pub fn start(&self) -> Place {
         self.spot.place
     }
 
-    /// Returns keys that one mapping contains more than once, which kubectl accepts.
+    /// Returns the duplicate keys of all mappings, which kubectl accepts.
     pub fn duplicates(&self) -> Vec<Duplicate> {
         let mut found = Vec::new();
         if self.keys.repeated {
@@ -141,13 +140,12 @@ pub fn is_text(key: &str) -> Option<bool> {
     scalar::is_text(key)
 }
 
-/// Returns whether YAML 1.1 reads a text without quotes as that string, and not as a number, a truth value, null or a
-/// timestamp.
+/// Returns whether YAML 1.1 parses an unquoted text as that string, and not as a number, boolean, null or timestamp.
 pub fn is_plain_string(text: &str) -> bool {
     scalar::is_string(text) && time::Timestamp::read(text).is_none()
 }
 
-/// Returns whether YAML 1.1 reads a text of one line as a number, a truth value or null.
+/// Returns whether YAML 1.1 parses a text of one line as a number, boolean or null.
 pub fn is_not_string_in_1_1(text: &str) -> bool {
     !text.is_empty() && !text.contains('\n') && !scalar::is_string(text)
 }
@@ -216,7 +214,7 @@ pub fn nodes<'t>(
         .filter_map(move |chunk| chunk.and_then(|chunk| nodes::read(chunk, source, limits)).transpose())
 }
 
-/// Returns the first document of a text as a node; the text is not cut at `---`.
+/// Parses the first document of a text as a node. The text is not split at `---`.
 ///
 /// # Errors
 ///
@@ -225,7 +223,7 @@ pub fn node(text: &str, source: u32, limits: &Limits) -> Result<Option<node::Nod
     nodes::read(Chunk::whole(text), source, limits)
 }
 
-/// Returns whether a text of manifests is not cut at any `---`.
+/// Returns whether a text of manifests has no `---` at which it is split.
 pub fn is_one_manifest(text: &str) -> bool {
     Chunks::of_manifests(text).count() == 1
 }

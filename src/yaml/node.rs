@@ -1,14 +1,14 @@
-//! A YAML node as go-yaml v3 keeps one: the text, tag and style of every scalar, and mappings in the order of the text.
+//! A YAML node as in go-yaml v3: the text, tag and style of every scalar, and mappings in the order of the text.
 //!
-//! kustomize edits such nodes and gives scalars a type only when it prints them. Cloning a node is cheap: mappings,
-//! sequences and texts are shared until one of the copies is changed.
+//! kustomize edits such nodes and resolves the types of scalars only when it prints them. Cloning a node is cheap:
+//! mappings, sequences and texts are shared until one of the copies is changed.
 
 use std::sync::Arc;
 
 use super::core;
 pub use super::tag::Tag;
 
-/// The notation of a node.
+/// The style of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Style {
     /// A plain scalar; a mapping or sequence in block form.
@@ -27,18 +27,18 @@ pub enum Style {
 }
 
 impl Style {
-    /// Returns whether a scalar of this style is a string without a tag saying so.
+    /// Returns whether a scalar of this style is a string even without a tag.
     pub fn is_quoted(self) -> bool {
         matches!(self, Self::SingleQuoted | Self::DoubleQuoted | Self::Literal | Self::Folded)
     }
 }
 
-/// The origin of a node.
+/// The position from which a node comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Origin {
-    /// The number of the file, as the reader of the file chose it; 0 for a node that no file holds.
+    /// The number of the file, which the caller of the parser chooses; 0 for a node that does not come from a file.
     pub source: u32,
-    /// The line, counted from one; 0 for a node that no file holds.
+    /// The line, starting at one; 0 for a node that does not come from a file.
     pub line: u32,
 }
 
@@ -47,16 +47,16 @@ pub struct Origin {
 pub struct Node {
     /// The type.
     pub tag: Tag,
-    /// Whether the tag is written in the text, and is written again.
+    /// Whether the tag is in the text, and is printed again.
     pub tagged: bool,
     /// The style.
     pub style: Style,
     /// The number of the shared group that this scalar belongs to: a change of one member changes all of them in an
     /// object. 0 for scalars without a group, which are most. See [`Node::assign`].
     pub shared: u32,
-    /// The place it comes from.
+    /// Its position.
     pub origin: Origin,
-    /// The comment that follows the key or value in the same line, if it can be a schema: it begins with `{`.
+    /// The comment after the key or value on the same line, if it may be a schema: it begins with `{`.
     pub comment: Option<Arc<String>>,
     /// The content.
     pub kind: Kind,
@@ -67,7 +67,7 @@ pub struct Node {
 pub enum Kind {
     /// A scalar and its text.
     Scalar(Arc<str>),
-    /// A mapping, in the order of the text. A key may occur more than once.
+    /// A mapping, in the order of the text. Keys may be duplicate.
     Map(Arc<Vec<Entry>>),
     /// A sequence.
     Seq(Arc<Vec<Node>>),
@@ -78,14 +78,14 @@ pub enum Kind {
 pub struct Entry {
     /// The text of the key.
     pub key: Arc<str>,
-    /// The type of the key; anything but a string or a merge key cannot be printed.
+    /// The type of the key; only strings and merge keys can be printed.
     pub key_tag: Tag,
     /// The value.
     pub value: Node,
 }
 
 impl Entry {
-    /// Creates an entry with a plain key without a tag: a key such as `1` is a number when it is printed.
+    /// Creates an entry with a plain key without a tag. A key such as `1` is printed as a number.
     pub fn new(key: impl Into<Arc<str>>, value: Node) -> Self {
         Self { key: key.into(), key_tag: Tag::None, value }
     }
@@ -97,7 +97,7 @@ impl Entry {
 }
 
 impl Node {
-    /// Creates a node without a place, in the plain style.
+    /// Creates a node without a position, in the plain style.
     pub fn new(kind: Kind, tag: Tag) -> Self {
         Self { tag, tagged: false, style: Style::Plain, shared: 0, origin: Origin::default(), comment: None, kind }
     }
@@ -134,7 +134,7 @@ impl Node {
         Self::new(Kind::Seq(Arc::new(items)), Tag::Seq)
     }
 
-    /// Returns the node with another origin; its children keep theirs.
+    /// Returns the node with another origin. Its children keep their origins.
     #[must_use]
     pub fn at(mut self, origin: Origin) -> Self {
         self.origin = origin;
@@ -177,7 +177,7 @@ impl Node {
         matches!(self.kind, Kind::Seq(_))
     }
 
-    /// Returns whether it is a string scalar: it has the tag of strings, or none.
+    /// Returns whether it is a scalar with the tag of strings, or without a tag.
     pub fn is_string(&self) -> bool {
         self.is_scalar() && matches!(self.tag, Tag::Str | Tag::None)
     }
@@ -198,12 +198,12 @@ impl Node {
         }
     }
 
-    /// Replaces the text of a scalar and nothing else.
+    /// Replaces the text of a scalar, but not its style and tag.
     pub fn set_text(&mut self, text: impl Into<Arc<str>>) {
         self.kind = Kind::Scalar(text.into());
     }
 
-    /// Returns the entries of a mapping; none for anything else.
+    /// Returns the entries of a mapping; empty for other nodes.
     pub fn entries(&self) -> &[Entry] {
         match &self.kind {
             Kind::Map(entries) => entries,
@@ -211,7 +211,7 @@ impl Node {
         }
     }
 
-    /// Returns the entries of a mapping, to change them.
+    /// Returns the entries of a mapping for changes.
     pub fn entries_mut(&mut self) -> Option<&mut Vec<Entry>> {
         match &mut self.kind {
             Kind::Map(entries) => Some(Arc::make_mut(entries)),
@@ -219,7 +219,7 @@ impl Node {
         }
     }
 
-    /// Returns the elements of a sequence; none for anything else.
+    /// Returns the elements of a sequence; empty for other nodes.
     pub fn items(&self) -> &[Self] {
         match &self.kind {
             Kind::Seq(items) => items,
@@ -227,7 +227,7 @@ impl Node {
         }
     }
 
-    /// Returns the elements of a sequence, to change them.
+    /// Returns the elements of a sequence for changes.
     pub fn items_mut(&mut self) -> Option<&mut Vec<Self>> {
         match &mut self.kind {
             Kind::Seq(items) => Some(Arc::make_mut(items)),
@@ -240,7 +240,7 @@ impl Node {
         self.entries().iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
     }
 
-    /// Returns the value of the first entry with this key, to change it. The mapping is copied only if the key exists.
+    /// Returns the value of the first entry with this key for changes. The mapping is copied only if the key exists.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         let at = self.position(key)?;
         Some(&mut self.entries_mut()?.get_mut(at)?.value)

@@ -1,5 +1,4 @@
-//! From the parser's events to nodes as kustomize keeps them: aliases and merge keys expanded, scalars left the text they
-//! are.
+//! Builds nodes from the parser's events as kustomize does: aliases and merge keys are expanded, and scalars stay text.
 //!
 //! Source: `ByteReader.Read` and `RNode.DeAnchor` of kyaml, `parser.node` of go-yaml v3.
 
@@ -21,7 +20,7 @@ use super::scalar;
 use super::stream::Chunk;
 use super::{Limits, strict};
 
-/// Reads the first document of a piece of a manifest; nothing if the piece is empty or null.
+/// Parses the first document of a part of a manifest; `None` if the part is empty or null.
 pub(super) fn read(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Option<Node>, YamlError> {
     if let Some((at, problem)) = dialect::character(chunk.text) {
         return Err(YamlError { place: chunk.place(at), problem });
@@ -44,7 +43,7 @@ fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     checked
 }
 
-/// Reads a document; tabs within brackets are taken for spaces, as go-yaml does.
+/// Parses a document. Tabs inside brackets are treated as spaces, as in go-yaml.
 fn read_document(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Option<Node>, YamlError> {
     let refused = match NodeReader::new(chunk, chunk.text, source, limits).document() {
         Err(error) if matches!(error.problem, Problem::Syntax(_) | Problem::Dialect(_)) => error,
@@ -56,7 +55,7 @@ fn read_document(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Optio
     }
 }
 
-/// Returns the error of a `<<` at a place that kyaml may never read.
+/// Converts an error of a `<<` that kyaml may never read to an unknown result.
 fn open(error: YamlError) -> YamlError {
     match error.problem {
         Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },
@@ -77,11 +76,11 @@ struct Built {
 struct NodeReader<'t, 'l> {
     events: Reader<'t, 'l>,
     source: u32,
-    /// `None` while the value of the anchor is being read.
+    /// The nodes of anchors; `None` while the value of the anchor is being parsed.
     anchors: HashMap<usize, Option<Built>>,
-    /// Whether a comment can be a schema.
+    /// Whether the text contains a comment that may be a schema.
     has_schemas: bool,
-    /// Whether the text may be a list of objects, which kyaml opens without looking at its `<<`.
+    /// Whether the text may be a list of objects. kyaml splits such a list without examining its `<<`.
     may_be_list: bool,
     /// Nesting depth of values of `<<`.
     merging: usize,
@@ -89,7 +88,7 @@ struct NodeReader<'t, 'l> {
     end: usize,
 }
 
-/// The entries of a mapping read so far.
+/// The entries of a mapping that were parsed so far.
 #[derive(Default)]
 struct Fields {
     own: Vec<Entry>,
@@ -98,7 +97,7 @@ struct Fields {
     size: usize,
     height: usize,
     merges: bool,
-    /// Whether there is a key `<<`, in quotes or not.
+    /// Whether there is a key `<<`, quoted or not.
     has_merge: bool,
 }
 
@@ -115,7 +114,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Ok((event, span))
     }
 
-    /// Reads to the end of the text.
+    /// Parses the rest of the text, and reports errors only.
     fn skip_all(&mut self) -> Result<(), YamlError> {
         while !matches!(self.events.event()?.0, Event::StreamEnd) {}
         Ok(())
@@ -194,7 +193,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Ok(Built { node, size, height: 0 })
     }
 
-    /// Returns the comment after a token on the same line, if it can be a schema.
+    /// Returns the comment after a token on the same line, if it may be a schema.
     fn comment(&self, span: Span) -> Option<Arc<String>> {
         let (_, behind) = self.events.around(span).filter(|_| self.has_schemas)?;
         let line = behind.lines().next()?.trim_start_matches([' ', ':', ',']);
@@ -234,7 +233,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         }
     }
 
-    /// Adds an entry of the mapping's own. kyaml takes the first `<<` away once it has merged, even if it is in quotes.
+    /// Adds an entry of the mapping itself. kyaml removes the first `<<` after merging, even if it is quoted.
     fn entry(
         &mut self,
         fields: &mut Fields,
@@ -288,7 +287,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Err(self.events.error(span, problem))
     }
 
-    /// Reads the value of a merge key.
+    /// Parses the value of a merge key.
     fn merge(&mut self, fields: &mut Fields, key: Span, depth: usize) -> Result<(), YamlError> {
         fields.has_merge = true;
         if mem::replace(&mut fields.merges, true) {
@@ -313,7 +312,8 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Ok(())
     }
 
-    /// Returns the error of a `<<`; kyaml does not always read those inside the value of another one.
+    /// Creates the error of a `<<`. Its result is unknown inside the value of another `<<`, which kyaml does not always
+    /// read.
     fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
         self.events.error(span, if self.merging == 0 { problem } else { Problem::WithinMerged })
     }
@@ -336,7 +336,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
 }
 
 impl Fields {
-    /// Returns the mapping: entries that are merged in follow its own, which win.
+    /// Builds the mapping. Merged entries follow its own entries, which take precedence.
     fn finish(self, origin: Origin) -> Built {
         let Self { own, merged, size, height, .. } = self;
         let mut node = Node::map(own).at(origin);

@@ -1,14 +1,14 @@
-//! Numbers as Go's `strconv` reads and writes them.
+//! Parses and formats numbers like Go's `strconv`.
 
 use std::borrow::Cow;
 
 use super::scalar_value::Scalar;
 use crate::go::{format_float, format_float32};
 
-/// The least magnitude that Go writes into JSON with an exponent.
+/// Minimum magnitude of numbers that Go writes into JSON with an exponent.
 const JSON_EXPONENT: f64 = 1e21;
 
-/// Reads a plain scalar that begins with a digit, a sign or a dot.
+/// Parses a plain scalar that begins with a digit, a sign or a dot.
 pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     match text {
         ".nan" | ".NaN" | ".NAN" => return Some(Scalar::Float(f64::NAN)),
@@ -23,7 +23,7 @@ pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     integer(&digits).or_else(|| float(&digits)).or_else(|| signed_binary(&digits))
 }
 
-/// Returns whether every `_` is between two digits, which Go requires where go-yaml does not drop them.
+/// Returns whether every `_` is between two digits. Go requires this unless go-yaml has removed them.
 fn separates_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -61,7 +61,7 @@ fn signed_binary(text: &str) -> Option<Scalar<'static>> {
     i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Int)
 }
 
-/// Returns a float; one out of range is a string.
+/// Parses a float; `None` for a string, also if the number is out of range.
 fn float(text: &str) -> Option<Scalar<'static>> {
     if !looks_like_float(text) {
         return None;
@@ -92,7 +92,7 @@ pub(super) fn is_date(text: &str) -> bool {
     bytes.len() >= 8 && bytes[4] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit)
 }
 
-/// Returns whether a text is a day of the calendar and nothing more, in digits: the one form of a date without a time.
+/// Returns whether a text is exactly a date in digits that exists in the calendar, without a time.
 pub(super) fn is_day(text: &str) -> bool {
     let number =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u16>().ok()).flatten();
@@ -114,7 +114,7 @@ pub(super) fn is_day(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// Returns the integer that Go's JSON has for a float without a fraction.
+/// Returns the integer that Go's JSON writes for a float without a fraction.
 pub(super) fn as_integer(float: f64) -> Option<i64> {
     // printed as its shortest digits and zeros, which need not be its exact value
     (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| format_float(float, 'f', None).parse().ok())?

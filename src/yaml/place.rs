@@ -1,21 +1,21 @@
-//! Positions in a text, as a tree of the same shape as the value.
+//! Positions in a text, as a tree with the shape of the value.
 
 use crate::admission::field::{FieldPath, Segment};
 
-/// A piece of a text.
+/// A range of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The line it begins on, counted from one.
+    /// The line of its start, starting at one.
     pub line: u32,
-    /// The column it begins in, counted from one, in characters.
+    /// The column of its start in characters, starting at one.
     pub column: u32,
-    /// The byte it begins at.
+    /// The byte offset of its start.
     pub start: usize,
-    /// The byte after its last.
+    /// The byte offset after its end.
     pub end: usize,
 }
 
-/// A key that one mapping has more than once. kubectl takes the last of them without a word.
+/// A duplicate key in a mapping. kubectl uses the last one without a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
     /// The duplicate entry.
@@ -26,7 +26,7 @@ pub struct Duplicate {
     pub kept: Place,
 }
 
-/// The place of a value, and of all that is in it.
+/// The position of a value and of all its parts.
 #[derive(Debug, Clone)]
 pub(super) struct Spot {
     pub(super) place: Place,
@@ -37,7 +37,7 @@ pub(super) struct Spot {
 pub(super) enum Kids {
     None,
     List(Vec<Spot>),
-    /// The entries of a mapping. Of duplicate keys, which are in the order of the text, the last one counts.
+    /// The entries of a mapping. Of duplicate keys, which are in the order of the text, the last one is used.
     Map(Vec<Entry>),
 }
 
@@ -47,22 +47,22 @@ pub(super) struct Entry {
     pub(super) key: Box<str>,
     pub(super) key_place: Place,
     pub(super) spot: Spot,
-    /// Whether it comes from a merge key or an alias, which may legally repeat keys.
+    /// Whether it comes from a merge key or an alias, which may repeat keys.
     pub(super) merged: bool,
-    /// Whether go-yaml v3, which manifests are read with, takes the key for something else than a string.
+    /// Whether go-yaml v3, with which manifests are parsed, treats the key as another type than a string.
     pub(super) odd: bool,
 }
 
-/// Whether a document contains unusual keys. Most documents do not, and need not be searched for them.
+/// The presence of unusual keys in a document. Documents without them need not be searched.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Keys {
-    /// Whether a mapping contains a key more than once, directly or by a merge key.
+    /// Whether a mapping contains a duplicate key, directly or by a merge key.
     pub(super) repeated: bool,
-    /// Some that are [odd](Entry::odd).
+    /// Whether some keys are [odd](Entry::odd).
     pub(super) odd: bool,
 }
 
-/// The part of a path that exists in a [`Spot`].
+/// The existing part of a path in a [`Spot`].
 pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,
     /// The entry with the value `spot`, unless it is a list element or the root.
@@ -76,7 +76,7 @@ impl Spot {
         Self { place, kids: Kids::None }
     }
 
-    /// Follows `path` as deep as it exists.
+    /// Follows `path` as far as it exists.
     pub(super) fn reach(&self, path: &FieldPath) -> Reached<'_> {
         let mut reached = Reached { spot: self, entry: None, whole: true };
         for segment in path.segments() {
@@ -100,7 +100,7 @@ impl Spot {
         }
     }
 
-    /// Returns the same tree with all positions set to `place`, which is that of an alias.
+    /// Returns the same tree with all positions set to `place`, the position of an alias.
     pub(super) fn moved(&self, place: Place) -> Self {
         let kids = match &self.kids {
             Kids::None => Kids::None,
@@ -131,7 +131,7 @@ impl Spot {
         }
     }
 
-    /// Adds the keys that this tree has more than once to `found`, `at` being its own path.
+    /// Adds the duplicate keys of this tree to `found`; `at` is its own path.
     pub(super) fn duplicates(&self, at: &FieldPath, found: &mut Vec<Duplicate>) {
         match &self.kids {
             Kids::None => {}

@@ -1,4 +1,4 @@
-//! From the parser's events to a document: anchors, aliases, and the places of all.
+//! Builds a document from the parser's events: anchors, aliases, and all positions.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -16,8 +16,8 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Bytes of text that count as one value: about the memory of a value and its position. Otherwise one long anchored
-/// text could be copied as often as a short one.
+/// Number of bytes of text that count as one value: about the size of a value with its position. Without it, a long
+/// anchored text could be copied as often as a short one.
 const TEXT_OF_A_VALUE: usize = 128;
 
 /// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2: text after it is ignored, and a null value
@@ -74,18 +74,18 @@ pub(super) struct Reader<'t, 'l> {
     nodes: usize,
     aliased: usize,
     pub(super) keys: Keys,
-    /// Within the values of how many keys `<<` the parser is.
+    /// Current nesting depth of `<<` values.
     pub(super) merging: usize,
-    /// Whether the text has tags that parsers may end differently; determined once, if there is a tag.
+    /// Whether the text has tags that parsers may end differently; computed when the first tag occurs.
     odd_tags: OnceCell<bool>,
-    /// `None` while the value of the anchor is being read.
+    /// The values of anchors; `None` while the value is being parsed.
     anchors: HashMap<usize, Option<Node>>,
-    /// Whether there can be an alias at all; else nothing is kept for it.
+    /// Whether the text may contain aliases. Otherwise values of anchors are not kept.
     aliases: bool,
 }
 
 impl<'t, 'l> Reader<'t, 'l> {
-    /// Creates a reader of `text`, which has the places of `chunk`.
+    /// Creates a reader of `text`, whose positions are those of `chunk`.
     pub(super) fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, what: As) -> Self {
         let options = options! {
             emit_comments: false,
@@ -143,7 +143,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Checks that the document ends with its value. With `is_read`, kustomize stops reading there.
+    /// Checks that the document ends after its value. With `is_read`, kustomize stops reading there.
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -315,7 +315,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns the place of a scalar; a block scalar ends with its last character that is seen.
+    /// Returns the position of a scalar. A block scalar ends at its last character that is not white space.
     fn scalar_place(&self, span: Span, style: ScalarStyle) -> Place {
         let mut place = self.span(span);
         if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
@@ -325,8 +325,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         place
     }
 
-    /// Returns the text of a block scalar without the break that our parser adds at the end of a text that has none
-    /// there.
+    /// Returns the text of a block scalar without the line break that our parser adds if the text has none at its end.
     pub(super) fn unbroken<'s>(&self, text: Cow<'s, str>, style: ScalarStyle, span: Span) -> Cow<'s, str> {
         let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
         let ends = || span.byte_range().is_some_and(|bytes| bytes.end >= self.chunk.text.len());
@@ -365,18 +364,18 @@ impl<'t, 'l> Reader<'t, 'l> {
         problem.map_or(Ok(()), |problem| Err(self.error(span, problem)))
     }
 
-    /// Returns the end of a mapping or list: its bracket, or the end of the last value in it.
+    /// Returns the end of a mapping or list: its closing bracket, or the end of its last value.
     pub(super) fn end(&self, last: usize, span: Span) -> usize {
         if span.is_empty() { last } else { self.span(span).end }
     }
 }
 
-/// Returns the number of additional values that a text counts for.
+/// Returns the number of additional values for which a text counts.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }
 
-/// Returns the text of a scalar; the parser writes `~` for one that is not there.
+/// Returns the text of a scalar. For an absent one, the parser returns `~`; this returns the empty text.
 pub(super) fn content(text: Cow<'_, str>, span: Span) -> Cow<'_, str> {
     if span.is_empty() && text == "~" { Cow::Borrowed("") } else { text }
 }

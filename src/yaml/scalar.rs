@@ -14,7 +14,7 @@ pub(super) use super::scalar_value::Scalar;
 /// The prefix of the tags `!!str`, `!!int`, ….
 pub(super) const NAMESPACE: &str = "tag:yaml.org,2002:";
 
-/// Gives the scalar its type. A tag that go-yaml does not know makes it a string.
+/// Resolves the type of a scalar. With a tag that go-yaml does not know, it is a string.
 pub(super) fn resolve<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Result<Scalar<'a>, Problem> {
     let Some(tag) = tag else {
         return Ok(special(&text).filter(|_| plain).unwrap_or(Scalar::Text(text)));
@@ -42,7 +42,7 @@ pub(super) fn fits(text: &str, tag: Option<&Tag>) -> Result<(), Problem> {
     if fits { Ok(()) } else { Err(wrong_tag(&kind, text)) }
 }
 
-/// Returns whether a scalar that stays text can be JSON once kustomize writes it: infinity and NaN cannot.
+/// Checks that a scalar that stays text can be printed as JSON by kustomize: infinity and NaN cannot.
 pub(super) fn is_finite(text: &str, plain: bool, tag: Option<&Tag>) -> Result<(), Problem> {
     let may_be_number = match tag {
         Some(tag) => tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("float"),

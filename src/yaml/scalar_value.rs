@@ -1,8 +1,8 @@
-//! The value of a scalar.
+//! The typed value of a scalar.
 
 use std::borrow::Cow;
 
-/// A scalar that has its type.
+/// A scalar with its type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar<'a> {
     Null,

@@ -1,5 +1,5 @@
-//! A stream of documents, cut as kubectl cuts it: at every line that begins with `---`, before
-//! anything is parsed (`YAMLReader.Read` of k8s.io/apimachinery).
+//! A stream of documents, which is split like in kubectl: at every line that begins with `---`, before it is parsed
+//! (`YAMLReader.Read` of k8s.io/apimachinery).
 
 use super::{Place, Problem, YamlError};
 
@@ -7,13 +7,13 @@ use super::{Place, Problem, YamlError};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk<'t> {
     pub(super) text: &'t str,
-    /// The byte of the whole text that `text` begins at.
+    /// The byte offset of `text` in the whole text.
     pub(super) byte: usize,
     /// Number of lines before it.
     pub(super) lines: u32,
 }
 
-/// The documents' texts, one after another; a bad separator ends them.
+/// An iterator over the texts of documents. An invalid separator ends it.
 pub(super) struct Chunks<'t> {
     rest: Option<Chunk<'t>>,
     /// The separator before `rest`, which must be checked.
@@ -23,13 +23,13 @@ pub(super) struct Chunks<'t> {
 }
 
 impl<'t> Chunk<'t> {
-    /// Returns all of `text` without a byte order mark.
+    /// Returns the whole `text` as a chunk, without a byte order mark.
     pub(super) fn whole(text: &'t str) -> Self {
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
         Self { text: body, byte: text.len() - body.len(), lines: 0 }
     }
 
-    /// Returns the place of the character at the byte `at` of `text`.
+    /// Returns the position of the character at byte `at` of `text`.
     pub(super) fn place(&self, at: usize) -> Place {
         let before = self.text.get(..at).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -56,7 +56,7 @@ impl<'t> Chunk<'t> {
         (!between_lines || self.text[at..].contains('\n')).then_some(at)
     }
 
-    /// Refuses a separator that more than a comment follows.
+    /// Rejects a separator that is followed by more than a comment.
     fn check_separator(&self) -> Result<(), YamlError> {
         let after = self.text.get(3..).unwrap_or_default().trim();
         if after.is_empty() || after.starts_with('#') {

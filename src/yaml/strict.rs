@@ -14,11 +14,11 @@ const NAME: &str = "the name of an anchor has only letters, digits, `-` and `_`"
 /// A rejected construct.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fault {
-    /// The byte it is at.
+    /// Its byte offset.
     pub(super) at: usize,
     /// The message.
     pub(super) what: &'static str,
-    /// Whether it is unknown if go-yaml accepts it.
+    /// Whether it is unknown if go-yaml rejects it.
     pub(super) is_open: bool,
 }
 
@@ -32,14 +32,14 @@ impl Fault {
     }
 }
 
-/// Checks every event in order, and the text between events.
+/// Checks events in their order, and the text between them.
 pub(super) struct Strict<'t> {
     text: &'t str,
     tabs: bool,
     what: As,
     /// Number of open flow collections.
     pub(super) flow: usize,
-    /// The columns of the block collections that are open.
+    /// The columns of the open block collections.
     columns: Vec<usize>,
     /// Offset of the end of the last token.
     end: usize,
@@ -134,7 +134,7 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Looks for tabs in the lines of a plain scalar that has several.
+    /// Checks for tabs in the lines of a plain scalar of several lines.
     fn continuation(&self, span: &Span, at: usize) -> Result<(), Fault> {
         let lines = span.slice(self.text).unwrap_or_default().split_inclusive('\n');
         let mut from = at;
@@ -164,7 +164,7 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Returns whether a block scalar, which must find its indentation from its first line, finds a tab.
+    /// Returns whether a tab is in the first line of a block scalar, which determines its indentation.
     fn indents_with_tab(&self, at: usize) -> bool {
         if !self.text.get(at..).unwrap_or_default().starts_with('\t') {
             return false;
@@ -194,7 +194,7 @@ impl<'t> Strict<'t> {
     }
 }
 
-/// Looks for a tab in the indentation of a line, and after its `-` and `?`; gives its column.
+/// Checks for a tab in the indentation of a line, and after its `-` and `?`; the error is its column.
 fn indentation(line: &str, begins: bool, margin: Option<usize>) -> Result<(), usize> {
     let outside = |column: &usize| begins && margin.is_none_or(|margin| *column < margin);
     if let Some(column) = leading_tab(line).filter(outside) {
@@ -208,13 +208,14 @@ fn indentation(line: &str, begins: bool, margin: Option<usize>) -> Result<(), us
     Ok(())
 }
 
-/// Returns the column of a tab that only spaces are before.
+/// Returns the column of a tab that only follows spaces.
 fn leading_tab(line: &str) -> Option<usize> {
     let content = line.trim_start_matches(' ');
     content.starts_with('\t').then_some(line.len() - content.len())
 }
 
-/// Returns the text with spaces for the tabs that indent, unless one may be the text of a block scalar.
+/// Returns the text with spaces instead of the tabs that indent; `None` if one of them may be in the text of a block
+/// scalar.
 pub(super) fn with_spaces(text: &str) -> Option<String> {
     if !text.contains("\n\t") && !text.contains(" \t") || text.contains(['|', '>']) {
         return None;
@@ -233,7 +234,7 @@ fn name_is_plain(name: &str, at: usize) -> Result<(), Fault> {
     if plain { Ok(()) } else { Err(Fault::open(at, NAME)) }
 }
 
-/// Refuses `\/` and surrogates, which JSON has and YAML 1.1 has not.
+/// Rejects the escapes `\/` and surrogates, which JSON has but YAML 1.1 lacks.
 fn escapes(quoted: &str, at: usize) -> Result<(), Fault> {
     let mut rest = quoted;
     while let Some(next) = rest.find('\\') {

@@ -3,7 +3,7 @@
 /// The type of a node: the short tag of go-yaml v3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tag {
-    /// No tag: a node that was made without one. Its text decides when it is printed.
+    /// No tag: the node was created without one. Its text determines the type when it is printed.
     None,
     /// `!!null`
     Null,

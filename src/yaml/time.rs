@@ -1,26 +1,27 @@
-//! Times in YAML, as go-yaml reads and Go's JSON writes them.
+//! Timestamps as go-yaml parses them and Go's JSON writes them.
 
 use std::fmt;
 
-/// A point in time with the zone that it is written in.
+/// A point in time with the time zone in which it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timestamp {
     date: [u32; 3],
     time: [u32; 3],
     nanos: u32,
-    /// Minutes east of Greenwich.
+    /// The time zone as minutes east of Greenwich.
     zone: i32,
 }
 
-/// The digits of a second's fraction that Go keeps.
+/// Maximum number of digits of a second's fraction, as in Go.
 const FRACTION: usize = 9;
-/// Go reads zones up to this many hours,
+/// Maximum hours of a time zone in Go.
 const HOURS_OF_ZONE: u32 = 24;
-/// and as many minutes.
+/// Maximum minutes of a time zone in Go.
 const MINUTES_OF_ZONE: u32 = 60;
 
 impl Timestamp {
-    /// Reads one of go-yaml's four forms: a date, alone, with a time after a blank, or with a time and zone after `t`.
+    /// Parses one of go-yaml's four forms: a date, optionally with a time after a blank, or with a time and a zone
+    /// after `t`.
     pub(super) fn read(text: &str) -> Option<Self> {
         let (date, rest) = match text.find(['T', 't', ' ']) {
             Some(at) => text.split_at(at),
@@ -68,7 +69,7 @@ fn split_zone(text: &str) -> Option<(&str, i32)> {
     Some((clock, if zone.starts_with('-') { -east } else { east }))
 }
 
-/// Hours, minutes, seconds and nanoseconds.
+/// Parses hours, minutes, seconds and an optional fraction, which is returned in nanoseconds.
 fn clock_of(text: &str) -> Option<([u32; 3], u32)> {
     let (clock, fraction) = match text.find(['.', ',']) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -96,7 +97,7 @@ fn number(text: &str) -> Option<u32> {
 }
 
 impl fmt::Display for Timestamp {
-    /// Writes RFC 3339, the fraction without zeros at its end.
+    /// Formats the time in RFC 3339, without trailing zeros in the fraction.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([year, month, day], [hour, minute, second]) = (self.date, self.time);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;

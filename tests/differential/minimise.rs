@@ -3,14 +3,14 @@
 use crate::case::Case;
 
 /// How many trees are tried: each that the analysis still judges so costs a build.
-const MOST_BUILDS: usize = 600;
+const MAX_BUILDS: usize = 600;
 
 /// Takes away what can be taken away so that `still` holds.
 pub fn minimise(case: &Case, mut still: impl FnMut(&Case) -> bool) -> Case {
     let (mut best, mut builds) = (case.clone(), 0);
     let mut attempt = |best: &mut Case, smaller: Case| {
         builds += 1;
-        let better = builds <= MOST_BUILDS && smaller != *best && still(&smaller);
+        let better = builds <= MAX_BUILDS && smaller != *best && still(&smaller);
         if better {
             *best = smaller;
         }

@@ -26,7 +26,7 @@ use document::{First, Key, Writer};
 /// Reports that are written concurrently.
 const AT_ONCE: usize = 4;
 
-/// Why reports cannot be read or written.
+/// The reason why reports cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The API server returned an error or could not be reached.

@@ -1,4 +1,4 @@
-//! A watch of a kind: decodes the bytes of its events directly into the parts that the catalog keeps.
+//! A watch of a kind. Decodes the bytes of its events directly into the parts that the catalog stores.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-/// The API server ends a watch after so many seconds; it is opened again then.
+/// Duration of a watch, in seconds. The API server ends it then, and it is opened again.
 const WATCH_SECONDS: u32 = 290;
-/// A watch without any event or bookmark for so long is broken.
+/// Time without an event or bookmark after which a watch counts as broken.
 const MAX_SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
-/// The largest event; lists have the same limit for an object.
+/// Maximum size of an event. Lists have the same limit for an object.
 const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// An event of a watch.
@@ -32,7 +32,7 @@ pub(super) enum Event<'e> {
     Bookmark(String),
 }
 
-/// A watch.
+/// A watch, as a stream of events.
 pub(super) struct Events {
     body: Pin<Box<dyn AsyncBufRead + Send>>,
     line: Vec<u8>,
@@ -58,7 +58,7 @@ struct Version {
 }
 
 impl Events {
-    /// Opens a watch on the list at `url`, from a resourceVersion on.
+    /// Opens a watch on the list at `url`, starting at a resourceVersion.
     pub(super) async fn open(client: &Client, url: &str, version: &str) -> Result<Self, Error> {
         let parameters = WatchParams { timeout: Some(WATCH_SECONDS), bookmarks: true, ..WatchParams::default() };
         let request = Request::new(url).watch(&parameters, version).map_err(Error::BuildRequest)?;

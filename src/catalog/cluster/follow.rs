@@ -1,4 +1,4 @@
-//! Synchronising a kind of the catalog with the cluster: a list, then watches, and a list again after 410 Gone.
+//! Synchronizes a kind of the catalog with the cluster: a list, then watches, and another list after 410 Gone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,19 +14,21 @@ use super::resource;
 use crate::catalog::cluster::pages::{Item, Pages};
 use crate::catalog::{Catalog, Coverage, Kind};
 
-/// How long to wait for a definition without a notification, or without the right to watch definitions.
+/// Interval for checking whether a definition exists, if there is no notification.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// The API server serves a definition a moment after it is stored.
+/// Delay after the notification of a new definition, until the API server serves its kind.
 const AFTER_RING: Duration = Duration::from_millis(300);
-/// How often a failing watch is logged.
+/// Minimum interval between log records about a failing watch.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
-/// The least time between watches, in case the API server ends each of them at once.
+/// Minimum interval between watches, in case the API server ends each of them at once.
 const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
 
 /// Lists a kind into the catalog; returns the resourceVersion of the list.
 ///
 /// # Errors
-/// If the API server denies the request, or does not send a list. The catalog keeps its objects, and those listed so far.
+///
+/// If the API server denies the request, or does not send a list. The catalog keeps its objects, including those listed
+/// so far.
 pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<String, Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
     let mut pages = Pages::of(api);
@@ -48,11 +50,11 @@ pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind
 enum Next {
     /// Watch from this resourceVersion.
     Watch(String),
-    /// List: the API server no longer has the changes since the resourceVersion.
+    /// List again: the API server no longer has the changes since the resourceVersion.
     List,
 }
 
-/// The synchronisation of one kind.
+/// The control loop that synchronizes one kind.
 pub(super) struct Follow {
     pub(super) client: Client,
     pub(super) catalog: Arc<Catalog>,
@@ -77,7 +79,7 @@ impl Follow {
         }
     }
 
-    /// Synchronises the kind as long as the cluster serves it.
+    /// Synchronizes the kind while the cluster serves it.
     async fn while_served(&mut self) {
         let mut wait = DefaultBackoff::default();
         loop {
@@ -92,7 +94,7 @@ impl Follow {
         }
     }
 
-    /// Watches until the kind has to be listed again.
+    /// Watches until the kind must be listed again.
     async fn watch_from(&mut self, mut version: String, wait: &mut DefaultBackoff) {
         loop {
             let begun = Instant::now();

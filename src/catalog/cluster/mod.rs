@@ -22,7 +22,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use self::follow::Follow;
 use super::{Catalog, Coverage, Kind, LiveReader, LiveReading, Reference};
 
-/// Synchronises a catalog with its cluster; never returns.
+/// Synchronizes a catalog with its cluster. Never returns.
 pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     let (bell, _) = watch::channel(());
     let bell = Arc::new(bell);
@@ -32,7 +32,7 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     futures::join!(futures::future::join_all(watches), declared, ring(client, bell.clone()));
 }
 
-/// Watches every declared kind as long as it is declared.
+/// Watches every declared kind while it is declared.
 async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch::Sender<()>>) {
     let (mut changes, mut watches) = (catalog.declared_changes(), JoinSet::new());
     let mut watched: Vec<(&'static Kind, AbortHandle)> = Vec::new();
@@ -89,7 +89,7 @@ async fn load_kind(client: &Client, catalog: &Catalog, kind: &'static Kind) -> R
     }
 }
 
-/// Notifies of every new or changed definition.
+/// Notifies `bell` of every new or changed definition.
 async fn ring(client: Client, bell: Arc<watch::Sender<()>>) {
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let mut events = watcher(definitions, watcher::Config::default()).default_backoff().boxed();
@@ -114,19 +114,19 @@ pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     Some(value)
 }
 
-/// Reads objects from the API server.
+/// A live reader that uses the API server.
 pub struct Reader {
     client: Client,
 }
 
 impl Reader {
-    /// Creates a reader.
+    /// Creates a reader with a client of the API server.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 }
 
-/// Returns the API of the kind of a reference, in its namespace.
+/// Returns the client for the kind and namespace of a reference.
 pub fn api(client: &Client, reference: &Reference) -> Api<DynamicObject> {
     let resource = resource(reference.kind);
     match reference.namespace.as_str() {

@@ -1,4 +1,4 @@
-//! Listing in pages, object by object as they arrive, so that a cluster of any size is listed in little memory.
+//! Lists objects in pages and returns each as soon as it arrives, so that listing a large cluster needs little memory.
 
 use std::io;
 use std::pin::Pin;
@@ -10,9 +10,9 @@ use kube::{Client, Error};
 
 use crate::catalog::frames::{Envelope, FrameError, Frames};
 
-/// Objects in one page: what client-go and kubectl ask for.
+/// Objects per page, as in client-go and kubectl.
 const PAGE: u32 = 500;
-/// How often a listing is started: the API server forgets continue tokens after five minutes.
+/// Maximum number of attempts to list: continue tokens expire after five minutes.
 const BEGINNINGS: usize = 3;
 
 /// A listing in pages.
@@ -29,7 +29,7 @@ pub struct Pages {
 /// The position in a listing.
 enum At {
     Beginning,
-    /// Before the page of this continue token.
+    /// Before the page with this continue token.
     Token(String),
     /// Within a page.
     Page(Page),
@@ -45,31 +45,31 @@ struct Page {
 /// An item of a listing.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'p> {
-    /// The listing starts, perhaps again: earlier objects are to be dropped.
+    /// The listing begins, or begins again: earlier items must be dropped.
     Beginning,
     /// The JSON text of an object.
     Object(&'p str),
 }
 
 impl Pages {
-    /// Lists all objects of `api`.
+    /// Creates a listing of all objects of `api`.
     pub fn of(api: Api<DynamicObject>) -> Self {
         let (url, client) = (api.resource_url().to_owned(), api.into_client());
         Self { client, url, labels: None, at: At::Beginning, begun: 0, left: 0, resource_version: String::new() }
     }
 
-    /// Lists only objects that match a label selector.
+    /// Restricts the listing to objects that match a label selector.
     #[must_use]
     pub fn labelled(self, labels: &str) -> Self {
         Self { labels: Some(labels.to_owned()), ..self }
     }
 
-    /// Returns the number of objects after this page, if the API server reports it.
+    /// Returns the number of objects after this page; 0 if the API server does not report it.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Returns the resourceVersion of the list, once its first page is read.
+    /// Returns the resourceVersion of the list; empty before the first page is read.
     pub fn resource_version(&self) -> &str {
         &self.resource_version
     }
@@ -77,7 +77,8 @@ impl Pages {
     /// Returns the next item; `None` after the last object.
     ///
     /// # Errors
-    /// If the API server denies the request, forgets the continue token too often, or does not send a list.
+    ///
+    /// If the API server denies the request, does not send a list, or the continue token expired too often.
     pub async fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
         loop {
             match &mut self.at {
@@ -113,7 +114,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Goes to the next page.
+    /// Moves to the next page, if the envelope has a continue token.
     fn turn(&mut self, envelope: Envelope) {
         let metadata = envelope.metadata;
         self.left = metadata.remaining_item_count.and_then(|left| u64::try_from(left).ok()).unwrap_or_default();
@@ -148,7 +149,7 @@ fn broken(error: FrameError) -> Error {
     Error::ReadEvents(io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Returns whether an error is 410 Gone: the token is older than what etcd keeps.
+/// Returns whether an error is 410 Gone: the continue token expired.
 fn is_forgotten(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 410)
 }

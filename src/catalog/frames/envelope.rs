@@ -32,7 +32,7 @@ pub struct ListMetadata {
     pub remaining_item_count: Option<i64>,
 }
 
-/// Returns `apiVersion` and `kind` of an object, without reading more of it than needed.
+/// Returns `apiVersion` and `kind` of an object. Stops reading once it has found both.
 pub fn type_of(text: &str) -> Option<(String, String)> {
     let (mut api_version, mut kind) = (None, None);
     let mut rest = text.trim_start().strip_prefix('{')?;

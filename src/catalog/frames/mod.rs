@@ -1,4 +1,4 @@
-//! Cuts a JSON list into its items while it is received. At most one item and a piece of the next are in memory.
+//! Splits a JSON list into its items while it is received. At most one item and a part of the next one are in memory.
 
 mod envelope;
 
@@ -8,9 +8,9 @@ pub use envelope::{Envelope, ListMetadata, type_of};
 
 use crate::admission::scan;
 
-/// The largest object, in bytes. etcd by default rejects objects of more than 1.5 MiB.
+/// Maximum size of an object, in bytes. etcd rejects objects of more than 1.5 MiB by default.
 const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
-/// The largest envelope: everything but the items.
+/// Maximum size of the envelope: all members except the items.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 
 /// An error in a list.
@@ -33,7 +33,7 @@ pub enum FrameError {
     Encoding(usize),
 }
 
-/// The position of the next byte in a list.
+/// The state of the parser: what the next byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Opening,
@@ -42,19 +42,19 @@ enum State {
     End,
 }
 
-/// Cuts a JSON list into its items.
+/// A push parser that splits a JSON list into its items.
 #[derive(Debug)]
 pub struct Frames {
     buffer: Vec<u8>,
-    /// How many bytes of the buffer were read.
+    /// Number of bytes of the buffer that were read.
     read: usize,
-    /// The number of bytes of the list before the buffer.
+    /// Number of bytes of the list before the buffer.
     before: usize,
     state: State,
     item: Range<usize>,
     /// The members besides the items, without the braces.
     envelope: Vec<u8>,
-    /// The length of the buffer at which the end of the value is searched again.
+    /// Length of the buffer at which the search for the end of the value is repeated.
     look_at: usize,
     is_complete: bool,
     has_items: bool,
@@ -148,7 +148,8 @@ impl Frames {
         FrameError::Misplaced(wanted, self.before + self.read)
     }
 
-    /// Waits until the buffer is larger by a quarter, so that the end of a large object is not searched at every packet.
+    /// Waits until the buffer has grown by a quarter, so that the end of a large object is not searched after every
+    /// packet.
     fn wait(&mut self) -> Result<bool, FrameError> {
         let pending = self.buffer.len() - self.read;
         if pending > MAX_OBJECT_BYTES {
@@ -215,7 +216,7 @@ impl Frames {
         Ok(Some(false))
     }
 
-    /// Skips a member, or enters the items.
+    /// Handles the value of the member that was just named: skips it, or enters the list of items.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

@@ -1,4 +1,4 @@
-//! Filling a catalog from files, object by object.
+//! Fills a catalog from files, object by object.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,11 +9,12 @@ use super::read::{Object, each};
 use crate::catalog::prepared::Prepared;
 use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 
-/// Fills a catalog from files and folders. Objects without a namespace get `namespace`, as kubectl gives them. Returns how
-/// many objects of any kind there are.
+/// Fills a catalog from files and folders, and returns the number of objects. As in kubectl, objects without a
+/// namespace get `namespace`.
 ///
 /// # Errors
-/// Everything that cannot be read. The catalog stays as it was.
+///
+/// All files and objects that cannot be read. The catalog is then unchanged.
 pub fn fill<P: AsRef<Path> + Sync>(
     catalog: &Catalog,
     paths: &[P],
@@ -35,7 +36,7 @@ pub fn fill<P: AsRef<Path> + Sync>(
     filled
 }
 
-/// Decodes all objects without storing them: objects are replaced in place, so errors must be known before the first one is.
+/// Decodes all objects without storing them, so that errors are known before the first object is replaced.
 fn check<P: AsRef<Path>>(catalog: &Catalog, paths: &[P]) -> Result<(), Vec<ManifestError>> {
     let kinds: Vec<_> = catalog.kinds().chain(catalog.declared()).collect();
     let errors = each(paths, |object| match kinds.iter().find(|kind| is_of(kind, &object)) {
@@ -72,7 +73,7 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
         Ok(count.into_inner())
     }
 
-    /// Decodes and compresses an object of the kind at this place.
+    /// Decodes and compresses an object; `place` is the index of its kind.
     fn prepare(
         &self,
         kinds: &[&'static Kind],

@@ -1,4 +1,4 @@
-//! Manifests from files: in place of a cluster, and as input of offline commands.
+//! Manifests from files: instead of a cluster, and as input of offline commands.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -24,14 +24,14 @@ use crate::yaml::{self, Document, Place};
 
 /// Maximum size of a file, in bytes; etcd accepts objects of 1.5 MiB.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-/// Folders nested deeper are a mistake, such as a link into itself.
+/// Maximum depth of folders. Deeper nesting is a mistake, such as a link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 64;
-/// Values that all objects of a run have because of anchors and aliases: some 150 MB. Two hundred files of a few lines could else
-/// take gigabytes.
+/// Maximum number of values created by YAML aliases in all objects of a run: some 150 MB. Without it, two hundred short
+/// files could take gigabytes.
 const MAX_ALIASED: usize = 1_000_000;
-/// The namespace of objects that name none, as kubectl gives it.
+/// The namespace of objects without one, as in kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
-/// How often the folder is looked at, besides when the system tells of a change.
+/// Interval for checking the folder, in addition to file system events.
 const POLL: Duration = Duration::from_secs(2);
 
 /// A text with manifests in it.
@@ -51,13 +51,13 @@ pub struct Manifest {
     /// Its file.
     pub source: Arc<Source>,
     document: Arc<Document>,
-    /// The path of the object in its document; not the root if it is in a List.
+    /// The path of the object in its document; the root unless it is an item of a List.
     within: FieldPath,
 }
 
 impl Manifest {
-    /// Returns the place of a field: of its value, or of its key where the value may be a block of many lines. Where
-    /// the field is missing, the place of the nearest part of its path.
+    /// Returns the position of a field: of its value, or of its key if the value may span many lines. If the field is
+    /// missing, returns the position of its closest parent.
     pub fn place(&self, field: &FieldPath) -> Place {
         let path = field.segments().iter().fold(self.within.clone(), |path, segment| match segment {
             Segment::Key(key) => path.key(key),
@@ -82,7 +82,7 @@ impl Manifest {
 pub struct ManifestError {
     /// The file.
     pub name: String,
-    /// The position, with its file; `None` for an unreadable file.
+    /// The file and the position in it; `None` for an unreadable file.
     pub place: Option<(Arc<Source>, Place)>,
     /// The problem.
     pub problem: String,
@@ -102,7 +102,7 @@ impl fmt::Display for ManifestError {
 pub struct Aliased(Arc<AtomicUsize>);
 
 impl Aliased {
-    /// Takes this many values from the budget, if available.
+    /// Takes this many values from the budget; returns whether they were available.
     fn take(&self, values: usize) -> bool {
         let with = |held: usize| held.checked_add(values).filter(|held| *held <= MAX_ALIASED);
         values == 0 || self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
@@ -120,7 +120,7 @@ impl Aliased {
     }
 }
 
-/// Manifests, and what could not be read of them.
+/// The manifests in files, and the errors of reading them.
 #[derive(Debug, Default)]
 pub struct Manifests {
     /// The objects in the order of their files.
@@ -131,7 +131,7 @@ pub struct Manifests {
     pub others: usize,
     /// The files that were read.
     pub files: usize,
-    /// Objects that were read and not kept.
+    /// Number of objects that were read but dropped.
     pub passed: usize,
     aliased: Aliased,
 }
@@ -143,7 +143,7 @@ impl Manifests {
         Self::load_within(paths, namespace, &Aliased::default())
     }
 
-    /// Returns the same, where other files of the run hold `aliased` already. What would make them too many is an
+    /// Like [`Manifests::load`], with the budget of alias values that other files of the run share. Exceeding it is an
     /// error.
     pub fn load_within<P: AsRef<Path>>(paths: &[P], namespace: &str, aliased: &Aliased) -> Self {
         let mut manifests = Self { aliased: aliased.clone(), ..Self::default() };
@@ -169,7 +169,7 @@ impl Manifests {
         }
     }
 
-    /// Keeps only wanted objects, and counts the others.
+    /// Keeps only objects for which `wanted` holds, and counts the others.
     pub fn keep(&mut self, wanted: impl Fn(&Value) -> bool) {
         let (before, aliased) = (self.found.len(), self.held());
         self.found.retain(|manifest| wanted(&manifest.object));
@@ -191,7 +191,7 @@ impl Manifests {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
 
-    /// Returns the values, made by anchors and aliases, of the documents that are kept.
+    /// Returns the number of alias values in the documents that are kept.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
         documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()
@@ -254,7 +254,7 @@ impl Manifests {
     }
 }
 
-/// Sets the namespace of an object that names none.
+/// Sets the namespace of an object that has none.
 pub fn set_default_namespace(object: &mut Value, namespace: &str) {
     if object.pointer("/metadata/namespace").is_none_or(Value::is_null)
         && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
@@ -271,7 +271,7 @@ fn entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Returns whether a file's name is one of a manifest: `.yaml`, `.yml` or `.json`.
+/// Returns whether a file has the extension of manifests: `.yaml`, `.yml` or `.json`.
 pub fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
@@ -279,12 +279,12 @@ pub fn is_manifest(path: &Path) -> bool {
 fn read(path: &Path) -> std::io::Result<String> {
     let bytes = std::fs::metadata(path)?.len();
     if bytes > MAX_FILE_BYTES {
-        return Err(std::io::Error::other(format!("it has {bytes} bytes; {MAX_FILE_BYTES} are the most")));
+        return Err(std::io::Error::other(format!("it has {bytes} bytes, and the maximum is {MAX_FILE_BYTES}")));
     }
     String::from_utf8(std::fs::read(path)?).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
 }
 
-/// Keeps a catalog equal to its folder, forever. Errors are logged, and the catalog is then unchanged.
+/// Keeps a catalog equal to its folder, forever. If a file is invalid, logs the error and leaves the catalog unchanged.
 pub async fn follow(catalog: &Catalog, folder: &Path) {
     let mut seen = fingerprint(folder);
     loop {

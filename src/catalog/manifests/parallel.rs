@@ -1,4 +1,4 @@
-//! Reading files on all cores, with results in the order of the files.
+//! Reads files on all cores, and returns results in the order of the files.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -8,20 +8,20 @@ use std::thread;
 use super::ManifestError;
 use super::read::{Found, Object, files_in, objects};
 
-/// A batch is sent when its objects have so many bytes of JSON, so that threads seldom wait for each other.
+/// Size of a batch in bytes of JSON. Threads synchronize once per batch.
 const BATCH_BYTES: usize = 64 * 1024;
-/// How many batches a thread may be ahead.
+/// Maximum number of finished batches that a thread may have waiting.
 const BATCHES: usize = 2;
 
-/// What was made of some objects of a file.
+/// The results for some objects of a file.
 struct Batch<T> {
     made: Vec<T>,
-    /// The errors of the file, with its last batch.
+    /// The errors of the file; set in its last batch.
     end: Option<Vec<ManifestError>>,
 }
 
-/// Reads every object in files and folders. Threads call `make` for each object, and this one calls `take` with what was made,
-/// in the order of the files. Returns the errors.
+/// Reads every object in files and folders, and returns the errors. Threads call `make` for each object; the calling
+/// thread passes the results to `take` in the order of the files.
 pub(super) fn each_in_order<P: AsRef<Path>, T: Send>(
     paths: &[P],
     make: impl Fn(Object<'_>) -> Result<Option<T>, String> + Sync,
@@ -50,7 +50,7 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Send>(
     })
 }
 
-/// Sends what is made of the objects of a file; `None` if nobody receives it.
+/// Sends the results for the objects of a file; `None` if the receiver is gone.
 fn send<T>(
     file: Found,
     make: &impl Fn(Object<'_>) -> Result<Option<T>, String>,
@@ -70,7 +70,7 @@ fn send<T>(
     sender.send(Batch { made, end: Some(errors) }).ok()
 }
 
-/// Takes everything of a file; returns its errors.
+/// Receives all results of a file; returns its errors.
 fn receive<T>(batches: &Receiver<Batch<T>>, take: &mut impl FnMut(T)) -> Vec<ManifestError> {
     while let Ok(Batch { made, end }) = batches.recv() {
         made.into_iter().for_each(&mut *take);

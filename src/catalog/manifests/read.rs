@@ -1,6 +1,6 @@
-//! Reads the objects in files one by one, so that only one of them is in memory.
+//! Reads the objects in files one by one, with only one of them in memory.
 //!
-//! JSON is split into objects without parsing it. Other text is split into documents and read document by document.
+//! JSON is split into objects without parsing it. Other text is split into YAML documents, which are parsed one by one.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,11 +14,11 @@ use crate::admission::scan;
 use crate::catalog::frames::{self, FrameError, Frames};
 use crate::yaml::{self, Document};
 
-/// The separator of two documents.
+/// The separator of two YAML documents.
 const SEPARATOR: &[u8] = b"\n---";
-/// How much of a file is read at once. Larger pieces are not faster, and the allocator keeps what they took.
+/// Size of a read, in bytes. Larger reads are not faster, and the allocator would keep the memory.
 const PIECE_BYTES: usize = 64 * 1024;
-/// The largest document that is not a list in JSON.
+/// Maximum size of a document, except for lists in JSON.
 const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
 
 /// An object in a file.
@@ -39,7 +39,7 @@ impl Object<'_> {
     }
 }
 
-/// Handles an object; an error describes what is wrong with it.
+/// A function that handles an object; its error is a problem of the object.
 pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 
 /// Reads every object in files and folders; in folders, in every `.yaml`, `.yml` and `.json` file. Returns the errors.
@@ -51,7 +51,7 @@ pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Res
 /// A file, or a folder that cannot be read.
 pub(super) type Found = (PathBuf, io::Result<()>);
 
-/// Returns the files at some paths; sorted, where they are in a folder.
+/// Returns the files at some paths; the files in a folder are sorted.
 pub(super) fn files_in<P: AsRef<Path>>(paths: &[P]) -> Vec<Found> {
     paths.iter().flat_map(|path| files(path.as_ref(), 0)).collect()
 }
@@ -83,10 +83,10 @@ fn files(path: &Path, depth: usize) -> Vec<Found> {
     }
 }
 
-/// Why a file cannot be taken for JSON.
+/// The reason why a file is not read as JSON.
 enum NoJson {
     Io(io::Error),
-    /// It has to be read as YAML, which reports errors with their place.
+    /// It must be read as YAML, which reports errors with their position.
     Other,
 }
 
@@ -102,7 +102,7 @@ impl From<FrameError> for NoJson {
     }
 }
 
-/// The reading of one file.
+/// The state of reading one file.
 struct Reading<'r, 'f> {
     file: &'r Path,
     take: &'r mut Take<'f>,
@@ -125,7 +125,7 @@ impl Reading<'_, '_> {
         self.documents(pieces)
     }
 
-    /// Reads a list of any size, or objects that are not.
+    /// Reads a JSON list of any size, or single JSON objects.
     fn json(&mut self) -> Result<(), NoJson> {
         let mut pieces = Pieces::open(self.file)?;
         if pieces.fill(PIECE_BYTES)? {
@@ -146,7 +146,8 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Returns whether the file, which begins with `start`, is a list. kubectl writes the kind after the items.
+    /// Returns whether the file, which begins with `start`, is a list. Searches the whole file, because kubectl writes
+    /// the kind after the items.
     fn is_list(&self, start: &[u8]) -> Result<bool, NoJson> {
         let mut frames = Frames::default();
         frames.push(start);
@@ -169,7 +170,7 @@ impl Reading<'_, '_> {
         framed(&mut File::open(self.file)?, |item| self.value(item)).map(drop)
     }
 
-    /// Reads JSON values, one after another.
+    /// Reads consecutive JSON values.
     fn values(&mut self, text: &str) -> Result<(), NoJson> {
         let mut rest = text.trim_start();
         while !rest.is_empty() {
@@ -238,7 +239,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Cuts a list into its items.
+/// Splits a list into its items while reading it.
 fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>) -> Result<frames::Envelope, NoJson> {
     let (mut frames, mut piece) = (Frames::default(), vec![0; PIECE_BYTES]);
     loop {
@@ -256,7 +257,7 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
     }
 }
 
-/// A text in pieces that end where a document does.
+/// A reader that splits a text at document separators.
 struct Pieces {
     file: File,
     buffer: Vec<u8>,
@@ -270,7 +271,7 @@ impl Pieces {
         Ok(Self { file: File::open(path)?, buffer: Vec::new(), is_at_end: false, lines: 0 })
     }
 
-    /// Fills the buffer with this many bytes; returns whether the file ended before.
+    /// Fills the buffer up to this size; returns whether the file ended before.
     fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         let missing = wanted.saturating_sub(self.buffer.len());
         let missing = u64::try_from(missing).unwrap_or(u64::MAX);
@@ -279,7 +280,7 @@ impl Pieces {
         Ok(self.is_at_end)
     }
 
-    /// Returns the next documents, and how many lines come before them.
+    /// Returns the next documents, and the number of lines before them.
     fn next(&mut self) -> io::Result<Option<(String, u32)>> {
         let mut wanted = PIECE_BYTES;
         let end = loop {

@@ -67,12 +67,12 @@ pub(super) struct Args {
     strict: bool,
 }
 
-/// Who builds the kustomizations.
+/// The choice of the profile, which says what builds the kustomizations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
-    /// Whoever the files say.
+    /// The profile that follows from the objects in the files.
     Auto,
-    /// The same for all.
+    /// The same profile for all kustomizations.
     One(Profile),
 }
 
@@ -123,7 +123,7 @@ impl Args {
         Ok(files)
     }
 
-    /// Returns whether an object that no file has is known not to exist.
+    /// Returns whether an object that is in no file is known not to exist.
     fn is_complete(&self) -> bool {
         self.complete || !self.manifests.is_empty()
     }

@@ -60,7 +60,7 @@ impl Trees {
         Ok(Self { scan, builds, survey, git, options })
     }
 
-    /// Returns whether an object counts only as a root renders it.
+    /// Returns whether an object is judged only as a root renders it.
     pub(super) fn has_rendered(&self, manifest: &Manifest) -> bool {
         let is_kustomization = || is_flux_kustomization(&manifest.object);
         let path = || tree_path(Path::new(&manifest.source.name)).ok();
@@ -130,7 +130,7 @@ impl Trees {
         kustomize::Report { evaluation: None, findings, ..judged }
     }
 
-    /// Adds what the survey found besides roots.
+    /// Adds the results of the survey other than roots.
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (owner(object), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();

@@ -7,11 +7,11 @@ use super::unified;
 use crate::kustomize::changes::{Plan, RootChange};
 
 /// The maximum length in characters. GitHub takes comments up to 65,536.
-const LONGEST: usize = 60_000;
-/// Room for the line that counts what is left out.
+const MAX_LENGTH: usize = 60_000;
+/// Length in characters that is reserved for the line that counts omitted parts.
 const ROOM: usize = 200;
 
-/// Returns the summary, then a folded part for each root. Parts that do not fit are left out and counted.
+/// Returns the summary, then a collapsible section for each root. Sections that do not fit are omitted and counted.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let mut out = format!("**{}**\n", summary(plan));
     if !broken.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let mut left_out = 0;
     for root in &changed {
         let whole = part(root, true);
-        let fits = |text: &str| length + text.chars().count() + ROOM <= LONGEST;
+        let fits = |text: &str| length + text.chars().count() + ROOM <= MAX_LENGTH;
         let text = if fits(&whole) { whole } else { part(root, false) };
         if fits(&text) {
             length += text.chars().count();
@@ -40,7 +40,7 @@ pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     out
 }
 
-/// Returns the part of one root, with or without the differences of its objects.
+/// Returns the section of one root, with or without the differences of its objects.
 fn part(root: &RootChange, with_differences: bool) -> String {
     let count = root.objects.len();
     let objects = if count == 1 { "object" } else { "objects" };

@@ -17,11 +17,11 @@ use crate::kustomize::options::Restrictor;
 use limits::Limits;
 use sides::Sides;
 
-/// Something changes, and `--exit-code` is given.
+/// Exit code if something changes and `--exit-code` is given.
 const CHANGED: u8 = 1;
-/// A limit is broken.
+/// Exit code if a limit is broken.
 const BROKEN: u8 = 2;
-/// The change cannot be judged.
+/// Exit code if the change cannot be judged.
 const UNKNOWN: u8 = 3;
 
 /// The output format of a plan.

@@ -18,7 +18,7 @@ pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     out
 }
 
-/// Returns the line that sums a plan up.
+/// Returns the summary of a plan in one line.
 pub(super) fn summary(plan: &Plan) -> String {
     format!("Plan: {}", plan.counts())
 }
@@ -46,7 +46,7 @@ fn mark(action: &Action) -> char {
     }
 }
 
-/// Returns the words that follow the path of a root.
+/// Returns the description of a root's state, which follows its path.
 pub(super) fn note(state: &State) -> &'static str {
     match state {
         State::Builds => "",
@@ -59,7 +59,7 @@ pub(super) fn note(state: &State) -> &'static str {
     }
 }
 
-/// Returns the object with the other one that belongs to its change.
+/// Returns the name of a changed object; for a move or replacement, also that of the other object.
 pub(super) fn subject(object: &ObjectChange) -> String {
     match &object.action {
         Action::Replace { old } => format!("{} -> {}", old, object.id.name),
@@ -79,7 +79,7 @@ fn line(field: &FieldChange) -> String {
     format!("{}: {values}{}", field.path, if places.is_empty() { places } else { format!("  ({places})") })
 }
 
-/// Returns the places of both values; one if they are the same.
+/// Returns the positions of the old and the new value; only one if they are equal.
 pub(super) fn places(field: &FieldChange) -> String {
     let place = |side: &Option<Located>| {
         let (file, line) = side.as_ref()?.place.as_ref()?;

@@ -4,7 +4,7 @@ use similar::TextDiff;
 
 use crate::kustomize::changes::{Action, ObjectChange, Plan};
 
-/// Lines around a difference.
+/// Number of unchanged lines around a difference.
 const CONTEXT: usize = 3;
 
 /// Returns the differences of all objects.
@@ -14,7 +14,7 @@ pub(super) fn render(plan: &Plan) -> String {
     parts.collect()
 }
 
-/// Returns the difference of one object; nothing for an object that only moved.
+/// Returns the difference of one object; empty for an object that only moved.
 pub(super) fn object(root: &str, change: &ObjectChange) -> String {
     let (kind, place) = (&change.id.kind, change.id.place());
     let name = |place: &str| format!("{root}/{kind}/{place}");

@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(OK)
 }
 
-/// Returns what is neither built by Flux nor part of another kustomization.
+/// Returns the kustomizations and files that are neither built by an object nor part of another kustomization.
 fn unused(scan: &Scan, survey: &Survey) -> Unused {
     let roots = scan.roots.iter().filter(|root| !survey.reached.contains(root));
     let (components, roots): (Vec<_>, Vec<_>) = roots.partition(|root| is_component(scan, root));
@@ -84,7 +84,7 @@ fn is_component(scan: &Scan, folder: &TreePath) -> bool {
     files.into_iter().any(|file| file.kustomization.is_component())
 }
 
-/// Returns whether a file holds objects: data of other tools is not applied by anyone.
+/// Returns whether a file contains objects. Data of other tools is not applied to a cluster.
 fn holds_objects(scan: &Scan, file: &TreePath) -> bool {
     let Ok(bytes) = scan.tree.read(file) else { return false };
     let text = String::from_utf8_lossy(&bytes);

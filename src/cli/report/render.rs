@@ -15,7 +15,7 @@ use crate::rule::RuleInfo;
 use crate::yaml::Place;
 
 /// Maximum number of places that are shown of findings with the same text.
-const MOST_PLACES: usize = 3;
+const MAX_PLACES: usize = 3;
 
 /// Formats findings with their source lines, denials first, then a table of the roots and a summary line.
 pub(super) fn text(report: &Report) -> String {
@@ -78,8 +78,8 @@ fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
 /// Returns a line with the places of other findings of the same text.
 fn also(others: &[&Located]) -> String {
     let place = |located: &&Located| format!("{}:{}:{}", located.source.name, located.place.line, located.place.column);
-    let shown = others.iter().take(MOST_PLACES - 1).map(place).collect::<Vec<_>>().join(", ");
-    match others.len().saturating_sub(MOST_PLACES - 1) {
+    let shown = others.iter().take(MAX_PLACES - 1).map(place).collect::<Vec<_>>().join(", ");
+    match others.len().saturating_sub(MAX_PLACES - 1) {
         0 => format!("also at {shown}"),
         rest => format!("also at {shown} and {rest} more; --verbose lists them"),
     }

@@ -7,7 +7,7 @@ use super::{Report, Root};
 use crate::admission::Level;
 
 /// Maximum number of reasons for unknown results that are shown.
-const MOST_REASONS: usize = 5;
+const MAX_REASONS: usize = 5;
 
 /// Returns the table, and a list of what is built elsewhere with `--verbose`; empty if there is nothing to say.
 pub(super) fn text(report: &Report) -> String {
@@ -59,8 +59,8 @@ fn reasons(report: &Report) -> String {
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let shown = counts.iter().take(MOST_REASONS).map(|(reason, count)| format!("unknown: {count} × {reason}\n"));
-    let rest = match counts.len().saturating_sub(MOST_REASONS) {
+    let shown = counts.iter().take(MAX_REASONS).map(|(reason, count)| format!("unknown: {count} × {reason}\n"));
+    let rest = match counts.len().saturating_sub(MAX_REASONS) {
         0 => String::new(),
         rest => format!("unknown: {}\n", plural(rest, "other reason")),
     };

@@ -23,9 +23,7 @@ pub(super) enum Shape {
     Float,
     /// A number of either type.
     Number,
-    /// A list.
     List,
-    /// An object.
     Object,
 }
 

@@ -23,7 +23,7 @@ pub struct PatchOutcome {
     pub written: Vec<String>,
     /// Mistakes that a format wrote into its text, such as `%!d(float64=7)`.
     pub mistakes: Vec<String>,
-    /// How the patch ended.
+    /// The result of the patch.
     pub ending: Ending,
 }
 
@@ -36,7 +36,7 @@ pub struct Read {
     pub value: Option<Value>,
 }
 
-/// How a patch ended.
+/// The result of a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The value was written.
@@ -68,7 +68,7 @@ impl PatchOutcome {
     }
 }
 
-/// Why a patch stops early.
+/// The reason why a patch stops early.
 enum Stop {
     Missing(PathError),
     Failed(String),

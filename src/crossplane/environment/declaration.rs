@@ -53,7 +53,7 @@ pub struct Selection {
     pub default_data: Option<Map<String, Value>>,
     /// `environmentConfigs`; without this field the function does nothing.
     pub sources: Option<Vec<EnvironmentSource>>,
-    /// When references are resolved, and whether they must exist.
+    /// The policy for resolving references.
     pub policy: Policy,
 }
 

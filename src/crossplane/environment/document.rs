@@ -18,7 +18,7 @@ pub(super) struct Document {
     is_normal: bool,
 }
 
-/// Why a value could not be written.
+/// The reason why a value could not be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(transparent)]

@@ -32,7 +32,7 @@ names! {
 }
 
 names! {
-    /// How the function merges a value into its target; natively these are `mergeOptions`.
+    /// The function's policy for merging a value into its target; natively these are `mergeOptions`.
     ToFieldPathPolicy {
         /// Replaces the existing value; the default.
         Replace = "Replace",
@@ -64,7 +64,7 @@ pub struct Patch {
     pub to_field_path: Option<String>,
     /// The name of the patch set to include.
     pub patch_set_name: Option<String>,
-    /// How several fields are combined into one value.
+    /// The combination of several fields into one value.
     pub combine: Option<Combine>,
     /// The transforms of the value, in order.
     #[serde(deserialize_with = "or_default")]
@@ -73,7 +73,7 @@ pub struct Patch {
     pub policy: Option<PatchPolicy>,
 }
 
-/// How several fields are combined into one value.
+/// The combination of several fields into one value.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Combine {
@@ -111,9 +111,9 @@ pub struct CombineString {
 pub struct PatchPolicy {
     /// Whether the value must exist; `Optional` by default.
     pub from_field_path: Presence,
-    /// How the value is written; only for the function.
+    /// The policy for writing the value; only for the function.
     pub to_field_path: ToFieldPathPolicy,
-    /// How the value is written; only native, the function ignores it.
+    /// The options for writing the value; only native, the function ignores them.
     pub merge_options: Option<WireMergeOptions>,
 }
 

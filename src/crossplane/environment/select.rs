@@ -53,7 +53,7 @@ pub struct SourceOutcome {
     pub missing: Option<String>,
     /// The matches beyond `maxMatch`.
     pub cut: Vec<Arc<Stored>>,
-    /// Why the source selects nothing, if this is not an error.
+    /// The reason why the source selects nothing, if this is not an error.
     pub skipped: Option<String>,
     /// Whether the source requests EnvironmentConfigs; a function may skip a source.
     pub asked: bool,
@@ -305,7 +305,7 @@ enum Wanted {
     AtLeast(u64),
 }
 
-/// Why a label has no value.
+/// The reason why a label has no value.
 enum LabelError {
     Unset(&'static str),
     Type(String),

@@ -6,7 +6,7 @@ use super::Profile;
 use super::names::{names, or_default};
 
 names! {
-    /// How a source selects EnvironmentConfigs.
+    /// The way in which a source selects EnvironmentConfigs.
     SourceType {
         /// By name; the default.
         Reference = "Reference",
@@ -16,7 +16,7 @@ names! {
 }
 
 names! {
-    /// How many EnvironmentConfigs a selector selects.
+    /// The number of EnvironmentConfigs that a selector selects.
     Mode {
         /// Exactly one; the default.
         Single = "Single",
@@ -47,11 +47,11 @@ names! {
 }
 
 names! {
-    /// When the references of a composite are resolved.
+    /// The time at which the references of a composite are resolved.
     Resolve {
-        /// At each reconcile.
+        /// Resolves at each reconcile.
         Always = "Always",
-        /// Only if the composite has none; the default.
+        /// Resolves only if the composite has no references; the default.
         IfNotPresent = "IfNotPresent",
     }
 }
@@ -60,7 +60,7 @@ names! {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentSource {
-    /// How it selects EnvironmentConfigs.
+    /// The way in which it selects EnvironmentConfigs.
     #[serde(rename = "type")]
     pub source_type: SourceType,
     /// The EnvironmentConfig of a source of type Reference.
@@ -85,7 +85,7 @@ pub struct Reference {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Selector {
-    /// How many EnvironmentConfigs it selects.
+    /// The number of EnvironmentConfigs that it selects.
     pub mode: Mode,
     /// Maximum number of EnvironmentConfigs, in mode Multiple.
     pub max_match: Option<u64>,
@@ -117,11 +117,11 @@ pub struct LabelMatcher {
     pub from_field_path_policy: Presence,
 }
 
-/// When references are resolved, and whether they must exist.
+/// The policy for resolving references: when, and whether the EnvironmentConfigs must exist.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
-    /// When references are resolved; only native, the function always does it.
+    /// The time at which references are resolved; only native, the function resolves them always.
     pub resolve: Resolve,
     /// Whether referenced EnvironmentConfigs must exist; `Required` by default.
     pub resolution: Presence,

@@ -54,7 +54,7 @@ names! {
 }
 
 names! {
-    /// How a pattern matches.
+    /// The way in which a pattern matches.
     PatternType {
         /// The string is equal.
         Literal = "literal",
@@ -125,7 +125,7 @@ pub struct MatchTransform {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct MatchPattern {
-    /// How it matches. The schemas default to `literal`, the engines have no default.
+    /// The way in which it matches. The schemas default to `literal`, the engines have no default.
     #[serde(rename = "type")]
     pub pattern_type: PatternType,
     /// The string to compare with.

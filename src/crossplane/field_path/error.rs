@@ -3,7 +3,7 @@
 use super::{MAX_DEPTH, MAX_EXPANSIONS, MAX_INDEX, Segment, text_of};
 use crate::go::quote;
 
-/// Why a text is not a valid path. Positions are byte offsets from zero.
+/// The reason why a text is not a valid path. Positions are byte offsets from zero.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// A delimiter in the place of a name, or nothing after a dot.
@@ -22,7 +22,7 @@ pub enum ParseError {
     },
 }
 
-/// Why a path cannot be followed in an object. `at` is the part of the path up to the error.
+/// The reason why a path cannot be followed in an object. `at` is the part of the path up to the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {

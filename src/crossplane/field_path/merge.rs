@@ -6,7 +6,7 @@ use super::Path;
 use super::error::PathError;
 use crate::go::type_of;
 
-/// How a value is merged with the existing value at its path.
+/// The options for merging a value with the existing value at its path.
 ///
 /// Source: `MergeOptions` of crossplane-runtime's `apis/common/v1`, which configures the library mergo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

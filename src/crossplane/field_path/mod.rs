@@ -2,18 +2,19 @@
 //!
 //! ```text
 //! spec.replicas                          fields
-//! spec.items[0].name   spec.items[0]name an element; the dot after a bracket may be left out
-//! metadata.annotations[example.org/name] a name with dots, in brackets; quotes around it are taken away
+//! spec.items[0].name   spec.items[0]name an element; the dot after a bracket is optional
+//! metadata.annotations[example.org/name] a name with dots, in brackets; quotes around it are removed
 //! metadata.labels['8080']                a name of digits, which in bare brackets would be an index
-//! spec.items[*].name                     every element, or every member: only where a value is written
+//! spec.items[*].name                     every element, or every member; only for writing
 //! ```
 //!
-//! A name outside of brackets is always a field, also `a.0`. There is no escape character: a key with `]` in it, or with
-//! quotes at its ends, cannot be named. The empty path is legal: reading it gives `null`, writing it does nothing.
+//! A name outside of brackets is always a field, also in `a.0`. There is no escape character: a path cannot name a key that
+//! contains `]`, or that begins and ends with quotes. The empty path is valid: reading it gives `null`, writing it does
+//! nothing.
 //!
-//! Source: `pkg/fieldpath` of crossplane-runtime v1.17. What it really answers is recorded in
-//! `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`. Everything here is bounded where upstream is not:
-//! upstream's expansion of wildcards never ends on a member that is called `*`, which here is a name like any other.
+//! Source: `pkg/fieldpath` of crossplane-runtime v1.17. Its recorded results are in
+//! `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`. Unlike upstream, everything here is bounded. Upstream's
+//! expansion of wildcards does not terminate if a member has the name `*`, which is an ordinary name here.
 
 mod error;
 mod expand;

@@ -40,14 +40,14 @@ pub(super) static RULES: &[&Rule] = &[
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
-/// Compositions. People and pipelines write them, rarely, so requests fail while the webhook is unavailable.
+/// Matches Compositions. People and pipelines write them, rarely, so requests fail while the webhook is unavailable.
 static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail)];
 
-/// Composites. Crossplane writes them too and must not be blocked while the webhook is unavailable.
+/// Matches composites. Crossplane writes them too and must not be blocked while the webhook is unavailable.
 static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, FailurePolicy::Ignore)];
 
-/// Compositions, composites and claims. Users only see warnings about their claims: warnings about the composite of a
-/// claim go to Crossplane's controller.
+/// Matches Compositions, composites and claims. Users only see warnings about their claims: warnings about the
+/// composite of a claim go to Crossplane's controller.
 static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 3] = [
     kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail),
     kinds::composites(WRITES, FailurePolicy::Ignore),

@@ -54,7 +54,7 @@ pub enum Found {
     },
 }
 
-/// Why a declared schema cannot be used.
+/// The reason why a declared schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// The text is too long.

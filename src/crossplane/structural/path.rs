@@ -77,7 +77,7 @@ pub(super) fn undecided(spec: &Value, path: &Path, operation: Operation) -> Opti
     None
 }
 
-/// Formats of numbers, and of strings that may have any value.
+/// Formats that accept any number, or any string.
 const IGNORED_FORMATS: [&str; 6] = ["int32", "int64", "float", "double", "password", "quantity"];
 
 fn names(segments: &[Segment]) -> Vec<&str> {

@@ -1,9 +1,9 @@
 //! Labels that a release of the chart gives to all its objects.
 
-/// Their template, for objects with labels of their own.
+/// The template of the common labels, for objects with other labels.
 const MORE: &str =
     "  labels:\n    {{- with $.Values.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n";
-/// Their template, for objects without.
+/// The template of the common labels, for objects without other labels.
 const ALL: &str = "  {{- with $.Values.commonLabels }}\n  labels:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
 
 /// Adds the common labels to every object of a template.

@@ -7,7 +7,7 @@ use super::{DECLARED_NAME, GENERATED, GENERATED_FOR_DECLARED, Registration};
 use crate::catalog::{CHOOSING_LABEL, Kind};
 use crate::gate::Registry;
 
-/// Watches CustomResourceDefinitions, so that kinds that are installed later are noticed.
+/// The permission to watch CustomResourceDefinitions, so that kinds that are installed later are noticed.
 const DEFINITIONS: &str =
     "  - {apiGroups: [\"apiextensions.k8s.io\"], resources: [customresourcedefinitions], verbs: [list, watch]}\n";
 
@@ -122,7 +122,7 @@ impl Registration {
     }
 }
 
-/// Kinds of a group that the same families need, and the condition that one of those is on.
+/// Lines of a role: for each API group and condition on families, the resources.
 type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
 
 fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {

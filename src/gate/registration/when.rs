@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Families of rules, such as `OW`.
 pub(super) type Families = BTreeSet<&'static str>;
 
-/// How a manifest chooses families: from a fixed list, or from the values of the chart.
+/// The choice of families for a manifest: a fixed list, or the values of the chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// These families are on.

@@ -215,7 +215,8 @@ fn whole(text: &str) -> Option<usize> {
     is_number.then(|| bounded(text)).flatten()
 }
 
-/// Parses a number; `None` if it exceeds [`MAX_NUMBER`] before its last digit, which is Go's check.
+/// Parses a number; `None` if it is too large. Like Go, compares with [`MAX_NUMBER`] before each digit, so one digit
+/// more is accepted.
 fn bounded(digits: &str) -> Option<usize> {
     let mut number: i64 = 0;
     for digit in digits.bytes() {

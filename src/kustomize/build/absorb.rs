@@ -28,7 +28,7 @@ impl Run<'_> {
         let exists = |other: &Resource| kz030::exists(site.clone(), &id, Some(&self.site_of(other.origin)));
         let stop = match (found.as_slice(), resource.behavior) {
             ([], Behavior::Merge | Behavior::Replace) => {
-                let stop = Stop::of_absence(kz030::nothing_to_merge(site.clone(), &id));
+                let stop = Stop::of_absence(kz030::no_object_to_merge(site.clone(), &id));
                 self.recover(&mut map.lost, Lost::Nothing, Err::<(), _>(stop))?;
                 // later parts find the object, as if it had been there
                 return self.append_generated(map, resource, site);
@@ -42,7 +42,7 @@ impl Run<'_> {
                 return Ok(());
             }
             ([_], _) => Stop::of_content(exists(others[0])),
-            _ => Stop::of_content(kz030::several(site.clone(), &id)),
+            _ => Stop::of_content(kz030::several_objects(site.clone(), &id)),
         };
         let mut lost = others.iter().map(|other| other.lost).fold(map.lost, Lost::max);
         self.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop)).map(drop)
@@ -81,7 +81,7 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     }
 }
 
-/// Returns the texts of a mapping in both objects; the new ones win.
+/// Returns the texts of a mapping in both objects; those of the new object take precedence.
 fn overlaid(old: &Resource, new: &Resource, path: &[&str]) -> BTreeMap<String, Node> {
     let entries =
         |resource: &'_ Resource| resource.node.at_path(path).map(|map| map.entries().to_vec()).unwrap_or_default();

@@ -30,15 +30,13 @@ pub(super) enum Side {
 /// The transformer.
 #[derive(Debug, Clone)]
 pub(super) struct Affix<'s> {
-    /// The side.
     pub side: Side,
-    /// The text.
     pub text: &'s str,
     /// The fields.
     pub specs: &'s [FieldSpec],
     /// Its position.
     pub origin: Origin,
-    /// Limits the texts.
+    /// Limits the size of the results.
     pub budget: &'s Budget,
 }
 

@@ -15,27 +15,27 @@ use crate::kustomize::schema::{Preferred, Schema};
 use crate::kustomize::tree::TreePath;
 
 /// Maximum number of cached objects, of some kilobytes each; the cache is then emptied.
-const MOST_OBJECTS: usize = 50_000;
+const MAX_OBJECTS: usize = 50_000;
 
-/// The result of a base.
+/// The cached result of building a base.
 #[derive(Debug)]
 pub(super) struct Base {
     /// The accumulated objects.
     pub(super) accumulator: Accumulator,
     /// The charged size; see [`Budget`](super::budget::Budget).
     pub(super) bytes: u64,
-    /// The folders that it is made of, itself included.
+    /// The folders that it was built from, including its own.
     folders: Vec<TreePath>,
     warnings: Vec<String>,
     beside: Option<Preferred>,
-    /// What was reported about it.
+    /// The findings and reasons that were reported about it.
     pub(super) reports: Folder,
 }
 
-/// The folder, the schema in force, and what else of the schemas decides.
+/// The folder, the schema in use, and the preferred built-in schema.
 type Key = (TreePath, usize, Option<Preferred>);
 
-/// Bases that were built.
+/// A cache of built bases.
 #[derive(Debug, Default)]
 pub(super) struct Bases {
     known: RwLock<Known>,
@@ -55,7 +55,7 @@ impl Bases {
     fn put(&self, key: Key, base: Base) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let objects = base.accumulator.map.resources().len() + 1;
-        if known.objects + objects > MOST_OBJECTS {
+        if known.objects + objects > MAX_OBJECTS {
             *known = Known::default();
         }
         known.objects += objects;
@@ -63,11 +63,11 @@ impl Bases {
     }
 }
 
-/// A base that is being built, to be kept if it can be shared.
+/// A base that is being built, and cached afterwards if it can be shared.
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
-    /// Number of folders visited before.
+    /// Number of folders that were visited before it.
     folders: usize,
     warnings: usize,
     spent: u64,
@@ -93,7 +93,7 @@ impl Run<'_> {
         Some(base)
     }
 
-    /// Begins to build a base.
+    /// Begins building a base.
     pub(super) fn begin_base(&mut self, folder: &TreePath) -> Pending {
         let key = self.key(folder);
         let (folders, warnings) = (self.folders.len(), self.warnings.len());
@@ -101,8 +101,8 @@ impl Run<'_> {
         Pending { key, folders, warnings, spent: self.budget.spent(), has_schema: self.has_schema }
     }
 
-    /// Caches the result of a base, unless it has errors or unknown parts, which may be due to its referrers, or set a
-    /// schema, which has effects beyond the base.
+    /// Caches the result of a base. Does nothing if it has errors or unknown parts, which may be due to its referrers,
+    /// or if it sets a schema, which affects more than the base.
     pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator, reports: Folder) {
         let is_kept = pending.has_schema == self.has_schema && reports.is_accepted();
         let Some(bases) = self.bases.filter(|_| is_kept) else { return };

@@ -7,8 +7,9 @@ use std::cell::Cell;
 
 use crate::kustomize::node::{Kind, Node};
 
-/// All objects of a build and everything that transformers add to them: a million short values.
-const MOST: u64 = 256 << 20;
+/// Maximum size of all objects of a build and everything that transformers add to them, in bytes: a million short
+/// values.
+const MAX_BYTES: u64 = 256 << 20;
 /// Approximate size of a value in addition to its text, in bytes.
 const VALUE: u64 = 160;
 /// The cost of a transformer for each object that it may change.
@@ -20,9 +21,9 @@ pub(super) struct Budget {
     spent: Cell<u64>,
 }
 
-/// A build makes more out of its files than is rendered here.
+/// The error of a build whose objects become too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the build makes more than {} MiB out of its files, which is not worked out here", MOST >> 20)]
+#[error("the build makes more than {} MiB out of its files, which is not worked out here", MAX_BYTES >> 20)]
 pub(super) struct Exceeded;
 
 impl Budget {
@@ -30,11 +31,11 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// When the limit is exceeded.
+    /// If the limit is exceeded.
     pub(super) fn spend(&self, bytes: u64) -> Result<(), Exceeded> {
         let spent = self.spent.get().saturating_add(bytes);
         self.spent.set(spent);
-        if spent > MOST { Err(Exceeded) } else { Ok(()) }
+        if spent > MAX_BYTES { Err(Exceeded) } else { Ok(()) }
     }
 
     /// Charges the size of a text.
@@ -95,7 +96,7 @@ impl Budget {
         self.spend(STEP.saturating_mul(objects as u64))
     }
 
-    /// Returns how many bytes were used.
+    /// Returns the number of bytes that were used.
     pub(super) fn spent(&self) -> u64 {
         self.spent.get()
     }

@@ -6,7 +6,7 @@ use super::id::Scope;
 use super::resmap::ResMap;
 use super::resource::Resource;
 
-/// Counts the objects with each identity.
+/// A counter of the objects with each identity.
 #[derive(Debug)]
 pub(super) struct Clash {
     counts: HashMap<String, u32>,
@@ -15,7 +15,7 @@ pub(super) struct Clash {
 }
 
 impl Clash {
-    /// Returns the present identities of all objects.
+    /// Counts the current identities of all objects.
     pub(super) fn new(map: &ResMap) -> Self {
         let keys: Vec<String> = map.resources().iter().map(|resource| key(resource, &map.scope)).collect();
         let mut counts = HashMap::with_capacity(keys.len());

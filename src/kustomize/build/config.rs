@@ -1,4 +1,4 @@
-//! The field specs of all transformers: the built-in ones, and what `configurations` and `crds` add.
+//! The field specs of all transformers: the built-in ones, and those of `configurations` and `crds`.
 //!
 //! Source: kustomize's `api/internal/plugins/builtinconfig`.
 
@@ -13,13 +13,13 @@ use super::sort;
 /// The built-in field specs.
 const BUILT_IN: &str = include_str!("field_specs.txt");
 
-/// A list of field specs, which most configurations share.
+/// A list of field specs, shared by most configurations.
 pub(super) type Specs = Arc<Vec<FieldSpec>>;
 
-/// Which fields refer to objects of a kind by their names.
+/// The fields that refer to objects of a kind by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NameReference {
-    /// The group of the objects that are referred to; empty for any.
+    /// The group of the referenced objects; empty for any.
     pub group: Arc<str>,
     /// Their version; empty for any.
     pub version: Arc<str>,
@@ -30,7 +30,7 @@ pub(super) struct NameReference {
 }
 
 impl NameReference {
-    /// Returns the objects that are referred to.
+    /// Returns group, version and kind of the referenced objects.
     pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
@@ -65,7 +65,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If two disagree about creating a field.
+    /// If two specs disagree about creating a field.
     pub(super) fn merge(&mut self, other: &Self) -> Result<(), Conflict> {
         for (own, others) in self.lists_mut().into_iter().zip(other.lists()) {
             merge_specs(own, others)?;
@@ -89,7 +89,7 @@ impl Config {
         Ok(())
     }
 
-    /// Sorts all lists by the rank of their kinds.
+    /// Sorts all lists by the order of kinds.
     fn sort(&mut self) {
         for list in self.lists_mut() {
             let is_sorted = list.is_sorted_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()).is_le());
@@ -147,7 +147,7 @@ impl Config {
     }
 }
 
-/// Adds the field specs that a list does not have.
+/// Adds the field specs that a list lacks.
 fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
     if Arc::ptr_eq(own, others) || others.is_empty() {
         return Ok(());
@@ -155,7 +155,7 @@ fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
     merge_all(Arc::make_mut(own), others)
 }
 
-/// Adds a configuration to one that may be empty or the same.
+/// Merges a configuration into a shared one, without copying if one is empty or both are the same.
 ///
 /// # Errors
 ///
@@ -172,7 +172,7 @@ pub(super) fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result
     Arc::make_mut(own).merge(other)
 }
 
-/// Reads the table of built-in field specs.
+/// Parses the table of built-in field specs.
 fn built_in() -> Config {
     let mut config = Config::default();
     let mut list = "";
@@ -201,7 +201,7 @@ fn built_in() -> Config {
     config
 }
 
-/// A field spec as in the file.
+/// A field spec as it is written in a file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WrittenSpec {

@@ -1,4 +1,4 @@
-//! From the fields of a kustomization to transformers.
+//! Creates the transformers of a kustomization from its fields.
 //!
 //! Source: kustomize's `api/internal/target/kusttarget_configplugin.go`.
 
@@ -27,7 +27,7 @@ use crate::yaml::{self, Limits};
 
 const LABELS: &str = "metadata/labels";
 
-/// The entry of a patch: its place, and that of its `path`.
+/// The places of a patch's entry and of the `path` in it.
 pub(super) struct PatchSite {
     /// The entry.
     pub site: Site,
@@ -89,7 +89,7 @@ impl Run<'_> {
         Ok(list.transformers)
     }
 
-    /// Returns a transformer, or one that stands for its missing changes.
+    /// Returns a transformer; if it cannot be configured, a placeholder that records its changes as missing.
     fn configured(&self, what: Step<What>) -> Step<What> {
         Ok(self.recover(&mut Lost::Nothing, Lost::Nothing, what)?.unwrap_or(What::LeftOut))
     }
@@ -132,7 +132,7 @@ impl Run<'_> {
         }
         if patches.is_empty() && is_whole {
             let site = target.site(FieldPath::of(["patchesStrategicMerge"]));
-            let stop = Stop::refused(kz014::nothing(site));
+            let stop = Stop::refused(kz014::empty_list(site));
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(stop))?;
         }
         Ok((patches, is_whole))
@@ -160,8 +160,8 @@ impl Run<'_> {
         let site = || at.site.clone();
         let inline = entry.patch.trim_matches(|c: char| c.is_whitespace());
         let patch = match (inline.is_empty(), entry.path.is_empty()) {
-            (true, true) => return Err(Stop::refused(kz014::neither(site()))),
-            (false, false) => return Err(Stop::refused(kz014::both(site()))),
+            (true, true) => return Err(Stop::refused(kz014::without_patch(site()))),
+            (false, false) => return Err(Stop::refused(kz014::path_and_patch(site()))),
             (false, true) => Patch::read(inline, target.source),
             (true, false) => {
                 let (path, bytes) = self.load(&target.loader, &entry.path, &at.path)?;
@@ -184,11 +184,11 @@ impl Run<'_> {
     pub(super) fn json6902(&self, target: &Target<'_>, entry: &WrittenPatch, at: &PatchSite) -> Step<What> {
         let unreadable = |why: &str| Stop::refused(kz014::unreadable(at.site.clone(), why));
         let Some(selector) = entry.target.clone().filter(|target| !target.name.is_empty()) else {
-            return Err(Stop::refused(kz014::nameless_target(at.site.clone())));
+            return Err(Stop::refused(kz014::unnamed_target(at.site.clone())));
         };
         let text = match (entry.path.is_empty(), entry.patch.is_empty()) {
-            (true, true) => return Err(Stop::refused(kz014::neither(at.site.clone()))),
-            (false, false) => return Err(Stop::refused(kz014::both(at.site.clone()))),
+            (true, true) => return Err(Stop::refused(kz014::without_patch(at.site.clone()))),
+            (false, false) => return Err(Stop::refused(kz014::path_and_patch(at.site.clone()))),
             (true, false) => entry.patch.clone(),
             (false, true) => {
                 let (_, bytes) = self.load(&target.loader, &entry.path, &at.path)?;
@@ -197,7 +197,7 @@ impl Run<'_> {
         };
         let patch = json6902::Patch::read(&text).map_err(|_| unreadable("is not a list of operations"))?;
         if patch.is_empty() {
-            return Err(Stop::refused(kz014::nothing(at.site.clone())));
+            return Err(Stop::refused(kz014::empty_list(at.site.clone())));
         }
         Ok(What::PatchJson6902 { patch, target: selector })
     }
@@ -224,11 +224,11 @@ impl Run<'_> {
         }
         let site = target.entry("replacements", index);
         if entry.source.is_some() || entry.targets.as_ref().is_some_and(|targets| !targets.is_empty()) {
-            return Err(Stop::refused(kz017::replacement(site, "has both a path and a source or targets")));
+            return Err(Stop::refused(kz017::invalid_replacement(site, "has both a path and a source or targets")));
         }
         let site = target.site(FieldPath::of(["replacements"]).index(index).key("path"));
         let (path, bytes) = self.load(&target.loader, &entry.path, &site)?;
-        let refused = |site: Site, why: &str| Stop::refused(kz017::replacement(site, why));
+        let refused = |site: Site, why: &str| Stop::refused(kz017::invalid_replacement(site, why));
         let text = file::text(&bytes).map_err(|_| refused(site.clone(), "is not text that YAML allows"))?;
         let document = yaml::first(text, &Limits::default()).map_err(|error| {
             let at = Site { place: error.place, ..Site::of_file(path.clone()) };
@@ -247,7 +247,7 @@ impl Run<'_> {
     }
 }
 
-/// The error of bytes that go-yaml does not read.
+/// The error message for bytes that go-yaml rejects.
 const NO_TEXT: &str = "is not text that YAML allows";
 
 struct List<'t> {

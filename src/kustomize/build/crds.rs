@@ -14,8 +14,8 @@ use super::stop::Failed;
 use crate::kustomize::file;
 use crate::yaml::{self, Limits, Place};
 
-/// Types refer to one another at most so deep.
-const DEEPEST: usize = 64;
+/// Maximum depth of references between types.
+const MAX_DEPTH: usize = 64;
 
 /// Reads a file of definitions.
 ///
@@ -70,7 +70,7 @@ struct Walk<'v> {
 
 impl Walk<'_> {
     fn follow(&mut self, name: &str, path: &mut Vec<String>) -> Result<(), String> {
-        if path.len() > DEEPEST {
+        if path.len() > MAX_DEPTH {
             return Err(format!("{name} refers to itself"));
         }
         let Some(properties) = self.types.get(name).and_then(properties) else { return Ok(()) };

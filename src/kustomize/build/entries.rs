@@ -1,4 +1,4 @@
-//! Why an entry or a field names no file and no folder.
+//! Explains why an entry or a field does not lead to a file or folder.
 
 use super::run::Run;
 use super::stop::Stop;
@@ -11,7 +11,7 @@ use crate::kustomize::rules::{kz003, kz004, kz009, kz010, kz023};
 use crate::kustomize::tree::{Located, Lost, TreePath};
 
 impl Run<'_> {
-    /// Returns the error for a field that names no file.
+    /// Returns the error for a field that does not name a file.
     pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
         let at = site.clone();
         match no_file {
@@ -25,7 +25,7 @@ impl Run<'_> {
     }
 
     /// Returns the error for an entry that is neither a file nor a folder.
-    pub(super) fn neither(
+    pub(super) fn neither_file_nor_folder(
         &self,
         loader: &Loader<'_>,
         entry: &Entry<'_>,
@@ -44,7 +44,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the error for an entry that is no folder.
+    /// Returns the error for an entry that does not name a folder.
     pub(super) fn no_folder(&self, loader: &Loader<'_>, entry: &Entry<'_>, no_folder: &NoFolder) -> Stop {
         let (site, text) = (entry.site.clone(), entry.text);
         let kind = if matches!(no_folder, NoFolder::Git { .. }) { StepKind::Remote } else { StepKind::Broken };
@@ -72,11 +72,11 @@ impl Run<'_> {
         })
     }
 
-    /// Returns the error for an entry that leads nowhere.
+    /// Returns the error for an entry whose path cannot be resolved.
     fn lost(&self, loader: &Loader<'_>, text: &str, site: &Site, lost: &Lost) -> Stop {
         let at = site.clone();
         Stop::refused(match lost {
-            Lost::Outside { above: true } => kz009::above_all(at, text, &loader.chain()),
+            Lost::Outside { above: true } => kz009::above_tree(at, text, &loader.chain()),
             Lost::Outside { above: false } if self.options.profile == Profile::Flux => kz010::outside(at, text),
             Lost::Outside { above: false } => {
                 return Stop::unknown(at, format!("{} \"{text}\" leads out of the files given", site.field));

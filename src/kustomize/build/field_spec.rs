@@ -1,4 +1,4 @@
-//! Field specs: which field of which objects a transformer works on, and the walk to that field.
+//! Field specs, which select a field in some objects for a transformer, and the walk to that field.
 //!
 //! Source: kustomize's `api/filters/fieldspec` and `api/types/fieldspec.go`.
 
@@ -10,7 +10,7 @@ use super::resource::Resource;
 use super::stop::Failed;
 use crate::kustomize::node::{Entry, Kind, Node, Tag};
 
-/// Which field of which objects.
+/// A field in objects of some kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldSpec {
     /// The group; empty for any.
@@ -37,7 +37,7 @@ pub(super) enum Create {
     Scalar(Tag),
 }
 
-/// Why a field cannot be reached.
+/// The reason why a field cannot be reached or set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FieldError {
     /// The path leads through a scalar.
@@ -59,7 +59,7 @@ pub(super) enum FieldError {
     /// A step of the path is empty.
     #[error("`{0}` has an empty step")]
     Empty(Arc<str>),
-    /// The message of the transformer.
+    /// Another error, with its message.
     #[error("{0}")]
     Other(String),
     /// The value to set is too large.
@@ -86,7 +86,7 @@ pub(super) fn kind_of(node: &Node) -> &'static str {
 }
 
 impl FieldSpec {
-    /// Creates a field spec; empty texts select all.
+    /// Creates a field spec; an empty part of `gvk` matches everything.
     pub(super) fn new(gvk: Gvk<'_>, path: &str, create: bool) -> Self {
         Self {
             group: gvk.group.into(),
@@ -103,12 +103,12 @@ impl FieldSpec {
         &self.steps
     }
 
-    /// Returns the objects it selects.
+    /// Returns the group, version and kind of the objects that it selects.
     pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
 
-    /// Calls a function on every node that the path leads to in an object that is selected.
+    /// Calls a function on every node at the path in a selected object.
     ///
     /// # Errors
     ///
@@ -127,8 +127,7 @@ impl FieldSpec {
         self.walk(&mut resource.node, 0, create, set)
     }
 
-    /// Returns whether the path leads to a node, or to a scalar that it cannot pass; so that a node that is shared is
-    /// copied only if something is done to it.
+    /// Returns whether the path leads to a node, or to a scalar that it cannot pass. A shared node is copied only then.
     fn leads_somewhere(&self, node: &Node, at: usize) -> bool {
         let Some(step) = self.steps.get(at) else { return true };
         match &node.kind {
@@ -171,7 +170,7 @@ impl FieldSpec {
         }
     }
 
-    /// Returns the field of a mapping that a step names; creates it if requested, also in place of null.
+    /// Returns the field of a mapping that a step names, and creates it if requested and missing or null.
     fn field<'n>(
         &self,
         map: &'n mut Node,
@@ -203,18 +202,18 @@ impl FieldSpec {
         Ok(Some(&mut field.value))
     }
 
-    /// Returns whether another spec of the same path selects, or is selected by, the objects of this one.
+    /// Returns whether another spec with the same path selects the same objects, or some or more of them.
     fn covers(&self, other: &Self) -> bool {
         self.gvk().is_selected(&other.gvk()) && self.path == other.path
     }
 }
 
-/// Two field specs for the same field disagree about creating it.
+/// The error of two field specs for the same field that disagree about creating it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
 pub(super) struct Conflict(pub String);
 
-/// Adds a field spec to a list that does not have it.
+/// Adds a field spec to a list that lacks it.
 ///
 /// # Errors
 ///
@@ -230,7 +229,7 @@ pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
     }
 }
 
-/// Adds all field specs that a list does not have.
+/// Adds all field specs that a list lacks.
 ///
 /// # Errors
 ///

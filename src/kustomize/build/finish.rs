@@ -19,14 +19,14 @@ use crate::kustomize::node::{Entry, Node, Origin, Tag, printed};
 use crate::kustomize::rules::kz013;
 use crate::yaml;
 
-/// Objects with this annotation are not printed, unless its value is `false`.
+/// The annotation of local objects, which are not printed unless its value is `false`.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// Objects are seldom larger than the files that they come from, except for many small ones; aliases and bases that are built
-/// many times make them grow without an end.
-const GROWTH: usize = 4;
+/// Maximum ratio of output to input, for larger trees. Aliases, and bases that are built many times, could make the
+/// output grow without limit.
+const MAX_GROWTH: usize = 4;
 /// Maximum size of the output of small trees, in bytes.
-const MOST_TEXT: usize = 8 << 20;
+const MAX_TEXT_BYTES: usize = 8 << 20;
 /// Annotations that kustomize removes, even if the user wrote them.
 const REMOVED: [&str; 19] = [
     "internal.config.kubernetes.io/previousKinds",
@@ -164,7 +164,7 @@ fn set(resource: &mut Resource, values: BTreeMap<String, Node>) {
     }
 }
 
-/// Prints all objects.
+/// Formats all objects as one text.
 ///
 /// # Errors
 ///
@@ -180,7 +180,7 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
     Ok(out)
 }
 
-/// Prints each object on its own.
+/// Formats each object as a text.
 ///
 /// # Errors
 ///
@@ -193,13 +193,13 @@ pub(super) fn each(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
     map.resources().iter().map(text).collect()
 }
 
-/// Prints all objects one after another without keeping the texts.
+/// Checks that all objects can be printed, without keeping the texts.
 ///
 /// # Errors
 ///
-/// If an object cannot be printed, or together they are much larger than the files that they come from.
+/// If an object cannot be printed, or the texts are much larger than the files that they come from.
 pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
-    let most = MOST_TEXT + GROWTH * run.read.get();
+    let most = MAX_TEXT_BYTES + MAX_GROWTH * run.read.get();
     let (mut out, mut printed, mut lost) = (String::new(), 0, map.lost);
     for resource in map.resources_mut() {
         out.clear();
@@ -215,8 +215,8 @@ pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     Ok(())
 }
 
-/// Returns the files that kustomize writes into a folder: one for each object. Several namespaces come into their
-/// names.
+/// Returns the files that kustomize writes into a folder, one per object. Their names include the namespace if there
+/// are several.
 ///
 /// # Errors
 ///
@@ -237,7 +237,7 @@ pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> 
     map.resources().iter().zip(ids()).map(file).collect()
 }
 
-/// Returns the texts of all objects one by one, to compare them.
+/// Returns the text of each object, for comparisons.
 ///
 /// # Errors
 ///

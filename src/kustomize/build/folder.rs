@@ -1,4 +1,4 @@
-//! Folders: whether a list allows them, and what they accumulate.
+//! Builds the folders in the lists of a kustomization: bases and components.
 //!
 //! Source: `accumulateComponents` and `accumulateDirectory` in kustomize's `api/internal/target/kusttarget.go`.
 
@@ -87,7 +87,7 @@ impl Run<'_> {
         log.begin(is_recorded.then(step));
     }
 
-    /// Builds a folder. A component changes `acc`; what a base accumulates is returned.
+    /// Builds a folder. A component changes `acc`; for a base, returns its accumulated objects.
     fn visited(
         &mut self,
         target: &Target<'_>,
@@ -129,7 +129,7 @@ impl Run<'_> {
         Target { loader, file, own: None, source, note, depth: target.depth + 1 }
     }
 
-    /// Checks whether the list of an entry allows its folder.
+    /// Checks whether the list of an entry allows the folder.
     fn placed(&self, entry: &Entry<'_>, file: &KustomizationFile) -> Step<()> {
         match misplacement(entry, file) {
             Some(finding) => Err(Stop::refused(finding)),
@@ -137,7 +137,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reports duplicate identities, where kustomize adds all objects to an empty accumulator.
+    /// Reports duplicate identities: kustomize adds all objects to an empty accumulator, where they collide.
     pub(super) fn unique(&self, map: &ResMap, site: &Site) -> Step<()> {
         for (other, resource) in map.duplicates() {
             let (own, before) = (self.site_of(resource.origin), self.site_of(other.origin));

@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets from literals, files and environment files.
+//! Generates ConfigMaps and Secrets from literals, files and environment files.
 //!
 //! Source: kustomize's `api/kv` and `api/internal/generators`.
 
@@ -12,16 +12,15 @@ use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
 
 /// Maximum length of a line, in bytes: Go's line scanner silently stops at a longer line.
-const LONGEST_LINE: usize = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 /// Length of a line of base64.
 const BASE64_LINE: usize = 70;
 
-/// The objects of a generator.
+/// The kind of object that a generator creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
     /// A ConfigMap.
     ConfigMap,
-    /// A Secret.
     Secret,
 }
 
@@ -34,7 +33,7 @@ impl Made {
         }
     }
 
-    /// Returns the name of the generator.
+    /// Returns the field of the kustomization file with the generators of this kind.
     pub(super) fn generator(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMapGenerator",
@@ -43,7 +42,7 @@ impl Made {
     }
 }
 
-/// Why a source of data cannot be used.
+/// The reason why a source of data cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BadPair {
     /// The key already exists.
@@ -59,7 +58,7 @@ pub(super) enum BadPair {
 /// A key and its value.
 type Pair = (String, Vec<u8>);
 
-/// The data of a generator.
+/// The data of a generator, as keys and values.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
     pairs: Vec<Pair>,
@@ -83,7 +82,7 @@ impl Pairs {
     pub(super) fn env_file(&mut self, content: &[u8]) -> Result<(), BadPair> {
         for (number, line) in content.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
-            if line.len() >= LONGEST_LINE {
+            if line.len() >= MAX_LINE_BYTES {
                 return Ok(());
             }
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -121,7 +120,7 @@ impl Pairs {
     }
 }
 
-/// Splits a source of a file, `key=path` or `path`, into key and path.
+/// Splits a file source, `key=path` or `path`, into key and path.
 ///
 /// # Errors
 ///
@@ -149,7 +148,7 @@ fn unquoted(value: &str) -> &str {
     if is_quoted('"') || is_quoted('\'') { &value[1..value.len() - 1] } else { value }
 }
 
-/// Merges the options of a generator with those of all generators; its own take precedence.
+/// Merges the options of a generator with the options for all generators; its own take precedence.
 pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     if let Some(all) = all {
@@ -166,7 +165,7 @@ pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&Genera
     options
 }
 
-/// Makes the object.
+/// Creates the object from its metadata and data.
 pub(super) fn object(
     made: Made,
     generator: &Generator,
@@ -230,7 +229,7 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
     entries
 }
 
-/// Returns the node of a value; one with several lines is a block.
+/// Returns the node of a value; a value with several lines becomes a block scalar.
 pub(super) fn value_node(value: String, origin: Origin) -> Node {
     let style = if value.contains('\n') { Style::Literal } else { Style::Plain };
     Node { style, ..Node::string(value).at(origin) }
@@ -275,7 +274,7 @@ mod tests {
     #[test]
     fn a_long_line_ends_an_environment_file() {
         let mut pairs = Pairs::default();
-        let content = format!("a=1\nb={}\nc=3\n", "x".repeat(LONGEST_LINE));
+        let content = format!("a=1\nb={}\nc=3\n", "x".repeat(MAX_LINE_BYTES));
         pairs.env_file(content.as_bytes()).unwrap();
         assert_eq!(pairs.pairs.len(), 1);
     }

@@ -1,4 +1,4 @@
-//! What `configMapGenerator`, `secretGenerator`, `helmCharts` and `generators` make.
+//! Runs `configMapGenerator`, `secretGenerator`, `helmCharts` and `generators`.
 //!
 //! Source: `runGenerators` in kustomize's `api/internal/target/kusttarget.go`.
 
@@ -13,10 +13,10 @@ use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz015, kz016};
 
-/// The entry that configures a generator, and the places of its parts.
+/// The entry that configures a generator, for the positions of its parts.
 pub(super) struct Spot<'t> {
     target: &'t Target<'t>,
-    /// The entry in the kustomization file; nothing for an object that configures a generator.
+    /// The entry in the kustomization file; `None` if an object configures the generator.
     field: Option<FieldPath>,
     site: Site,
 }
@@ -84,7 +84,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the stop for Helm charts, which are not rendered.
+    /// Returns the error for Helm charts, which are not rendered.
     pub(super) fn helm(&self, site: Site) -> Stop {
         match self.options.helm {
             true => Stop::unknown(site, "Helm charts are not inflated here"),
@@ -104,7 +104,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes the object of a generator.
+    /// Creates the object of a generator.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Run<'_> {
         options: &GeneratorOptions,
     ) -> Step<Resource> {
         if generator.name.is_empty() {
-            return Err(Stop::refused(kz016::nameless(spot.site.clone(), made.kind())));
+            return Err(Stop::refused(kz016::missing_name(spot.site.clone(), made.kind())));
         }
         let mut pairs = Pairs::default();
         let mut last = None;
@@ -128,7 +128,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gathers the data of a generator. The last error is left to the caller, which goes on without the object.
+    /// Collects the data of a generator. Returns the last error to the caller, which continues without the object.
     fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
         let mut gather = |gathered: Step<()>| -> Step<()> {
             let Err(stop) = gathered else { return Ok(()) };
@@ -160,13 +160,13 @@ impl Run<'_> {
 }
 
 impl BadPair {
-    /// Adds the place, and the name of the generated object.
+    /// Adds the place, and the name of the generated object, to an error.
     fn at(self, site: Site, name: &str) -> Stop {
         Stop::refused(match self {
-            Self::Repeated(key) => kz016::repeated(site, name, &key),
-            Self::Literal(text) => kz016::literal(site, &text),
-            Self::Source(text) => kz016::source(site, &text),
-            Self::Encoding(line) => kz016::encoding(site, line),
+            Self::Repeated(key) => kz016::duplicate_key(site, name, &key),
+            Self::Literal(text) => kz016::invalid_literal(site, &text),
+            Self::Source(text) => kz016::invalid_source(site, &text),
+            Self::Encoding(line) => kz016::invalid_encoding(site, line),
         })
     }
 }

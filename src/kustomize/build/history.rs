@@ -1,4 +1,4 @@
-//! The history of one field of one object: which step gave it which value.
+//! The history of one field of one object: the value after each step that changed it.
 
 use std::collections::HashMap;
 
@@ -17,14 +17,14 @@ pub(super) struct History {
     changes: Vec<(u64, Change)>,
 }
 
-/// A value that a field got.
+/// A change of the field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The position of the value: the object, patch or entry.
     pub site: Site,
     /// The step: `read`, `generated`, or the name of the transformer.
     pub step: String,
-    /// The value as YAML; nothing if the field was removed.
+    /// The value as YAML; `None` if the field was removed.
     pub value: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the place of the first scalar in a node: a mapping that was merged has several.
+/// Returns the origin of the first scalar in a node, because a merged mapping has several origins.
 pub(super) fn first_origin(node: &Node) -> crate::kustomize::node::Origin {
     let inner = node.entries().first().map(|entry| &entry.value).or_else(|| node.items().first());
     inner.map_or(node.origin, first_origin)

@@ -11,25 +11,23 @@ const NO_NAMESPACE: &str = "_non_namespaceable_";
 /// The namespace of objects without one.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Group, version and kind; as a selector an empty part selects all.
+/// Group, version and kind. In a selector, an empty part matches everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(in crate::kustomize) struct Gvk<'r> {
     /// The group; empty for the core group.
     pub group: &'r str,
-    /// The version.
     pub version: &'r str,
-    /// The kind.
     pub kind: &'r str,
 }
 
 impl<'r> Gvk<'r> {
-    /// Splits an apiVersion at its first slash.
+    /// Creates it from a kind and an apiVersion, which is split at its first slash.
     pub(super) fn new(api_version: &'r str, kind: &'r str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self { group, version, kind }
     }
 
-    /// Returns whether a selector, of which empty parts select all, selects this one.
+    /// Returns whether a selector matches; empty parts of the selector match everything.
     pub(super) fn is_selected(&self, selector: &Gvk<'_>) -> bool {
         let selects = |wanted: &str, own: &str| wanted.is_empty() || wanted == own;
         selects(selector.kind, self.kind)
@@ -50,7 +48,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Returns whether objects of a kind are certainly in no namespace.
+    /// Returns whether a kind is certainly cluster-scoped.
     pub(super) fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
         let mut known = cluster_scope::cluster_scoped(gvk.kind);
         known.any(|api_version| Gvk::new(api_version, gvk.kind) == *gvk)
@@ -58,16 +56,15 @@ impl Scope {
     }
 }
 
-/// The identity of an object, now or before it was renamed.
+/// The current or a previous identity of an object.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kustomize) struct Id<'r> {
     /// Group, version and kind.
     pub gvk: Gvk<'r>,
-    /// The name.
     pub name: &'r str,
     /// The namespace in the object.
     pub namespace: &'r str,
-    /// Whether the kind is in no namespace.
+    /// Whether the kind is cluster-scoped.
     pub is_cluster: bool,
 }
 
@@ -87,7 +84,7 @@ impl<'r> Id<'r> {
         format!("{} {}{namespace}", self.gvk.kind, self.name)
     }
 
-    /// Returns all that identities are compared by.
+    /// Returns the parts by which identities are compared.
     pub(super) fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
         (self.gvk, self.name, self.effective_namespace())
     }
@@ -100,7 +97,7 @@ impl PartialEq for Id<'_> {
 }
 
 impl fmt::Display for Id<'_> {
-    /// Writes the identity as errors of kustomize do: `Deployment.v1.apps/web.[noNs]`.
+    /// Formats the identity as in kustomize's errors: `Deployment.v1.apps/web.[noNs]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn or<'t>(text: &'t str, none: &'t str) -> &'t str {
             if text.is_empty() { none } else { text }

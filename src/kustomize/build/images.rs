@@ -28,11 +28,11 @@ pub(super) struct Images<'s> {
 }
 
 impl<'s> Images<'s> {
-    /// Compiles the name of an image.
+    /// Creates the transformer for an entry of `images`.
     ///
     /// # Errors
     ///
-    /// If it is not a regular expression.
+    /// If the name is not a regular expression.
     pub(super) fn new(
         image: &'s Image,
         specs: &'s [FieldSpec],
@@ -61,7 +61,7 @@ impl<'s> Images<'s> {
         Ok(())
     }
 
-    /// Returns whether a list of containers at any depth holds an image that changes, or that is wrong.
+    /// Returns whether a list of containers at any depth has an image that would change or is invalid.
     fn is_in(&self, node: &Node) -> bool {
         let changes = |item: &Node| match item.get("image") {
             Some(image) => image.is_null() || image.text().is_none_or(|text| self.pattern.is_match(text)),

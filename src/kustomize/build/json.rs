@@ -31,12 +31,13 @@ pub(super) fn of_value(value: &Value<'_>) -> Json {
     }
 }
 
-/// Converts all numbers as Go decodes and encodes them without a type: through `float64`.
+/// Converts all numbers to `float64`, as Go does when it decodes JSON without a type.
 pub(super) fn with_floats(value: Json) -> Json {
     integers(floats(value))
 }
 
-/// Converts JSON to a node. go-yaml writes the values and reads them again, so strings have the style that it writes.
+/// Converts JSON to a node. Strings get the style in which go-yaml writes them, because kustomize writes and parses the
+/// values.
 pub(super) fn to_node(value: &Json, origin: Origin) -> Node {
     let scalar = |text: String, tag| Node::new(Kind::Scalar(text.into()), tag);
     let node = match value {
@@ -63,7 +64,8 @@ fn entries(members: &Map<String, Json>, origin: Origin) -> Vec<Entry> {
     members.iter().map(|(key, value)| Entry::quoted(key.as_str(), to_node(value, origin))).collect()
 }
 
-/// Sets the origins of nodes that were converted to JSON and back to those at the same paths before.
+/// Restores the origins of nodes after a conversion to JSON and back: each node gets the origin of the node at the same
+/// path before.
 pub(super) fn restore_origins(node: &mut Node, before: &Node) {
     let is_same = match (&node.kind, &before.kind) {
         (Kind::Scalar(new), Kind::Scalar(old)) => new == old,

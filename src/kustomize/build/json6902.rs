@@ -1,4 +1,4 @@
-//! JSON patches (RFC 6902), with the liberties that kustomize's library takes.
+//! JSON patches (RFC 6902), with the deviations of kustomize's library.
 //!
 //! Source: kustomize's `api/filters/patchjson6902` and version 4 of the library json-patch.
 
@@ -22,7 +22,7 @@ pub(super) struct Patch {
 type Applied<T> = Result<T, Failed>;
 
 impl Patch {
-    /// Reads operations: JSON if the text begins with `[`, else YAML 1.1.
+    /// Parses operations: JSON if the text begins with `[`, otherwise YAML 1.1.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Patch {
     ///
     /// # Errors
     ///
-    /// If an operation fails, or the object cannot be JSON.
+    /// If an operation fails, or the object cannot be converted to JSON.
     pub(super) fn apply(&self, node: &mut Node, origin: Origin, budget: &Budget) -> Result<(), Failed> {
         let mut value = json::of_node(node).map_err(|error| fault_words(&error))?;
         for operation in &self.operations {
@@ -199,7 +199,7 @@ fn test(document: &mut Value, path: &str, wanted: &Value) -> Applied<()> {
     if is_equal(&found, wanted) { Ok(()) } else { Err(format!("`{path}` is {}", go_json::brief(&found)).into()) }
 }
 
-/// Reports whether two values are equal, with numbers compared by value.
+/// Returns whether two values are equal; numbers are compared by value.
 fn is_equal(a: &Value, b: &Value) -> bool {
     json::with_floats(a.clone()) == json::with_floats(b.clone())
 }

@@ -12,7 +12,7 @@ pub(super) struct Labels(Vec<Requirement>);
 /// A requirement on one label.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
-    /// The label.
+    /// The key of the label.
     pub(super) key: String,
     test: Test,
 }
@@ -47,7 +47,6 @@ impl Labels {
         Some(Self(requirements))
     }
 
-    /// Returns the requirements.
     pub(super) fn requirements(&self) -> &[Requirement] {
         &self.0
     }
@@ -63,7 +62,7 @@ impl Requirement {
         fits.then(|| Self { key: key.to_owned(), test })
     }
 
-    /// Returns whether it holds where the label has this value, or is not there.
+    /// Returns whether the requirement is met by a label with this value; `None` for a missing label.
     pub(super) fn holds(&self, label: Option<&str>) -> bool {
         let is_one_of = |values: &[String]| label.is_some_and(|label| values.iter().any(|value| value == label));
         let number = || label.and_then(|label| label.parse::<i64>().ok());
@@ -119,7 +118,7 @@ fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t s
     Some((test, rest))
 }
 
-/// Returns the values in parentheses; between commas there may be nothing.
+/// Parses the values in parentheses; a value may be empty.
 ///
 /// Source: `parseIdentifiersList`.
 fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {
@@ -175,7 +174,7 @@ fn tokens(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// Returns whether a selector selects what has just the label `app: web`.
+    /// Returns whether a selector matches an object with the only label `app: web`; `None` if it is invalid.
     fn selects(text: &str) -> Option<bool> {
         let labels = Labels::parse(text)?;
         let value = |key: &str| (key == "app").then_some("web");

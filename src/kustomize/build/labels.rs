@@ -47,13 +47,13 @@ pub(super) fn set(
 struct Setter<'p> {
     key: &'p str,
     value: Node,
-    /// The number of the group that the added values make up.
+    /// The group of the added values; see [`super::shared`].
     group: u32,
     added: usize,
 }
 
 impl Setter<'_> {
-    /// Sets the key in a mapping and returns whether a value was changed that belongs to a group.
+    /// Sets the key in a mapping, and returns whether this changed a value of a group.
     fn set(&mut self, node: &mut Node, spec: &FieldSpec) -> Result<bool, FieldError> {
         if node.is_null() {
             return Ok(false);

@@ -19,8 +19,8 @@ use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
 impl Run<'_> {
-    /// Returns the kustomization file of a folder to which `from` refers. A file with errors is returned if the build
-    /// reports all errors.
+    /// Returns the kustomization file of a folder to which `from` refers. If the build reports all errors, files with
+    /// errors are returned too.
     ///
     /// # Errors
     ///
@@ -40,7 +40,8 @@ impl Run<'_> {
         Ok(file)
     }
 
-    /// Reads the root's file as Flux does; other roots may refer to the same file, and then it is read as kustomize does.
+    /// Reads the root's file leniently, as Flux does. It is not cached: if other roots refer to the same file, it is
+    /// read strictly.
     fn lax(&self, path: &TreePath) -> Result<SharedFile, NotRead> {
         let bytes = self.tree.read(path).map_err(NotRead::Unreadable)?;
         KustomizationFile::read_lax(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad)
@@ -77,7 +78,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reports what kustomize accepts in a file, and probably nobody wants.
+    /// Reports problems of a file that kustomize accepts although they are probably mistakes.
     fn warn(&mut self, file: &KustomizationFile) {
         for (field, instead) in file.deprecated() {
             let experimental = if field == "vars" { "[EXPERIMENTAL] " } else { "" };
@@ -91,14 +92,15 @@ impl Run<'_> {
     }
 }
 
-/// Returns the place of the key of a field.
+/// Returns the place of a field's key.
 fn key(file: &KustomizationFile, field: &FieldPath) -> Site {
     Site::new(file.path.clone(), file.key_place(field), field.clone())
 }
 
 /// Returns the errors in a file, in the order in which kustomize finds them.
 fn errors(file: &KustomizationFile, is_lax: bool, version: Version) -> Vec<TreeFinding> {
-    let mut errors: Vec<_> = file.faults.iter().map(|fault| kz008::fault(key(file, &fault.path), fault).0).collect();
+    let mut errors: Vec<_> =
+        file.faults.iter().map(|fault| kz008::decoding_error(key(file, &fault.path), fault).0).collect();
     let checks_empty = version > Version::NEWEST_WITH_COMPONENTS_FIRST;
     if file.empty && file.faults.is_empty() && checks_empty && !is_lax {
         errors.push(kz008::empty(Site::of_file(file.path.clone()), file.kustomization.is_component()));
@@ -113,9 +115,10 @@ fn errors(file: &KustomizationFile, is_lax: bool, version: Version) -> Vec<TreeF
 
 fn warnings(file: &KustomizationFile) -> Vec<TreeFinding> {
     let at = |place: Place, field: &FieldPath| Site::new(file.path.clone(), place, field.clone());
-    let ignored = file.ignored.iter().map(|fault| kz008::ignored(key(file, &fault.path), fault));
-    let duplicates = file.duplicates.iter().map(|twice| kz022::duplicate(at(twice.kept, &twice.path), twice.lost.line));
-    let misspelled = file.misspelled.iter().map(|(path, name)| kz022::other_case(key(file, path), name));
+    let ignored = file.ignored.iter().map(|fault| kz008::ignored_field(key(file, &fault.path), fault));
+    let duplicates =
+        file.duplicates.iter().map(|twice| kz022::duplicate_key(at(twice.kept, &twice.path), twice.lost.line));
+    let misspelled = file.misspelled.iter().map(|(path, name)| kz022::wrong_case(key(file, path), name));
     let second = file.second_document.map(|place| kz022::second_document(at(place, &FieldPath::root())));
     let deprecated =
         file.deprecated().map(|(field, instead)| kz024::found(key(file, &FieldPath::of([field])), field, instead));
@@ -130,7 +133,7 @@ fn not_read(path: &TreePath, error: NotRead) -> Stop {
     }
 }
 
-/// Returns why a file is not read.
+/// Returns the error for a file that cannot be read.
 pub(super) fn bad_file(site: Site, bad: &BadFile) -> Stop {
     match bad {
         BadFile::Limit(error) => {

@@ -1,4 +1,4 @@
-//! What a build reports: findings, reasons why the result is unknown, and the steps of the evaluation.
+//! The log of a build: findings, reasons why the result is unknown, and the steps of the evaluation.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,21 +7,21 @@ use crate::kustomize::explain;
 use crate::kustomize::finding::{InTree, TreeFinding};
 
 /// Maximum number of errors, and of other findings and reasons, per root. Only a malicious root has more.
-const MOST_FINDINGS: usize = 1_000;
+const MAX_FINDINGS: usize = 1_000;
 
-/// What a build reported so far.
+/// The reports of a build so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// The reports of the root, and of the folders that are being built in it.
+    /// A stack of reports: of the root, and of the nested folders that are being built.
     folders: Vec<Folder>,
 }
 
 /// The reports about one folder and everything in it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Folder {
-    /// Everything found, in kustomize's order.
+    /// The findings in kustomize's order.
     pub(super) findings: Vec<TreeFinding>,
-    /// Why the result is unknown.
+    /// The reasons why the result is unknown.
     pub(super) reasons: Vec<String>,
     /// The evaluation, if it is recorded.
     pub(super) step: Option<explain::Step>,
@@ -36,33 +36,33 @@ impl Folder {
         let (place, refused) = ((file, place.start, place.line), *refused);
         let is_new = self.seen.insert(hash(&(finding.rule, place, finding.field.to_string(), &finding.message)));
         let alike = if refused { self.refused } else { self.findings.len() - self.refused };
-        if is_new && alike < MOST_FINDINGS {
+        if is_new && alike < MAX_FINDINGS {
             self.refused += usize::from(refused);
             self.findings.push(finding);
         }
     }
 
     fn reason(&mut self, reason: String) {
-        if self.reasons.len() < MOST_FINDINGS && self.seen.insert(hash(&reason)) {
+        if self.reasons.len() < MAX_FINDINGS && self.seen.insert(hash(&reason)) {
             self.reasons.push(reason);
         }
     }
 
-    /// Returns whether nothing is wrong or unknown in it.
+    /// Returns whether there are no errors and no unknown parts.
     pub(super) fn is_accepted(&self) -> bool {
         self.refused == 0 && self.reasons.is_empty()
     }
 }
 
 impl Log {
-    /// Begins the reports about a folder.
+    /// Begins the reports of a folder.
     pub(super) fn begin(&mut self, step: Option<explain::Step>) {
         // those of the root
         self.own();
         self.folders.push(Folder { step, ..Folder::default() });
     }
 
-    /// Ends the reports about a folder, which are also those of the folder that refers to it.
+    /// Ends the reports of a folder, and adds them to those of the folder that refers to it.
     pub(super) fn end(&mut self) -> Folder {
         let folder = self.folders.pop().unwrap_or_default();
         if !self.folders.is_empty() {
@@ -71,7 +71,7 @@ impl Log {
         folder
     }
 
-    /// Adds the reports about a folder that the present one refers to.
+    /// Adds the reports of a folder to which the current one refers.
     pub(super) fn add(&mut self, folder: &Folder) {
         let own = self.own();
         folder.findings.iter().for_each(|finding| own.report(finding.clone()));
@@ -91,12 +91,12 @@ impl Log {
         self.own().reason(reason);
     }
 
-    /// Records the evaluation from here on.
+    /// Starts recording the evaluation.
     pub(super) fn explain(&mut self, step: explain::Step) {
         self.own().step = Some(step);
     }
 
-    /// Returns the present step of the evaluation, if it is recorded.
+    /// Returns the current step of the evaluation, if it is recorded.
     pub(super) fn step(&mut self) -> Option<&mut explain::Step> {
         self.own().step.as_mut()
     }

@@ -5,10 +5,9 @@
 use crate::go::regexp;
 use crate::kustomize::node::{Entry, Kind, Node, Tag, text_of};
 
-/// Which kind of node is created at the end of a path.
+/// The kind of node that is created at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Create {
-    /// A scalar.
     Scalar,
     /// A mapping.
     Map,
@@ -44,21 +43,21 @@ impl Create {
     }
 }
 
-/// The way to a node: the indices of entries and elements.
+/// The path to a node as indexes of entries and elements.
 pub(super) type Way = Vec<usize>;
 
 /// Returns the paths of all matching nodes; `None` for a match inside a text that contains YAML, which has no path.
 ///
 /// # Errors
 ///
-/// If the path leads through an unsuitable node.
+/// If the path leads through a node that has no such child.
 pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) -> Result<Vec<Option<Way>>, String> {
     let mut found = Vec::new();
     walk(node, steps, create, &mut Vec::new(), &mut found)?;
     Ok(found)
 }
 
-/// Returns the node at the end of a way.
+/// Returns the node at a path of indexes.
 pub(super) fn node_mut<'n>(node: &'n mut Node, way: &[usize]) -> Option<&'n mut Node> {
     way.iter().try_fold(node, |node, at| match node.kind {
         Kind::Map(_) => node.entries_mut()?.get_mut(*at).map(|entry| &mut entry.value),
@@ -125,7 +124,7 @@ fn field(
     Ok(())
 }
 
-/// Searches the rest of a path in a text that may be YAML. Matches are in a copy.
+/// Matches the rest of a path inside a text that may be YAML. The matches are nodes of a parsed copy.
 fn within(text: &str, rest: &[String], create: Option<Create>, found: &mut Vec<Option<Way>>) -> Result<(), String> {
     let parsed = super::structured::parsed(text).ok_or_else(|| "the text is no YAML".to_owned())?;
     let Some(mut parsed) = parsed else { return Err("the text is empty".to_owned()) };
@@ -155,7 +154,7 @@ fn element(
     Ok(())
 }
 
-/// Returns the elements that match a regular expression, by a field or as a whole.
+/// Returns the elements that match a regular expression, by the value of a field or by their own.
 fn selected(
     node: &mut Node,
     step: &str,

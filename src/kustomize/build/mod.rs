@@ -1,8 +1,8 @@
-//! The engine: renders what `kustomize build` renders, byte for byte.
+//! The engine: renders the same bytes as `kustomize build`.
 //!
-//! It does what kustomize 5.8.1 does, in its order: it accumulates the objects of a kustomization and its bases, runs
-//! generators and transformers, and fixes references between objects once, at the root. Each step returns a value, an error of
-//! kustomize, or the reason why the result is unknown: it needs a network or an external program.
+//! It follows kustomize 5.8.1 step by step: it accumulates the objects of a kustomization and its bases, runs generators and
+//! transformers, and fixes references between objects once, at the root. Each step returns a value, an error of kustomize,
+//! or the reason why the result is unknown, because it needs a network or an external program.
 //!
 //! ```
 //! use portcullis::kustomize::Files;
@@ -102,11 +102,11 @@ pub enum Reorder {
     /// By kind, namespace and name: the default of the command line.
     #[default]
     Legacy,
-    /// As they were loaded.
+    /// In the order of loading.
     None,
 }
 
-/// How a build is printed.
+/// The settings of a build that affect its output only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The order of the objects.
@@ -115,7 +115,7 @@ pub struct Settings {
     pub managed_by_label: bool,
 }
 
-/// The objects of a root, finished.
+/// The finished objects of a root.
 pub struct Built<'a> {
     map: ResMap,
     run: Run<'a>,
@@ -127,7 +127,7 @@ impl Built<'_> {
         self.map.resources()
     }
 
-    /// Returns the position of an object in its file.
+    /// Returns the place of an object in its file.
     pub(super) fn site(&self, resource: &Resource) -> Site {
         self.run.site_of(resource.origin)
     }
@@ -155,7 +155,7 @@ impl Built<'_> {
         finish::each(&self.map, &self.run)
     }
 
-    /// Returns the file and line of a node; `None` for a node that no file holds.
+    /// Returns the file and line of a node; `None` if it does not come from a file.
     pub fn place(&self, node: &Node) -> Option<(TreePath, usize)> {
         let origin = history::first_origin(node);
         let file = self.run.sources.path(origin.source)?;
@@ -187,11 +187,11 @@ pub fn build<'a>(
     build_by(Run::new(tree, options, files, Arc::new(Sources::default())), root, settings)
 }
 
-/// Builds one of several folders of a tree, which share files and bases.
+/// Builds one of several folders of a tree that share parsed files and bases.
 ///
 /// # Errors
 ///
-/// As [`build`].
+/// See [`build`].
 pub fn build_shared<'a>(
     tree: &'a Tree,
     root: &TreePath,
@@ -230,18 +230,18 @@ fn build_by<'a>(mut run: Run<'a>, root: &TreePath, settings: &Settings) -> Step<
     Ok(Built { map, run })
 }
 
-/// What a build reports that continues after errors.
+/// The result of a build that continues after errors.
 #[derive(Debug)]
 pub(super) struct Reported {
-    /// Everything found, in kustomize's order.
+    /// All findings, in kustomize's order.
     pub(super) findings: Vec<TreeFinding>,
-    /// Why the result is unknown.
+    /// The reasons why the result is unknown.
     pub(super) reasons: Vec<String>,
     /// The evaluation; `None` if the root cannot be read.
     pub(super) evaluation: Option<explain::Step>,
 }
 
-/// Builds a folder and reports everything that is wrong or unknown. With `shared`, the evaluation is not recorded.
+/// Builds a folder, and reports all errors and unknown parts. With `shared`, the evaluation is not recorded.
 pub(super) fn report(
     tree: &Tree,
     root: &TreePath,

@@ -1,4 +1,4 @@
-//! References by name: where an object was renamed, fields that name it follow.
+//! Updates references by name after objects were renamed.
 //!
 //! Source: kustomize's `api/internal/accumulator/namereferencetransformer.go` and `api/filters/nameref`.
 
@@ -17,11 +17,11 @@ use crate::kustomize::node::{Kind, Node};
 /// The field of role bindings that names a role.
 const ROLE: &str = "roleRef/name";
 
-/// Fixes all references.
+/// Updates all references.
 ///
 /// # Errors
 ///
-/// If a reference may mean several objects, or a field cannot hold one.
+/// If a reference is ambiguous, or a field cannot contain one.
 pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference]) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
@@ -71,7 +71,7 @@ fn rules_of<'r>(gvk: &Gvk<'_>, references: &'r [NameReference]) -> Arc<[Rule<'r>
     rules.collect()
 }
 
-/// The parts of an object by which references are resolved.
+/// A renamed object, with the properties by which references to it are resolved.
 #[derive(Debug)]
 struct Target {
     name: Arc<str>,
@@ -114,7 +114,8 @@ impl Target {
         self.previous.iter().any(|(_, kind)| Gvk { group, version, kind }.is_selected(selector))
     }
 
-    /// Returns whether prefixes and suffixes are equal; with `allow_empty`, an object without any matches all.
+    /// Returns whether prefixes and suffixes are equal; with `allow_empty`, an object without prefixes and suffixes
+    /// matches any.
     fn has_affixes_of(&self, other: &Self, allow_empty: bool) -> bool {
         let agree = |a: &[Arc<str>], b: &[Arc<str>]| match a.is_empty() || b.is_empty() {
             true => allow_empty || a.len() == b.len(),
@@ -150,7 +151,7 @@ fn role_ref(resource: &Resource) -> Option<(String, String)> {
     Some((text("apiGroup")?, text("kind")?))
 }
 
-/// The objects by their former names.
+/// The objects by their previous names.
 struct Names<'t> {
     targets: &'t [Target],
     by_name: HashMap<&'t str, Vec<usize>>,
@@ -200,7 +201,7 @@ impl Referrer<'_> {
         })
     }
 
-    /// Returns whether the path leads to the former name of an object, or to something wrong.
+    /// Returns whether the path leads to the previous name of an object, or to an invalid value.
     fn is_concerned(&self, node: &Node, steps: &[Box<str>]) -> bool {
         let Some((step, rest)) = steps.split_first() else { return self.is_name(node) };
         match &node.kind {
@@ -274,8 +275,8 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether an object is in the namespace of a reference: by its original namespace, if that of any
-    /// candidate matches.
+    /// Returns whether an object is in the namespace of a reference. The original namespaces are compared if any
+    /// candidate matches by it.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -283,7 +284,7 @@ impl Referrer<'_> {
         if was_any { &*target.original_namespace == namespace } else { &*target.effective_namespace == namespace }
     }
 
-    /// Returns whether the referrer could mean an object at all.
+    /// Returns whether the referrer may refer to an object.
     fn could_mean(&self, target: &Target) -> bool {
         self.own.is_cluster
             || target.is_cluster
@@ -291,7 +292,7 @@ impl Referrer<'_> {
             || self.own.bound_namespaces.contains(&*target.namespace)
     }
 
-    /// Returns the object that a name means.
+    /// Returns the object to which a name refers.
     fn meant(
         &self,
         name: &str,

@@ -7,7 +7,7 @@ use super::id::{Gvk, Scope};
 use super::resource::{Resource, map_at, overwrite};
 use crate::kustomize::node::{Node, Origin, Tag};
 
-/// Objects with this annotation were rendered by Helm, which sets their namespaces itself.
+/// The annotation of objects that Helm rendered. Helm sets their namespaces itself.
 pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 
 /// The subjects of role bindings that get the namespace.
@@ -25,13 +25,12 @@ pub(super) enum Subjects {
 /// The transformer.
 #[derive(Debug, Clone)]
 pub(super) struct Namespace<'s> {
-    /// The namespace.
     pub namespace: &'s str,
-    /// Other fields that hold it.
+    /// The other fields that contain the namespace.
     pub specs: &'s [FieldSpec],
     /// Whether only empty fields are set.
     pub unset_only: bool,
-    /// Which subjects get it.
+    /// The subjects whose namespace is set.
     pub subjects: Subjects,
     /// Its position.
     pub origin: Origin,
@@ -42,7 +41,7 @@ impl Namespace<'_> {
     ///
     /// # Errors
     ///
-    /// If a field that holds the namespace is not a scalar.
+    /// If a field that contains the namespace is not a scalar.
     pub(super) fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
         let gvk = resource.gvk();
         let is_role_binding = matches!(gvk.kind, "RoleBinding" | "ClusterRoleBinding");
@@ -123,7 +122,7 @@ pub(super) fn is_from_helm(resource: &Resource) -> bool {
     resource.annotation(HELM) == Some("true")
 }
 
-/// Sets `metadata.namespace` of an object without any of the special cases.
+/// Sets `metadata.namespace`, without the special cases.
 pub(super) fn set_plainly(resource: &mut Resource, namespace: &str) {
     if let Some(metadata) = map_at(&mut resource.node, "metadata") {
         super::resource::set_scalar(metadata, "namespace", Node::string(namespace));

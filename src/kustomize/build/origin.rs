@@ -9,7 +9,7 @@ use crate::kustomize::emit::Value;
 
 /// The annotation with the origin of an object.
 pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
-/// The annotation that lists the transformers that ran over an object.
+/// The annotation that lists the transformers that changed an object.
 pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 
 /// The origin of an object, or a transformer.
@@ -34,13 +34,13 @@ pub(super) struct ConfiguredBy {
 }
 
 impl OriginNote {
-    /// Returns the note of what an entry leads to.
+    /// Returns the note for the target of an entry.
     #[must_use]
     pub(super) fn append(&self, entry: &str) -> Self {
         Self { path: joined(&self.path, entry), ..self.clone() }
     }
 
-    /// Returns the note of a built-in transformer or generator in a file of this folder.
+    /// Returns the note for a built-in transformer or generator that a file of this folder configures.
     pub(super) fn built_in(&self, file: &str, kind: &str) -> Self {
         Self {
             path: String::new(),
@@ -53,7 +53,7 @@ impl OriginNote {
         }
     }
 
-    /// Returns the note of a transformer or generator that an object configures.
+    /// Returns the note for a transformer or generator that an object configures.
     pub(super) fn plugin(config: &Resource) -> Option<Self> {
         let source = config.source.as_ref()?;
         let text = |key: &str| config.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();

@@ -28,7 +28,7 @@ pub(super) enum Patch {
     Json(json6902::Patch),
 }
 
-/// Why a patch is invalid, as the end of a sentence.
+/// The reason why a patch is invalid, as the end of a sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum BadPatch {
     /// Neither objects nor operations.
@@ -57,12 +57,12 @@ impl Patch {
     }
 }
 
-/// What all patches of a transformer share.
+/// The parameters of merging that all patches of a transformer share.
 #[derive(Clone, Copy)]
 pub(super) struct Merging<'s, 'r> {
     /// The build.
     run: &'s Run<'r>,
-    /// The entry with the patches.
+    /// The entry of the kustomization with the patches.
     site: &'s Site,
     /// Whether the name may change.
     allow_name_change: bool,
@@ -81,7 +81,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Merges a patch into an object; the object becomes empty if the patch deletes it.
+    /// Merges a patch into an object. If the patch deletes the object, it becomes empty.
     fn apply(&self, resource: &mut Resource, patch: &Node, scope: &Scope) -> Result<(), Failed> {
         self.run.budget.node(patch)?;
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
@@ -150,7 +150,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Returns the place of the one object that has, or had, the identity of a patch.
+    /// Returns the position of the only object whose current or previous identity is that of a patch.
     fn target(&self, map: &mut ResMap, patch: &Resource) -> Step<Option<usize>> {
         let steps = self.run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
@@ -158,7 +158,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         self.run.recover(&mut map.lost, Lost::Nothing, target)
     }
 
-    /// Merges an object into others, and takes their group and version.
+    /// Merges an object into others, with their group and version.
     ///
     /// # Errors
     ///
@@ -192,8 +192,8 @@ fn drops_annotations(patch: &Node) -> bool {
     annotations.is_null() || matches!(directive, Some("replace" | "delete"))
 }
 
-/// Converts labels and annotations of a patch to strings, as kustomize does with a copy: null becomes the string
-/// `null`, and removes nothing.
+/// Converts labels and annotations of a patch to strings, as kustomize does with a copy. Null becomes the string
+/// `null`, so it does not remove a label.
 fn rewrite_metadata(patch: &mut Resource) {
     let Some(metadata) = patch.metadata() else { return };
     for field in ["labels", "annotations"] {
@@ -210,20 +210,20 @@ fn rewrite_metadata(patch: &mut Resource) {
     }
 }
 
-/// Returns the place of the one object that has, or had, the identity of a patch.
+/// Returns the position of the only object whose current or previous identity is that of a patch.
 fn target_of(map: &ResMap, patch: &Resource, site: &Site) -> Step<usize> {
     let id = patch.original_id(&map.scope);
     match map.matching_any_id(|other| *other == id).as_slice() {
         [at] => Ok(*at),
         [] => {
             let others = map.resources().iter().map(|resource| resource.id(&map.scope));
-            Err(Stop::of_absence(kz030::nothing_to_patch(site.clone(), &id, others)))
+            Err(Stop::of_absence(kz030::no_object_to_patch(site.clone(), &id, others)))
         }
-        _ => Err(Stop::of_content(kz030::several_to_patch(site.clone(), &id))),
+        _ => Err(Stop::of_content(kz030::several_objects_to_patch(site.clone(), &id))),
     }
 }
 
-/// The operations of a JSON patch and how they are applied.
+/// The operations of a JSON patch, and the options for applying them.
 #[derive(Clone, Copy)]
 pub(super) struct Operations<'s, 'r> {
     /// The build.
@@ -232,7 +232,7 @@ pub(super) struct Operations<'s, 'r> {
     pub patch: &'s json6902::Patch,
     /// The entry with the patch.
     pub site: &'s Site,
-    /// The same, as nodes have it.
+    /// The entry as the origin of nodes.
     pub origin: Origin,
     /// Whether objects keep their previous identity.
     pub stores_id: bool,

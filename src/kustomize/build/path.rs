@@ -1,11 +1,11 @@
-//! Paths to a field with `.` between their steps, as vars and replacements have them.
+//! Paths of fields with `.` between their steps, as in vars and replacements.
 //!
 //! Source: kyaml's `utils.SmarterPathSplitter` and `PathGetter`.
 
 use crate::kustomize::node::Node;
 
-/// Returns the steps of a path. Brackets and backslashes protect the delimiter; brackets stay around what selects an
-/// element of a sequence, such as `[name=web]`.
+/// Splits a path into steps. Delimiters in brackets or after a backslash do not split. Brackets that select an element
+/// of a sequence, such as `[name=web]`, are kept.
 pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
     let parts = escaped(path, delimiter);
     let mut steps = Vec::new();
@@ -45,7 +45,7 @@ fn escaped(path: &str, delimiter: char) -> Vec<String> {
     parts
 }
 
-/// Returns the steps of the path of a var, in which `containers[0]` is short for `containers.0`.
+/// Splits the path of a var, in which `containers[0]` means `containers.0`.
 pub(super) fn of_var(path: &str) -> Vec<String> {
     split(path, '.').into_iter().flat_map(|step| indexed(&step)).collect()
 }
@@ -60,8 +60,8 @@ fn indexed(step: &str) -> Vec<String> {
     }
 }
 
-/// Returns the node that steps lead to: fields, indices, `-` for the last element, `[key=value]` for the first such
-/// element.
+/// Returns the node at a path. A step is a field, an index, `-` for the last element, or `[key=value]` for the first
+/// such element.
 pub(super) fn lookup<'n>(node: &'n Node, steps: &[String]) -> Option<&'n Node> {
     steps.iter().filter(|step| !step.is_empty()).try_fold(node, |node, step| child(node, step))
 }
@@ -86,7 +86,7 @@ fn child<'n>(node: &'n Node, step: &str) -> Option<&'n Node> {
     }
 }
 
-/// Returns the indices of the entries and elements on the way to the node that steps lead to.
+/// Returns the path to a node as indexes of entries and elements.
 pub(super) fn place(node: &Node, steps: &[String]) -> Option<Vec<usize>> {
     let mut place = Vec::new();
     let mut node = node;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::config::WrittenSpec;
 use crate::kustomize::file::{Image, Replacement, Replica};
 
-/// The configuration of any built-in plugin: each reads the fields that it knows.
+/// The fields of all configurations of built-in plugins. Each plugin reads the fields that it needs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Config {
@@ -55,7 +55,7 @@ pub(super) struct IamService {
     pub(super) project_id: String,
 }
 
-/// A text; kustomize reads numbers and truth values into it too.
+/// A string field, into which kustomize also decodes numbers and booleans.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Text(pub(super) String);
 
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// Returns the texts of a mapping.
+/// Converts the values of a mapping to strings.
 pub(super) fn texts(map: BTreeMap<String, Text>) -> BTreeMap<String, String> {
     map.into_iter().map(|(key, text)| (key, text.0)).collect()
 }
@@ -111,8 +111,7 @@ const FIELDS: [&str; 30] = [
     "target",
 ];
 
-/// Returns the same value as Go's JSON reads it: fields that are null count as absent, and names of fields come in any
-/// case.
+/// Normalizes a value as Go decodes JSON: null fields are absent, and the case of field names does not matter.
 pub(super) fn normal(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -51,7 +51,7 @@ const TRANSFORMERS: [&str; 14] = [
     "ValueAddTransformer",
 ];
 
-/// An object that configures a plugin, and its place.
+/// An object that configures a plugin, with its place.
 pub(super) struct Plugin {
     resource: Resource,
     /// The place of the object.
@@ -88,7 +88,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If it is invalid, or not executed here.
+    /// If it is invalid, or not supported.
     pub(super) fn generated_by(&self, target: &Target<'_>, plugin: &Plugin) -> Step<Resource> {
         let note = target.note.as_ref().and_then(|_| OriginNote::plugin(&plugin.resource));
         let resource = match plugin.resource.kind() {
@@ -231,8 +231,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the plugin configurations of a list: first inline ones, then those in files and folders; and whether
-    /// these are all.
+    /// Returns the plugin configurations of a list: first inline ones, then those in files and folders. The second
+    /// result is whether the list is complete.
     fn plugins(&mut self, target: &Target<'_>, list: &'static str, entries: &[String]) -> Step<(Vec<Plugin>, bool)> {
         let mut acc = Accumulator::new(self.scope());
         let (mut paths, mut sites) = (Vec::new(), HashMap::new());
@@ -294,7 +294,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns an object that stands in a kustomization file itself.
+/// Prepares a configuration that is inline in a kustomization file.
 fn inline(mut resource: Resource, target: &Target<'_>, entry: &ListEntry<'_>) -> Resource {
     resource.source = target.note.as_ref().map(|note| note.append(target.file.path.name()));
     resource.node.origin = target.origin(&entry.site);
@@ -311,7 +311,7 @@ fn subjects(text: &str, plugin: &Plugin) -> Step<Subjects> {
     }
 }
 
-/// Returns a service account bound to one of Google Cloud.
+/// Creates a ServiceAccount that is bound to one of Google Cloud.
 fn iam_policy(plugin: &Plugin) -> Step<Resource> {
     let policy: IamPolicy = plugin.decode()?;
     if policy.cloud != "gke" {

@@ -13,13 +13,13 @@ use crate::yaml::{self, Limits, YamlError};
 const LIST: &str = "List";
 const RESOURCE_LIST: &str = "ResourceList";
 
-/// Why a text holds no objects, as the end of a sentence.
+/// The reason why a text does not contain valid objects, as the end of a sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadObjects {
     /// It is not YAML.
     #[error("cannot be read: {0}")]
     Yaml(YamlError),
-    /// Bytes that YAML does not allow.
+    /// The text has bytes that YAML does not allow.
     #[error("cannot be read: byte {0} is not UTF-8, or a control character")]
     Encoding(usize),
     /// The text is UTF-16, which is not supported here.
@@ -39,13 +39,13 @@ pub enum BadObjects {
         /// Its place.
         origin: Origin,
     },
-    /// `items` of a list is not a list.
+    /// The `items` of a list are not a list.
     #[error("holds a {0} whose items are not a list")]
     Items(String, Origin),
-    /// An object has keys of which it is open which ones kustomize reads.
+    /// An object has duplicate keys, and it is unknown which ones kustomize reads.
     #[error("holds an object with {0}, of which kustomize reads now one and now another")]
     Ambiguous(&'static str, Origin),
-    /// A list cannot be opened because it cannot be printed.
+    /// A list cannot be split into items, because it cannot be printed.
     #[error("holds a list that cannot be opened: {}", fault_words(.0))]
     Unprintable(Unprintable),
 }
@@ -114,8 +114,8 @@ fn is_plain_list(node: &Node) -> bool {
     matches!(kind, Some(LIST | RESOURCE_LIST)) && (node.get("items").is_some() || node.get("functionConfig").is_some())
 }
 
-/// Returns the items of a list that is alone in its file. kyaml takes the keys and values of a mapping for items too, of
-/// which none is an object.
+/// Returns the items of a list that is the only document of its file. If the list is a mapping, kyaml treats its keys
+/// and values as items, none of which is an object.
 fn plain_items(list: &Node) -> Result<Vec<Node>, BadObjects> {
     match list.get("items") {
         Some(items) if items.is_map() && !items.entries().is_empty() => Err(BadObjects::NoObject(items.origin)),
@@ -154,8 +154,8 @@ pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
     Ok(())
 }
 
-/// Returns an error if it is open which values kustomize takes for the identity, labels or annotations of an object. Of
-/// duplicate names, namespaces and metadata, it takes the first.
+/// Returns an error if it is unknown which values kustomize uses as identity, labels or annotations of an object. Of
+/// duplicate names, namespaces and metadata, it uses the first.
 fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     let ambiguous = |what| Err(BadObjects::Ambiguous(what, node.origin));
     let metadata = node.get("metadata");
@@ -180,7 +180,7 @@ fn has_duplicates<'n>(entries: impl Iterator<Item = &'n Entry>) -> bool {
     entries.into_iter().any(|entry| !seen.insert(&*entry.key))
 }
 
-/// Moves the items of lists after all other objects.
+/// Replaces lists by their items, after all other objects.
 fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     let is_list = |node: &Node| node.get("kind").and_then(Node::text).is_some_and(|kind| kind.ends_with(LIST));
     if !nodes.iter().any(is_list) {

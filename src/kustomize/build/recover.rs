@@ -1,7 +1,7 @@
-//! The one place where a build continues after a part of it failed.
+//! Continues a build after a part of it failed.
 //!
-//! kustomize stops at its first error. A build that reports all errors leaves out the part that failed, records what the
-//! objects then lack, and suppresses later errors that may only be consequences of that.
+//! kustomize stops at its first error. A build that reports all errors leaves out the failed part, records what the
+//! objects lack therefore, and suppresses later errors that may only be consequences.
 
 use super::log::Log;
 use super::resource::Resource;
@@ -10,10 +10,9 @@ use super::stop::{Step, Stop};
 use crate::kustomize::finding::TreeFinding;
 use crate::kustomize::rules::kz040;
 
-/// What objects lack because a part of the build was left out.
+/// The parts that objects lack because a part of the build failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lost {
-    /// Nothing.
     #[default]
     Nothing,
     /// Some objects are missing.
@@ -23,12 +22,11 @@ pub(super) enum Lost {
 }
 
 impl Run<'_> {
-    /// Continues without the part that failed. `lost` is what the objects lack so far, and `more` what they lack without
-    /// that part.
+    /// Continues without a part if it failed. `lost` is updated by `more`, which is what the objects then lack.
     ///
     /// # Errors
     ///
-    /// If the build ends with its first error, or a limit is exceeded.
+    /// If the build stops at its first error, or a limit is exceeded.
     pub(super) fn recover<T>(&self, lost: &mut Lost, more: Lost, result: Step<T>) -> Step<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -41,11 +39,11 @@ impl Run<'_> {
         }
     }
 
-    /// Continues after a step failed on one object of many, which then lacks this change.
+    /// Continues after a step failed on one of many objects, which then lacks this change.
     ///
     /// # Errors
     ///
-    /// As [`Run::recover`].
+    /// See [`Run::recover`].
     pub(super) fn recover_object(&self, resource: &mut Resource, lost: &mut Lost, result: Step<()>) -> Step<()> {
         let mut own = resource.lost.max(*lost);
         if self.recover(&mut own, Lost::Changes, result)?.is_none() {
@@ -56,7 +54,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records an error, unless it may be a consequence of what is lost; or what the result depends on.
+    /// Records an error or an unknown part. Errors that may be consequences of what is lost are ignored.
     pub(super) fn record(&self, stop: Stop, lost: Lost) {
         let mut log = self.log.borrow_mut();
         match stop {
@@ -74,7 +72,7 @@ impl Run<'_> {
         self.log.borrow_mut().report(finding);
     }
 
-    /// Gives away what was recorded.
+    /// Takes the log out of the build.
     pub(super) fn take_log(&self) -> Log {
         self.log.take()
     }

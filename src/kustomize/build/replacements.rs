@@ -38,17 +38,16 @@ impl FieldOptions {
     }
 }
 
-/// A replacement, and the entry that defines it.
+/// A replacement, with the place of its entry.
 #[derive(Debug, Clone)]
 pub(super) struct Sited {
-    /// The replacement.
     pub replacement: Replacement,
     /// Its entry.
     pub site: Site,
 }
 
 impl Sited {
-    /// Does the replacement.
+    /// Copies the value of the source to all targets.
     ///
     /// # Errors
     ///
@@ -70,7 +69,7 @@ impl Sited {
     }
 
     fn refused(&self, why: &str) -> Stop {
-        Stop::refused(kz017::replacement(self.site.clone(), why))
+        Stop::refused(kz017::invalid_replacement(self.site.clone(), why))
     }
 
     fn value_of(&self, map: &ResMap, source: &Source) -> Step<Node> {
@@ -85,14 +84,14 @@ impl Sited {
                 refined(node, &options).map_err(|failed| failed.within(&takes()))
             }
         };
-        value.map_err(|failed| match failed.by(self.site.clone(), kz017::replacement) {
+        value.map_err(|failed| match failed.by(self.site.clone(), kz017::invalid_replacement) {
             // the field may be what the object lacks
             Stop::Refused(refusal) if one.lost == Lost::Changes => Stop::of_absence(refusal.finding),
             stop => stop,
         })
     }
 
-    /// Returns the one object that a source selects.
+    /// Returns the only object that a source selects.
     fn source<'m>(&self, map: &'m ResMap, source: &Source) -> Step<&'m Resource> {
         let wanted = Id {
             gvk: Gvk { group: &source.group, version: &source.version, kind: &source.kind },
@@ -150,7 +149,7 @@ impl Sited {
                     Failed::Refused(why) if why.is_empty() => format!("{sets}, which has no such field").into(),
                     failed => failed.within(&sets),
                 };
-                failed.by(self.site.clone(), kz017::replacement)
+                failed.by(self.site.clone(), kz017::invalid_replacement)
             });
             run.recover(&mut lost.max(resource.lost), Lost::Nothing, written)?;
         }
@@ -158,20 +157,20 @@ impl Sited {
     }
 }
 
-/// Returns the parts of a source that are written.
+/// Describes a source by the parts that are set, for messages.
 fn source_words(source: &Source) -> String {
     let parts = [&source.kind, &source.name, &source.namespace];
     let written: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
     written.join(" ")
 }
 
-/// Returns the identities of an object, the present one first. Which kinds are in no namespace plays no part.
+/// Returns the identities of an object, the current one first, without regard to the scope of kinds.
 fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     let now = Id { is_cluster: false, ..resource.id(&Scope::default()) };
     std::iter::once(now).chain(resource.previous_ids())
 }
 
-/// Returns the part of a value that the options of its source name.
+/// Returns the part of a value that the options of the source select.
 fn refined(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     let mut value = node.clone();
     if options.delimiter.is_empty() {
@@ -197,7 +196,7 @@ fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Comp
         && ids(resource).any(|id| select.selects_written(&id))
 }
 
-/// Writes a value to a field. The error is empty if there is no such field.
+/// Writes a value to a field. The error is empty if the field does not exist.
 fn field(
     resource: &mut Resource,
     value: &Node,
@@ -225,7 +224,7 @@ fn field(
     Ok(())
 }
 
-/// Writes a value over a field. A scalar keeps its type and its quotes.
+/// Replaces the value of a field. A scalar keeps its type and quotes.
 fn set(node: &mut Node, value: &Node, options: &FieldOptions, budget: &Budget) -> Result<(), Failed> {
     let mut value = value.clone();
     if !options.delimiter.is_empty() {
@@ -247,7 +246,7 @@ fn set(node: &mut Node, value: &Node, options: &FieldOptions, budget: &Budget) -
     Ok(())
 }
 
-/// Writes a value over a node: only the text, if the node is a scalar.
+/// Replaces a node. If it is a scalar, only its text is replaced.
 pub(super) fn overwrite(node: &mut Node, value: Node) {
     match node.kind {
         Kind::Scalar(_) => {

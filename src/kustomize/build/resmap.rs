@@ -11,11 +11,11 @@ use super::resource::Resource;
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResMap {
     resources: Vec<Resource>,
-    /// Which kinds are in no namespace.
+    /// The scope of kinds.
     pub(super) scope: Scope,
-    /// What the objects lack because parts of the build were left out.
+    /// The parts that objects lack because a part of the build failed.
     pub(super) lost: Lost,
-    /// How many objects have an identity with a hash; nothing once objects may have changed.
+    /// Number of objects by the hash of their identity; `None` once objects may have changed.
     index: Option<HashMap<u64, u32>>,
 }
 
@@ -30,13 +30,13 @@ impl ResMap {
         &self.resources
     }
 
-    /// Returns the objects, to change them.
+    /// Returns the objects for changes, and drops the index.
     pub(super) fn resources_mut(&mut self) -> &mut Vec<Resource> {
         self.index = None;
         &mut self.resources
     }
 
-    /// Gives the objects away.
+    /// Converts the map into its objects.
     pub(super) fn into_resources(self) -> Vec<Resource> {
         self.resources
     }
@@ -76,20 +76,20 @@ impl ResMap {
         }
     }
 
-    /// Returns the indices of objects whose present or previous identities satisfy a condition.
+    /// Returns the positions of objects whose current or a previous identity satisfies a condition.
     pub(super) fn matching_any_id(&self, condition: impl Fn(&Id<'_>) -> bool) -> Vec<usize> {
         let matches =
             |resource: &Resource| !resource.node.is_null_or_empty() && resource.any_id(&self.scope, &condition);
         self.positions(matches)
     }
 
-    /// Returns the places of the objects that satisfy a condition.
+    /// Returns the positions of the objects that satisfy a condition.
     pub(super) fn positions(&self, condition: impl Fn(&Resource) -> bool) -> Vec<usize> {
         let objects = self.resources.iter().enumerate();
         objects.filter(|(_, resource)| condition(resource)).map(|(at, _)| at).collect()
     }
 
-    /// Returns the objects with the identity of another one, each behind that one.
+    /// Returns pairs of objects with the same identity, in order.
     pub(super) fn duplicates(&self) -> Vec<(&Resource, &Resource)> {
         let mut seen: HashMap<_, &Resource> = HashMap::with_capacity(self.resources.len());
         let resources = self.resources.iter();

@@ -12,36 +12,34 @@ use crate::yaml::core;
 /// The prefix of annotations in which kustomize stores its state.
 const INTERNAL: &str = "internal.config.kubernetes.io/";
 
-/// The number of the next object.
+/// The uid of the next object.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// A former name, namespace and kind of an object.
+/// A previous name, namespace and kind of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PreviousId {
-    /// The name.
     pub(super) name: Arc<str>,
     /// The effective namespace.
     pub(super) namespace: Arc<str>,
-    /// The kind.
     pub(super) kind: Arc<str>,
 }
 
-/// How a generated object changes an existing one.
+/// The way in which a generated object changes an existing one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Behavior {
     /// The object was not generated.
     #[default]
     None,
-    /// There may be no other.
+    /// It must not exist yet.
     Create,
-    /// It replaces the other's data.
+    /// It replaces the data of the existing object.
     Replace,
-    /// It is merged into the other.
+    /// It is merged into the existing object.
     Merge,
 }
 
 impl Behavior {
-    /// Returns the word for it in a kustomization file.
+    /// Returns the name in kustomization files.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::None | Self::Create => "create",
@@ -56,35 +54,35 @@ impl Behavior {
 pub struct Resource {
     /// Its content.
     pub node: Node,
-    /// Where it was read or generated.
+    /// The position where it was read or generated.
     pub(super) origin: Origin,
-    /// Which changes of it are missing, because a step failed on it.
+    /// The parts that it lacks because a step failed on it.
     pub(super) lost: Lost,
-    /// A number that no other object of the process has.
+    /// A number that is unique in the process.
     pub(super) uid: u64,
-    /// Its former identities, oldest first.
+    /// Its previous identities, oldest first.
     pub(super) previous: Vec<PreviousId>,
-    /// The prefixes it got, innermost first.
+    /// The added prefixes, innermost first.
     pub(super) prefixes: Vec<Arc<str>>,
-    /// The suffixes it got, innermost first.
+    /// The added suffixes, innermost first.
     pub(super) suffixes: Vec<Arc<str>>,
-    /// The behavior that its generator sets.
+    /// The behavior from its generator.
     pub(super) behavior: Behavior,
     /// Whether a hash is appended to its name.
     pub(super) needs_hash: bool,
-    /// The vars that point at it.
+    /// The vars that read it.
     pub(super) vars: Vec<Arc<str>>,
-    /// Where it comes from, if the build records that.
+    /// Its source, if the build records origins.
     pub(super) source: Option<OriginNote>,
-    /// The transformers that ran over it, if the build records that.
+    /// The transformers that changed it, if the build records them.
     pub(super) transformations: Vec<OriginNote>,
-    /// How many groups of scalars there ever were.
+    /// Number of groups of shared scalars that were created.
     pub(super) groups: u32,
-    /// The scalars that are one for kustomize, by the number of their group.
+    /// The shared scalars with the number of their group; see [`super::shared`].
     pub(super) shared: Vec<(u32, Node)>,
-    /// Whether the user wrote some, but not all, of the annotations in which kustomize stores previous identities.
+    /// Whether some, but not all, of the annotations in which kustomize stores previous identities are in the file.
     pub(super) lacks_identities: bool,
-    /// Whether these annotations disagree, over which kustomize crashes.
+    /// Whether these annotations have different numbers of values, for which kustomize panics.
     pub(super) has_broken_identities: bool,
 }
 
@@ -119,7 +117,7 @@ impl Resource {
         value.filter(|value| !value.is_null()).and_then(Node::text).unwrap_or_default()
     }
 
-    /// Returns the same text, shared with the object.
+    /// Returns the value of a field of metadata as a shared string; see [`Resource::meta`].
     fn shared_meta(&self, field: &str) -> Arc<str> {
         let value = self.node.get("metadata").and_then(|metadata| metadata.get(field));
         value.filter(|value| !value.is_null()).and_then(Node::shared_text).unwrap_or_default()
@@ -130,7 +128,7 @@ impl Resource {
         self.meta("name")
     }
 
-    /// Returns the name before all prefixes, suffixes and hashes.
+    /// Returns the name without prefixes, suffixes and hash.
     pub fn original_name(&self) -> &str {
         self.previous.first().map_or_else(|| self.name(), |id| &id.name)
     }
@@ -150,13 +148,13 @@ impl Resource {
         Gvk::new(self.node.get("apiVersion").and_then(Node::text).unwrap_or_default(), self.kind())
     }
 
-    /// Returns the present identity.
+    /// Returns the current identity.
     pub(super) fn id(&self, scope: &Scope) -> Id<'_> {
         let gvk = self.gvk();
         Id { gvk, name: self.name(), namespace: self.namespace(), is_cluster: scope.is_cluster(&gvk) }
     }
 
-    /// Returns the former identities, oldest first. Group and version are always the present ones.
+    /// Returns the previous identities, oldest first. They have the current group and version.
     pub(super) fn previous_ids(&self) -> impl Iterator<Item = Id<'_>> {
         let gvk = self.gvk();
         self.previous.iter().map(move |id| Id {
@@ -172,12 +170,12 @@ impl Resource {
         self.previous_ids().next().unwrap_or_else(|| self.id(scope))
     }
 
-    /// Returns whether the present or a previous identity satisfies a condition.
+    /// Returns whether the current or a previous identity satisfies a condition.
     pub(super) fn any_id(&self, scope: &Scope, condition: impl Fn(&Id<'_>) -> bool) -> bool {
         self.previous_ids().any(|id| condition(&id)) || condition(&self.id(scope))
     }
 
-    /// Records the present identity as a former one.
+    /// Adds the current identity to the previous ones.
     pub(super) fn store_previous_id(&mut self, scope: &Scope) {
         let name = self.shared_meta("name");
         let namespace = match self.id(scope).effective_namespace() {
@@ -191,7 +189,7 @@ impl Resource {
         self.has_broken_identities |= self.lacks_identities;
     }
 
-    /// Drops an empty second `metadata`, which disappears when kustomize writes annotations into the first.
+    /// Removes an empty second `metadata`, which disappears when kustomize writes annotations into the first.
     fn drop_second_metadata(&mut self) {
         let is_metadata = |entry: &&Entry| &*entry.key == "metadata";
         if self.node.entries().iter().filter(is_metadata).count() < 2 {
@@ -207,7 +205,7 @@ impl Resource {
         }
     }
 
-    /// Writes the keys of annotations without quotes, as kustomize does after a JSON patch.
+    /// Removes the quotes of keys of annotations, as kustomize does after a JSON patch.
     pub(super) fn write_annotation_keys(&mut self) {
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
         let annotations = self.node.at_path(&["metadata", "annotations"]);
@@ -220,7 +218,7 @@ impl Resource {
         }
     }
 
-    /// Forgets all that kustomize keeps in annotations, after a patch removed them.
+    /// Clears all state that kustomize stores in annotations, after a patch removed them.
     pub(super) fn forget(&mut self) {
         self.previous.clear();
         self.prefixes.clear();
@@ -228,7 +226,7 @@ impl Resource {
         (self.behavior, self.needs_hash) = (Behavior::None, false);
     }
 
-    /// Returns whether kustomize keeps annotations of its own on the object.
+    /// Returns whether kustomize stores state in annotations of the object.
     pub(super) fn has_internal_annotations(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
         !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
@@ -239,13 +237,13 @@ impl Resource {
         self.node.at_path(&["metadata", "annotations", key])?.text()
     }
 
-    /// Returns the mapping at a field of metadata, created if it does not exist.
+    /// Returns the mapping at a field of metadata, and creates it if it is missing.
     pub(super) fn metadata_map(&mut self, field: &str) -> Option<&mut Node> {
         let metadata = map_at(&mut self.node, "metadata")?;
         map_at(metadata, field)
     }
 
-    /// Returns the metadata, created if it does not exist.
+    /// Returns the metadata, and creates it if it is missing.
     pub(super) fn metadata(&mut self) -> Option<&mut Node> {
         map_at(&mut self.node, "metadata")
     }
@@ -255,7 +253,7 @@ impl Resource {
         self.set_meta("name", name);
     }
 
-    /// Sets the namespace; an empty one is removed.
+    /// Sets the namespace, or removes the field if the namespace is empty.
     pub(super) fn set_namespace(&mut self, namespace: &str) {
         if namespace.is_empty() {
             if let Some(metadata) = self.node.get_mut("metadata") {
@@ -277,7 +275,7 @@ impl Resource {
         set_scalar(&mut self.node, "kind", Node::scalar(kind));
     }
 
-    /// Moves annotations of kustomize that the user wrote into the object's state.
+    /// Moves kustomize's internal annotations that are in the file into the object's state.
     fn absorb(&mut self) {
         let annotations = self.node.at_path(&["metadata", "annotations"]);
         if !annotations.is_some_and(|map| map.entries().iter().any(|entry| entry.key.starts_with(INTERNAL))) {
@@ -327,14 +325,14 @@ pub(super) fn set_scalar(map: &mut Node, key: &str, value: Node) {
     }
 }
 
-/// Writes a scalar over another, which keeps its style.
+/// Replaces a scalar, but keeps its style.
 pub(super) fn overwrite(old: &mut Node, value: Node) {
     let style = old.style;
     let origin = if value.origin == Origin::default() { old.origin } else { value.origin };
     old.assign(Node { style, origin, ..value });
 }
 
-/// Quotes a string that YAML 1.1 would read as something else.
+/// Quotes a string that YAML 1.1 would parse as another type.
 pub(super) fn with_style(mut value: Node) -> Node {
     if let Kind::Scalar(text) = &value.kind
         && value.is_string()

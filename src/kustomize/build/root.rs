@@ -1,4 +1,4 @@
-//! The folder that is built, and the steps that kustomize does only there.
+//! Builds the root folder, with the steps that kustomize does only there.
 //!
 //! Source: kustomize's `api/krusty/kustomizer.go`.
 
@@ -26,7 +26,7 @@ use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031};
 use crate::kustomize::tree::{Located, TreePath};
 
 impl Run<'_> {
-    /// Builds a folder, up to the objects that are printed.
+    /// Builds a folder up to the objects that are printed.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the file that Flux writes for the root, and what of it was there before.
+    /// Returns the file that Flux writes for the root, and the parts of it that are the user's.
     fn flux_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let names = self.tree.names(loader.root);
         let has_file = NAMES.iter().any(|name| names.iter().any(|own| own == name));
@@ -99,7 +99,7 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(own)))
     }
 
-    /// Continues after errors without the parts that are wrong.
+    /// Records all errors and continues without the invalid parts.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
@@ -146,7 +146,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Sorts the objects as configured in the kustomization or on the command line.
+    /// Sorts the objects in the order that the kustomization or the command line sets.
     fn sort(&self, map: &mut ResMap, target: &Target<'_>, settings: &Settings) -> Step<()> {
         let field = FieldPath::of(["sortOptions"]);
         let site = |key: &str| target.site(field.key(key));
@@ -155,20 +155,20 @@ impl Run<'_> {
             None => Ranks::default(),
             Some(options) => match (options.order.as_str(), &options.legacy_sort_options) {
                 ("fifo", None) => return Ok(()),
-                ("fifo", Some(_)) => return Err(Stop::refused(kz017::sort_legacy(site("legacySortOptions")))),
+                ("fifo", Some(_)) => return Err(Stop::refused(kz017::invalid_legacy_sort(site("legacySortOptions")))),
                 ("legacy", None) => Ranks::default(),
                 ("legacy", Some(legacy)) => {
                     let list = |key: &str| serde_json::from_value(legacy[key].clone()).unwrap_or_default();
                     Ranks::new(list("orderFirst"), list("orderLast"))
                 }
-                (other, _) => return Err(Stop::refused(kz017::sort_order(site("order"), other))),
+                (other, _) => return Err(Stop::refused(kz017::unknown_sort_order(site("order"), other))),
             },
         };
         sort::legacy(map, &ranks);
         self.sorted(map)
     }
 
-    /// Reports duplicate identities, because kustomize gathers the objects again after it sorted them.
+    /// Reports duplicate identities. kustomize detects them when it collects the objects again after sorting.
     fn sorted(&self, map: &ResMap) -> Step<()> {
         let has_order = !matches!(self.options.profile, Profile::Fleet | Profile::Sveltos);
         let duplicates = map.duplicates().into_iter().map(|(other, resource)| {
@@ -186,7 +186,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Looks whether all objects can be printed, and, for Flux, what it does to them afterwards.
+    /// Checks that all objects can be printed; for Flux, also its steps after the build.
     ///
     /// # Errors
     ///

@@ -24,22 +24,22 @@ use crate::kustomize::schema::{Preferred, Schema};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::yaml::Place;
 
-/// Maximum number of visits. A base is evaluated on every visit, so ten folders that each name the next one twice cause
-/// a thousand visits.
-const MOST_VISITS: usize = 20_000;
-/// A root has more entries that are files only if it is hostile.
-const MOST_ENTRIES: usize = 100_000;
-/// Each visit is some frames of the stack.
-pub(super) const DEEPEST: usize = 100;
+/// Maximum number of visits of folders. A base is evaluated on every visit: ten folders that each name the next one
+/// twice cause a thousand visits.
+const MAX_VISITS: usize = 20_000;
+/// Maximum number of entries that are files. Only a malicious root has more.
+const MAX_ENTRIES: usize = 100_000;
+/// Maximum depth of nested folders. Each level takes several stack frames.
+pub(super) const MAX_DEPTH: usize = 100;
 
-/// The files of a run, by the numbers that nodes have in their origins.
+/// The files of a run, numbered for the origins of nodes.
 #[derive(Debug, Default)]
 pub struct Sources {
     paths: Mutex<Vec<TreePath>>,
 }
 
 impl Sources {
-    /// Returns the number of a file.
+    /// Adds a file and returns its number.
     pub(super) fn add(&self, path: &TreePath) -> u32 {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         paths.push(path.clone());
@@ -53,62 +53,61 @@ impl Sources {
     }
 }
 
-/// The bases that the roots of one run share, all of which are built with the same options.
+/// The caches that the roots of a run share. All roots are built with the same options.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub(super) sources: Arc<Sources>,
     pub(super) bases: Bases,
 }
 
-/// A build that is going on.
+/// The state of a build in progress.
 pub(super) struct Run<'a> {
-    /// The files.
+    /// The tree with the files.
     pub(super) tree: &'a Tree,
-    /// Who builds them.
+    /// The options of the build.
     pub(super) options: &'a Options,
-    /// Kustomization files that were read.
+    /// The cache of parsed kustomization files.
     pub(super) files: &'a Files,
-    /// The files that nodes come from.
+    /// The numbers of the files of nodes.
     pub(super) sources: Arc<Sources>,
-    /// The schema that objects are merged by.
+    /// The schema for merging objects.
     pub(super) schema: Arc<Schema>,
-    /// Whether the schema was chosen by an `openapi` field.
+    /// Whether an `openapi` field set the schema.
     pub(super) has_schema: bool,
-    /// Whether kustomize would also have loaded its built-in schema by now, if another one is set.
+    /// The built-in schema that kustomize would have loaded by now in addition to a custom one.
     pub(super) beside: Cell<Option<Preferred>>,
-    /// How many bytes were read.
+    /// Number of bytes that were read.
     pub(super) read: Cell<usize>,
-    /// Limits the size of the objects.
+    /// Limits the total size of objects.
     pub(super) budget: Budget,
     /// The field whose history is recorded.
     pub(super) history: Option<History>,
-    /// The bases that roots of one run share.
+    /// The cache of bases that the roots of a run share.
     pub(super) bases: Option<&'a Bases>,
     /// The folders that were visited.
     pub(super) folders: Vec<TreePath>,
     /// kustomize's warnings on standard error.
     pub(super) warnings: Vec<String>,
-    /// What is reported.
+    /// The findings and reasons.
     pub(super) log: RefCell<Log>,
-    /// Whether the build ends with its first error.
+    /// Whether the build stops at its first error.
     pub(super) is_strict: bool,
     visits: usize,
     entries: usize,
 }
 
-/// A kustomization on the way from the root that is built.
+/// A kustomization that is being built.
 pub(super) struct Target<'t> {
     /// Its folder.
     pub(super) loader: Loader<'t>,
-    /// Its file.
     pub(super) file: SharedFile,
-    /// Which parts of the file are its own and which come from a Flux Kustomization, if one changes it.
+    /// The parts of the file that are the user's, if a Flux Kustomization changes it.
     pub(super) own: Option<Own>,
     /// The number of its file.
     pub(super) source: u32,
-    /// Where it is, if the build records where objects come from.
+    /// Its origin, if the build records origins.
     pub(super) note: Option<OriginNote>,
-    /// How many kustomizations led to it.
+    /// Its depth: the number of kustomizations between it and the root.
     pub(super) depth: usize,
 }
 
@@ -126,19 +125,19 @@ impl Target<'_> {
         self.site(FieldPath::of([list]).index(index))
     }
 
-    /// Returns an entry of a list that names files or folders.
+    /// Returns an entry of a list of files or folders.
     pub(super) fn list_entry<'e>(&self, list: &'static str, index: usize, text: &'e str) -> Entry<'e> {
         Entry { list, index, text, site: self.entry(list, index) }
     }
 
-    /// Returns the place of a field as nodes have it.
+    /// Returns the place of a field as the origin of nodes.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
 }
 
 impl<'a> Run<'a> {
-    /// Creates a build that ends with its first error.
+    /// Creates a build that stops at its first error.
     pub(super) fn new(tree: &'a Tree, options: &'a Options, files: &'a Files, sources: Arc<Sources>) -> Self {
         Self {
             tree,
@@ -166,8 +165,8 @@ impl<'a> Run<'a> {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that kinds of objects were looked up. For an unknown kind kustomize loads its built-in schema, even if
-    /// another schema is set.
+    /// Records that the schema was asked about the kinds of objects. For an unknown kind kustomize loads its built-in
+    /// schema, even if a custom schema is set.
     pub(super) fn looked_up<'r>(&self, resources: impl IntoIterator<Item = &'r Resource>) {
         let is_foreign = |group: &str| group.contains('.') && !group.ends_with(".k8s.io");
         if self.beside.get().is_none() && resources.into_iter().any(|resource| is_foreign(resource.gvk().group)) {
@@ -182,8 +181,8 @@ impl<'a> Run<'a> {
     /// If there are too many.
     pub(super) fn visit(&mut self, site: &Site, depth: usize) -> Step<()> {
         self.visits += 1;
-        if self.visits > MOST_VISITS || depth > DEEPEST {
-            let message = format!("more than {MOST_VISITS} folders, or {DEEPEST} within one another, are built");
+        if self.visits > MAX_VISITS || depth > MAX_DEPTH {
+            let message = format!("more than {MAX_VISITS} folders, or {MAX_DEPTH} within one another, are built");
             return Err(Stop::limit(site.clone(), message));
         }
         Ok(())
@@ -196,8 +195,8 @@ impl<'a> Run<'a> {
     /// If there are too many.
     pub(super) fn count_entry(&mut self, site: &Site) -> Step<()> {
         self.entries += 1;
-        if self.entries > MOST_ENTRIES {
-            return Err(Stop::limit(site.clone(), format!("more than {MOST_ENTRIES} entries are not looked at")));
+        if self.entries > MAX_ENTRIES {
+            return Err(Stop::limit(site.clone(), format!("more than {MAX_ENTRIES} entries are not looked at")));
         }
         Ok(())
     }
@@ -218,7 +217,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// If it does not exist, cannot be read, or is far away.
+    /// If it does not exist, cannot be read, or is remote.
     pub(super) fn load(&self, loader: &Loader<'_>, entry: &str, site: &Site) -> Step<(TreePath, Arc<[u8]>)> {
         let path = loader.file(self.tree, entry, self.options).map_err(|no| self.no_file(loader, entry, site, no))?;
         let bytes = self.read(&path, site)?;
@@ -231,7 +230,7 @@ impl<'a> Run<'a> {
         self.site_at(&path, origin.line)
     }
 
-    /// Returns the place of the text on a line of a file.
+    /// Returns the place of the text in a line of a file.
     pub(super) fn site_at(&self, path: &TreePath, line: u32) -> Site {
         let line = line.max(1);
         let bytes = self.tree.read(path).unwrap_or_else(|_| [].into());

@@ -12,7 +12,7 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::pattern::Pattern;
 use crate::kustomize::rules::kz014;
 
-/// A selector with its expressions compiled.
+/// A selector with compiled regular expressions.
 #[derive(Debug)]
 pub(super) struct Compiled {
     group: Pattern,
@@ -24,7 +24,7 @@ pub(super) struct Compiled {
     annotations: Option<Labels>,
 }
 
-/// Why a selector cannot be used.
+/// The reason why a selector cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BadSelector {
     /// An invalid regular expression.
@@ -36,11 +36,11 @@ pub(super) enum BadSelector {
 }
 
 impl BadSelector {
-    /// Adds the place.
+    /// Adds the place to the error.
     pub(super) fn at(self, site: Site) -> Stop {
         match self {
-            Self::Expression(text) => Stop::refused(kz014::expression(site, &text)),
-            Self::Labels(text) => Stop::refused(kz014::selector(site, &text)),
+            Self::Expression(text) => Stop::refused(kz014::invalid_expression(site, &text)),
+            Self::Labels(text) => Stop::refused(kz014::invalid_selector(site, &text)),
             Self::Unsupported(text) => Stop::unknown(site, format!("`{text}` in a selector is not supported here")),
         }
     }
@@ -79,7 +79,7 @@ impl Compiled {
             && self.selects_labels(resource)
     }
 
-    /// Reports whether it selects an identity, without the default namespace.
+    /// Returns whether it selects an identity by its namespace as written, without a default.
     pub(super) fn selects_written(&self, id: &Id<'_>) -> bool {
         self.selects_gvk(&id.gvk) && self.name.matches(id.name) && self.namespace.matches(id.namespace)
     }
@@ -111,7 +111,7 @@ fn pattern(text: &str) -> Result<Pattern, BadSelector> {
     })
 }
 
-/// Returns the indexes of the objects that a selector selects.
+/// Returns the positions of the objects that a selector selects.
 pub(super) fn select(resources: &[Resource], selector: &Compiled, scope: &Scope) -> Vec<usize> {
     let objects = resources.iter().enumerate();
     objects.filter(|(_, resource)| selector.selects(resource, scope)).map(|(at, _)| at).collect()

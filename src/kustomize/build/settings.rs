@@ -1,4 +1,4 @@
-//! The fields `openapi`, `configurations` and `crds`, which decide how others work.
+//! Reads the fields `openapi`, `configurations` and `crds`, which affect other fields.
 //!
 //! Source: kustomize's `api/internal/target/kusttarget.go`.
 
@@ -17,11 +17,11 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz008, kz017, kz031};
 use crate::kustomize::schema::Schema;
 
-/// The one version of the built-in schema.
+/// The version of the built-in schema.
 const SCHEMA_VERSION: &str = "v1.21.2";
 
 impl Run<'_> {
-    /// Uses the schema that a kustomization names, unless one is already set.
+    /// Sets the schema that a kustomization names, unless one is already set.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Run<'_> {
         if self.has_schema && !is_root {
             return Ok(());
         }
-        let wrong = |key: &str, why: &str| Stop::refused(kz017::schema(site(key), why));
+        let wrong = |key: &str, why: &str| Stop::refused(kz017::invalid_schema(site(key), why));
         let version = openapi.get("version");
         match (schema, version) {
             (Some(_), Some(_)) => Err(wrong("version", "has both a version and a path")),
@@ -49,7 +49,7 @@ impl Run<'_> {
             }
             (None, Some(version)) if !version.is_empty() => {
                 if version != SCHEMA_VERSION {
-                    return Err(Stop::refused(kz017::schema_version(site("version"), version, SCHEMA_VERSION)));
+                    return Err(Stop::refused(kz017::unknown_schema_version(site("version"), version, SCHEMA_VERSION)));
                 }
                 self.has_schema = true;
                 Ok(())
@@ -96,10 +96,10 @@ impl Run<'_> {
         };
         let faults = faults.iter().map(|fault| {
             let site = Site::new(path.clone(), place(&fault.path), fault.path.clone());
-            kz008::fault(site, fault).0
+            kz008::decoding_error(site, fault).0
         });
         let duplicates = document.iter().flat_map(|document| document.duplicates());
-        let duplicates = duplicates.map(|twice| kz008::twice(Site::new(path.clone(), twice.kept, twice.path)));
+        let duplicates = duplicates.map(|twice| kz008::duplicate_key(Site::new(path.clone(), twice.kept, twice.path)));
         let mut is_valid = true;
         for finding in faults.chain(duplicates) {
             is_valid = false;
@@ -135,7 +135,7 @@ impl Run<'_> {
         crds::config(&bytes).map_err(|(place, failed)| {
             let at = place.map_or_else(|| site.clone(), |place| Site { place, ..Site::of_file(path) });
             match failed {
-                Failed::Refused(why) => Stop::refused(kz017::crds(at, entry, &why)),
+                Failed::Refused(why) => Stop::refused(kz017::invalid_crds(at, entry, &why)),
                 failed => failed.within(&format!("\"{entry}\"")).at(at),
             }
         })

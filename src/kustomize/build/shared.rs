@@ -7,13 +7,14 @@ use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
 
 impl Resource {
-    /// Returns a number that no group of the object has.
+    /// Returns the number of a new group of the object.
     pub(super) fn next_group(&mut self) -> u32 {
         self.groups += 1;
         self.groups
     }
 
-    /// Carries a change of one scalar to the others of its group. The last changed one wins.
+    /// Copies changes of scalars to the other scalars of their groups. Of several changes of a group, the last one
+    /// wins.
     pub(super) fn spread(&mut self) {
         if self.shared.is_empty() {
             return;
@@ -31,7 +32,7 @@ impl Resource {
     }
 }
 
-/// Collects the groups of which a scalar has another value than before, with that value.
+/// Collects the groups with a changed scalar, and the new value.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
         Kind::Map(entries) => entries.iter().for_each(|entry| changed(&entry.value, groups, new)),

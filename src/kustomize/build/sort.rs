@@ -1,4 +1,4 @@
-//! The order in which objects are printed.
+//! Sorts objects in the order in which they are printed.
 //!
 //! Source: kustomize's `SortOrderTransformer` and `resid.Gvk.IsLessThan`.
 
@@ -33,7 +33,7 @@ const FIRST: [&str; 22] = [
 ];
 const LAST: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-/// The kinds that come first and last.
+/// The order of kinds: those that come first and those that come last.
 #[derive(Debug, Clone)]
 pub(super) struct Ranks {
     first: Vec<String>,
@@ -47,7 +47,7 @@ impl Default for Ranks {
 }
 
 impl Ranks {
-    /// Kinds in the order in which they come first, and last.
+    /// Creates the order from the kinds that come first, and those that come last.
     pub(super) fn new(first: Vec<String>, last: Vec<String>) -> Self {
         Self { first, last }
     }
@@ -79,7 +79,7 @@ fn by_rank(a: &Gvk<'_>, b: &Gvk<'_>, rank_a: isize, rank_b: isize) -> Ordering {
     rank_a.cmp(&rank_b).then(if is_turned { order.reverse() } else { order })
 }
 
-/// Returns the order of field specs: by the rank of their kinds.
+/// Compares field specs by the order of their kinds.
 pub(super) fn by_kind(a: &Gvk<'_>, b: &Gvk<'_>) -> Ordering {
     rank(a.kind).cmp(&rank(b.kind)).then_with(|| gvk_text(a).cmp(&gvk_text(b)))
 }

@@ -1,4 +1,4 @@
-//! Why a step of a build fails.
+//! The errors of build steps.
 
 use super::budget::Exceeded;
 use super::recover::Lost;
@@ -8,7 +8,7 @@ use crate::kustomize::rules::kz031;
 /// The result of a build step.
 pub type Step<T> = Result<T, Stop>;
 
-/// Why a step has no result.
+/// The reason why a step has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// kustomize cannot build it.
@@ -22,43 +22,43 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding of the rule for this error.
     pub finding: TreeFinding,
-    /// How much may be lost before the error may be a consequence of that.
+    /// The maximum loss with which the error is still certain; with a greater loss it may be a consequence.
     pub(super) holds: Lost,
 }
 
-/// What the result depends on, and where.
+/// The reason why a result is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     /// The entry or object that is the cause.
     pub site: Site,
     /// The message, without the position.
     pub message: String,
-    /// Whether a limit is exceeded, so that nothing more is built.
+    /// Whether a limit is exceeded, so that the build ends.
     pub is_limit: bool,
 }
 
 impl Stop {
-    /// Returns a stop for an error that no other part of the build can cause.
+    /// Creates an error that cannot be a consequence of another error.
     pub fn refused(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Changes }))
     }
 
-    /// Returns a stop for an error of objects that exist.
+    /// Creates an error in the content of objects. It may be a consequence of missing changes.
     pub(super) fn of_content(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Objects }))
     }
 
-    /// Returns a stop for an object that does not exist.
+    /// Creates an error about a missing object. It may be a consequence of missing objects.
     pub(super) fn of_absence(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }
 
-    /// Returns a stop for a part that is not executed.
+    /// Creates an unknown result, for a part that is not executed.
     pub fn unknown(site: Site, message: impl Into<String>) -> Self {
         Self::Unknown(Box::new(Reason { site, message: message.into(), is_limit: false }))
     }
 
-    /// Returns a stop for an exceeded limit.
+    /// Creates an error about an exceeded limit.
     pub(super) fn limit(site: Site, message: impl ToString) -> Self {
         Self::Unknown(Box::new(Reason { site, message: message.to_string(), is_limit: true }))
     }
@@ -80,7 +80,7 @@ impl Stop {
     }
 }
 
-/// Why a step fails that does not know its own place.
+/// The reason why a step fails, without its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failed {
     /// kustomize refuses it.
@@ -92,7 +92,7 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    /// Adds the place; an error is one of the content of objects.
+    /// Adds the place. An error becomes one in the content of objects.
     pub(super) fn at(self, site: Site) -> Stop {
         self.by(site, kz031::found)
     }
@@ -106,7 +106,7 @@ impl Failed {
         }
     }
 
-    /// Puts a text before the message.
+    /// Prepends a text to the message.
     pub(super) fn within(self, text: &str) -> Self {
         match self {
             Self::Refused(message) => Self::Refused(format!("{text}: {message}")),

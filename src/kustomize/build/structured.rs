@@ -1,4 +1,4 @@
-//! Replacing within a text that holds JSON or YAML.
+//! Replaces values within a text that contains JSON or YAML.
 //!
 //! Source: `setValueInStructuredData` and `serializeStructuredData` in kustomize's `api/filters/replacement`.
 
@@ -10,12 +10,12 @@ use crate::go::json::{marshal, marshal_indent};
 use crate::kustomize::node::{Node, commented_text};
 use crate::yaml::{self, Limits};
 
-/// Parses the document in a text: `None` if it is not YAML, the inner `None` if it has no document.
+/// Parses the document in a text. The outer `None` means that it is not YAML, the inner that it has no document.
 pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
     yaml::node(text, 0, &Limits::default()).ok()
 }
 
-/// Writes a value into the text that a path leads through. Returns whether there is such a text.
+/// Writes a value into the text through which a path leads. Returns whether there is such a text.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ fn write(
     Ok(true)
 }
 
-/// Returns the JSON of a text, in several lines if the text had some.
+/// Returns the JSON of a text, indented if the text has several lines.
 fn json_text(parsed: &Node, text: &str) -> Option<String> {
     let value = json::of_node(parsed).ok()?;
     let has_lines = text.contains('\n') && text.contains("  ");

@@ -1,4 +1,5 @@
-//! Accumulating the objects of a kustomization: its resources, generators, components, transformers, validators and vars.
+//! Accumulates the objects of a kustomization: its resources, generators, components, transformers, validators and
+//! vars.
 //!
 //! Source: kustomize's `api/internal/target/kusttarget.go`.
 
@@ -21,14 +22,13 @@ use crate::kustomize::references::NoFile;
 use crate::kustomize::rules::{kz013, kz030, kz031};
 use crate::kustomize::tree::TreePath;
 
-/// What has been accumulated.
+/// The accumulated state of a kustomization.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accumulator {
     /// The objects.
     pub map: ResMap,
-    /// The field specs in force.
+    /// The field specs in use.
     pub config: Arc<Config>,
-    /// The vars.
     pub vars: Vars,
     /// The components that were applied to the objects, with the entries that name them.
     pub components: BTreeMap<TreePath, Site>,
@@ -44,18 +44,17 @@ impl Accumulator {
 /// An entry of a list that names a file or a folder.
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'e> {
-    /// The list.
     pub list: &'static str,
     /// Its index in the list.
     pub index: usize,
-    /// The entry itself.
+    /// The text of the entry.
     pub text: &'e str,
     /// Its place.
     pub site: Site,
 }
 
 impl Entry<'_> {
-    /// Returns what is lost if the entry is left out.
+    /// Returns which parts objects lack if the entry is skipped.
     pub(super) fn loss(&self) -> Lost {
         if self.list == "components" { Lost::Changes } else { Lost::Objects }
     }
@@ -86,7 +85,7 @@ impl Run<'_> {
         self.vars(target, acc)
     }
 
-    /// Adds files and folders.
+    /// Adds the files and folders of a list.
     pub(super) fn resources(
         &mut self,
         target: &Target<'_>,
@@ -114,7 +113,7 @@ impl Run<'_> {
             Err(NoFile::Other) => Err(Stop::unknown(entry.site.clone(), "it is neither a file nor a folder")),
             Err(no_file) => match target.loader.folder(self.tree, entry.text, self.options) {
                 Ok(folder) => self.folder(target, entry, &folder, acc),
-                Err(no_folder) => Err(self.neither(&target.loader, entry, &no_file, &no_folder)),
+                Err(no_folder) => Err(self.neither_file_nor_folder(&target.loader, entry, &no_file, &no_folder)),
             },
         };
         self.recover(&mut acc.map.lost, entry.loss(), added).map(drop)
@@ -145,7 +144,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds objects whose identities must be new.
+    /// Adds objects, whose identities must be new.
     pub(super) fn append_all(&self, map: &mut ResMap, resources: Vec<Resource>, site: &Site) -> Step<()> {
         for resource in resources {
             let Err(resource) = map.append(resource) else { continue };
@@ -159,7 +158,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds what a base accumulated.
+    /// Adds the accumulated state of a base.
     pub(super) fn merge(&mut self, acc: &mut Accumulator, base: Accumulator, site: &Site) -> Step<()> {
         acc.map.scope = self.scope();
         let Accumulator { map, config, vars, .. } = base;
@@ -208,7 +207,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs validators, which may fail or add a label that they ran, and nothing else.
+    /// Runs validators. They may fail or add a label, but not change anything else.
     fn validators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let validators = &target.file.kustomization.validators;
         for validator in self.plugin_transformers(target, "validators", validators)? {
@@ -236,7 +235,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds effects to the last part of the step.
+    /// Adds effects to the last part of the step of the evaluation, if it is recorded.
     fn adds_to_part(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.adds.extend(words());

@@ -32,13 +32,13 @@ pub(super) struct Transformer {
     pub what: What,
     /// The entry that configures it.
     pub site: Site,
-    /// The same, as nodes have it.
+    /// The entry as the origin of nodes.
     pub origin: Origin,
-    /// The same, if the build records which transformers ran.
+    /// The entry as an origin note, if the build records the transformers that ran.
     pub note: Option<OriginNote>,
 }
 
-/// The kinds of transformers, with the names of kustomize.
+/// The kind of a transformer, with its settings and kustomize's name.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are those of kustomize's configurations")]
 pub(super) enum What {
@@ -91,16 +91,16 @@ pub(super) enum What {
     ValueAdd {
         value: ValueAdd,
     },
-    /// A transformer that cannot be configured.
+    /// A placeholder for a transformer that cannot be configured.
     LeftOut,
 }
 
 impl Transformer {
-    /// Runs it over all objects.
+    /// Runs the transformer on all objects.
     ///
     /// # Errors
     ///
-    /// If kustomize's fails.
+    /// If kustomize's transformer fails.
     pub(super) fn run(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         let steps = run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
@@ -121,7 +121,7 @@ impl Transformer {
             What::ReplicaCount { replica, specs } => self.replicas(run, map, replica, specs),
             What::ImageTag { image, specs } => {
                 let images = Images::new(image, specs, self.origin, &run.budget)
-                    .map_err(|_| Stop::refused(kz014::expression(self.site.clone(), &image.name)))?;
+                    .map_err(|_| Stop::refused(kz014::invalid_expression(self.site.clone(), &image.name)))?;
                 self.each(run, map, |resource| images.apply(resource))
             }
             What::Replacement { replacements } => replacements.iter().try_for_each(|replacement| {
@@ -187,13 +187,13 @@ impl Transformer {
             (Patch::Strategic(objects), None) => objects.iter().try_for_each(|object| merging.merge_by_id(map, object)),
             (Patch::Strategic(objects), Some(target)) => {
                 let [object] = objects.as_slice() else {
-                    return Err(Stop::refused(kz014::several(self.site.clone())));
+                    return Err(Stop::refused(kz014::several_patches(self.site.clone())));
                 };
                 let places = self.selected(run, map, target)?;
                 merging.merge_into(map, &places, object)
             }
             (Patch::Json(operations), _) if operations.is_empty() => Ok(()),
-            (Patch::Json(_), None) => Err(Stop::refused(kz014::no_target(self.site.clone()))),
+            (Patch::Json(_), None) => Err(Stop::refused(kz014::missing_target(self.site.clone()))),
             (Patch::Json(operations), Some(target)) => self.operations(run, map, operations, target, true),
         }
     }
@@ -252,11 +252,11 @@ impl Transformer {
         }
         let has_replicas = |resource: &&Resource| specs.iter().any(|spec| resource.gvk().is_selected(&spec.gvk()));
         let names: Vec<&str> = map.resources().iter().filter(has_replicas).map(Resource::name).collect();
-        let absent = Stop::of_absence(kz030::nothing_to_scale(self.site.clone(), &replica.name, &names));
+        let absent = Stop::of_absence(kz030::no_object_to_scale(self.site.clone(), &replica.name, &names));
         run.recover(&mut map.lost, Lost::Nothing, Err::<(), _>(absent)).map(drop)
     }
 
-    /// Returns its effects, in words.
+    /// Describes its effects.
     pub(super) fn words(&self) -> Vec<String> {
         let field = &self.site.field;
         let count = |count: usize, what: &str| match count {

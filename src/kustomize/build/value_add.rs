@@ -17,19 +17,18 @@ use crate::kustomize::node::Node;
 
 const NAMESPACE: &str = "metadata/namespace";
 
-/// The transformer.
+/// The settings of the transformer.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ValueAdd {
-    /// The value.
     pub value: String,
     /// The fields.
     pub targets: Vec<ValueTarget>,
-    /// A file with more fields.
+    /// The path of a file with more fields.
     pub target_file_path: String,
 }
 
-/// A field that gets the value.
+/// A field to set.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -99,7 +98,7 @@ impl ValueAdd {
     }
 }
 
-/// Returns a file path with one part more at a position, or at its end.
+/// Returns a file path with another part inserted at a position, or appended.
 fn inserted(path: &str, position: usize, part: &str) -> String {
     if path.is_empty() {
         return part.to_owned();

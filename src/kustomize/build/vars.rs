@@ -1,4 +1,4 @@
-//! Vars: values of objects that are substituted in texts of other objects.
+//! Substitutes vars: values of objects that are inserted into texts of other objects.
 //!
 //! Source: kustomize's `api/types/var.go`, `api/internal/accumulator/resaccumulator.go` and `api/filters/refvar`.
 
@@ -45,7 +45,7 @@ impl Run<'_> {
         let vars = &target.file.kustomization.vars;
         for (index, var) in vars.iter().enumerate() {
             let pointed = point(var, &mut acc.map);
-            let wrong = |why| Stop::of_content(kz017::variable(target.entry("vars", index), &var.name, why));
+            let wrong = |why| Stop::of_content(kz017::unresolved_var(target.entry("vars", index), &var.name, why));
             self.recover(&mut acc.map.lost, Lost::Nothing, pointed.map_err(wrong))?;
         }
         for (index, var) in vars.iter().enumerate() {
@@ -61,23 +61,23 @@ impl Run<'_> {
 
     fn add_var(&self, acc: &mut Accumulator, var: Var, site: Site) -> Step<()> {
         if let Some((_, before)) = acc.vars.vars.get(&var.name) {
-            let stop = Stop::refused(kz017::var(site, &var.name, before));
+            let stop = Stop::refused(kz017::duplicate_var(site, &var.name, before));
             return self.recover(&mut acc.map.lost, Lost::Nothing, Err::<(), _>(stop)).map(drop);
         }
         acc.vars.vars.insert(var.name.clone(), (var, site));
         Ok(())
     }
 
-    /// Puts the values of all vars into the fields of the specs.
+    /// Inserts the values of all vars into the fields of the specs.
     ///
     /// # Errors
     ///
-    /// If a var points at nothing, or a field holds something else than texts.
+    /// If the object of a var does not exist, or a field is not a text.
     pub(super) fn resolve_vars(&self, vars: &Vars, map: &mut ResMap, specs: &[FieldSpec]) -> Step<()> {
         let mut values = BTreeMap::new();
         for (var, site) in vars.vars.values() {
             let value = value_of(var, map);
-            let value = value.map_err(|why| Stop::of_absence(kz017::variable(site.clone(), &var.name, why)));
+            let value = value.map_err(|why| Stop::of_absence(kz017::unresolved_var(site.clone(), &var.name, why)));
             if let Some(value) = self.recover(&mut map.lost, Lost::Nothing, value)? {
                 values.insert(var.name.as_str(), value);
             }
@@ -102,7 +102,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the group, version and kind of the object that a var points at.
+/// Returns the group, version and kind of a var's object.
 fn gvk(var: &Var) -> Gvk<'_> {
     let target = &var.objref;
     let (mut group, mut version) = (target.group.as_str(), target.version.as_str());
@@ -198,7 +198,7 @@ fn expand(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> R
     Ok(())
 }
 
-/// Returns the text with all references replaced; the value itself if the text is nothing but one reference.
+/// Returns the text with all references replaced. If the text is only one reference, returns the value itself.
 fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -236,7 +236,7 @@ fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
 }
 
 impl Value {
-    /// Returns the length of its text, about.
+    /// Returns the approximate length of its text.
     fn len(&self) -> usize {
         if let Self::Text(text) = self { text.len() } else { 0 }
     }

@@ -7,32 +7,32 @@ use super::object::{Id, Object};
 use super::secret;
 use crate::kustomize::build::Built;
 
-/// Letters of the hash that kustomize appends to the names of generated objects.
+/// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;
 
-/// What happens to an object.
+/// The action on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// It is created.
+    /// The object is created.
     Create,
-    /// Fields change.
+    /// Fields of the object change.
     Change,
-    /// It is deleted, and one with another hash in its name is created.
+    /// The object is deleted, and one with another hash in its name is created.
     Replace {
         /// The deleted object.
         old: Id,
     },
-    /// It is deleted.
+    /// The object is deleted.
     Delete,
-    /// Another root renders it from now on.
+    /// The object moves to another root.
     Move {
-        /// That root.
+        /// The other root.
         to: String,
     },
 }
 
 impl Action {
-    /// Returns the word in reports.
+    /// Returns the name in reports.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -47,9 +47,9 @@ impl Action {
 /// A change of an object.
 #[derive(Debug, Clone)]
 pub struct ObjectChange {
-    /// What happens.
+    /// The action.
     pub action: Action,
-    /// The object. For a replaced one, the new object.
+    /// The object; after a replacement, the new object.
     pub id: Id,
     /// The changed fields, if it is changed or replaced.
     pub fields: Vec<FieldChange>,
@@ -62,7 +62,7 @@ pub struct ObjectChange {
 /// The objects of one side of a root, with their build.
 pub(super) type Rendered<'b, 'a> = (&'b [Object], &'b Built<'a>);
 
-/// Returns the changed objects, sorted by identity, and the number of the others.
+/// Returns the changed objects, sorted by identity, and the number of unchanged ones.
 pub(super) fn objects(old: Option<Rendered<'_, '_>>, new: Option<Rendered<'_, '_>>) -> (Vec<ObjectChange>, usize) {
     let by_id = |side: Option<Rendered<'_, '_>>| -> BTreeMap<Id, usize> {
         let objects = side.map(|(objects, _)| objects).unwrap_or_default();
@@ -128,7 +128,7 @@ fn replace(
     });
 }
 
-/// Returns whether two objects are one generated object with another hash.
+/// Returns whether two objects are the same generated object with different hashes.
 fn is_regenerated(old: &Object, new: &Object) -> bool {
     let without_hash = |object: &Object| -> Option<String> {
         let (name, hash) = object.id.name.rsplit_once('-')?;
@@ -140,7 +140,7 @@ fn is_regenerated(old: &Object, new: &Object) -> bool {
     is_same_kind && old.original_name == new.original_name && stem.is_some() && stem == without_hash(new)
 }
 
-/// Returns the change of an object that is on both sides; `None` if the texts are equal.
+/// Returns the change of an object that exists on both sides; `None` if the texts are equal.
 fn changed(
     old: &Object,
     new: &Object,

@@ -1,7 +1,7 @@
-//! The fields in which two versions of an object differ.
+//! Compares the fields of two versions of an object.
 //!
-//! Elements of lists are compared by the merge keys of kustomize's schema. In lists without any, as in custom resources,
-//! elements are compared by `name` if all have a different one, and else by position.
+//! Elements of lists are compared by the merge keys of kustomize's schema. In lists without merge keys, as in custom
+//! resources, elements are compared by `name` if all names are different, and otherwise by position.
 
 use std::collections::BTreeSet;
 
@@ -13,26 +13,26 @@ use crate::kustomize::node::{Kind, Node, printed};
 use crate::kustomize::schema::{FieldSchema, Schema};
 use crate::kustomize::tree::TreePath;
 
-/// The maximum length of a value in a report, in characters. The place of the value has the rest.
-const LONGEST: usize = 120;
+/// Maximum length of a value in a report, in characters. The report also has the position of the whole value.
+const MAX_VALUE_LENGTH: usize = 120;
 
-/// A field with another value.
+/// A changed field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
     /// The path, such as `spec.template.spec.containers[name=web].image`.
     pub path: String,
     /// The old value; `None` if the field is new.
     pub before: Option<Located>,
-    /// The new value; `None` if the field is gone.
+    /// The new value; `None` if the field was removed.
     pub after: Option<Located>,
 }
 
-/// A value with the place where it is written.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// The value as YAML in one line, shortened to [`LONGEST`] characters; a hash for a value of a Secret.
+    /// The value as YAML in one line, truncated to [`MAX_VALUE_LENGTH`] characters; a hash for a value of a Secret.
     pub value: String,
-    /// The file and line, relative to the tree; `None` for a value that no file holds.
+    /// The file and line, relative to the tree; `None` for a value that is not in a file.
     pub place: Option<(TreePath, usize)>,
 }
 
@@ -102,7 +102,7 @@ impl Comparison<'_, '_> {
         }
     }
 
-    /// Compares elements at the same position, after those with which both lists begin and end.
+    /// Compares elements by position, except for the equal elements at the start and the end of both lists.
     fn positional(&mut self, path: &str, old: &[Node], new: &[Node], shape: Option<FieldSchema<'_>>) {
         let is_same = |(old, new): &(&Node, &Node)| text(old) == text(new);
         let head = old.iter().zip(new).take_while(is_same).count();
@@ -131,14 +131,14 @@ impl Comparison<'_, '_> {
     }
 }
 
-/// Returns whether a field of a Secret is hidden: its values, and annotations, which may hold a copy of them.
+/// Returns whether a field of a Secret is hidden: its values, and its annotations, which may contain a copy of them.
 fn is_hidden(path: &str) -> bool {
     let is_below =
         |field: &str| path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
     secret::FIELDS.into_iter().chain(["metadata.annotations"]).any(is_below)
 }
 
-/// Returns the keys by which the elements of two lists are compared; `None` for the position.
+/// Returns the merge keys by which the elements of two lists are compared; `None` to compare by position.
 fn keys<'s>(shape: Option<FieldSchema<'s>>, old: &[Node], new: &[Node]) -> Option<Vec<&'s str>> {
     let of_schema: Vec<&str> = shape.filter(|shape| shape.merges()).into_iter().flat_map(FieldSchema::keys).collect();
     let tells = |keys: &[&str], list: &[Node]| {
@@ -155,7 +155,7 @@ fn label(element: &Node, keys: &[&str]) -> String {
     keys.iter().filter_map(pair).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the path of a member. Keys with other characters than those of names are quoted.
+/// Returns the path of a member. A key is quoted if it has characters that names do not have.
 fn member(path: &str, key: &str) -> String {
     let is_name = !key.is_empty() && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
     match (path, is_name) {
@@ -165,7 +165,7 @@ fn member(path: &str, key: &str) -> String {
     }
 }
 
-/// Returns a value as it is printed, in one line.
+/// Formats a value as YAML in one line.
 fn text(node: &Node) -> String {
     let Ok(value) = printed(node) else { return node.text().unwrap_or_default().to_owned() };
     if let Value::Text(text) = &value
@@ -197,7 +197,7 @@ fn json(value: &Value<'_>) -> serde_json::Value {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_VALUE_LENGTH) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::kustomize::build::{Built, Resource, Step};
 use crate::kustomize::node::Node;
 
-/// The identity of an object in a cluster. The version of its API is no part of it.
+/// The identity of an object in a cluster, which does not include the API version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id {
     /// The API group; empty for the core group.
@@ -26,7 +26,7 @@ impl Id {
 }
 
 impl fmt::Display for Id {
-    /// Formats as `Deployment.apps shop/web`.
+    /// Formats the identity, such as `Deployment.apps shop/web`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dot = if self.group.is_empty() { "" } else { "." };
         write!(f, "{}{dot}{} {}", self.kind, self.group, self.place())
@@ -40,9 +40,9 @@ pub struct Object {
     pub id: Id,
     /// Its `apiVersion`.
     pub api_version: String,
-    /// The name that it had in its file or generator, before prefixes and hashes.
+    /// The name in its file or generator, without prefixes and hashes.
     pub original_name: String,
-    /// Its content. Origins are numbers of the files of its build.
+    /// Its content. The origins of nodes refer to the files of its build.
     pub node: Node,
     /// Its text, as kustomize prints it.
     pub text: String,
@@ -53,7 +53,7 @@ impl Object {
     ///
     /// # Errors
     ///
-    /// If one cannot be printed.
+    /// If an object cannot be printed.
     pub(super) fn of_build(built: &Built<'_>) -> Step<Vec<Self>> {
         let object = |(resource, text)| Self::new(resource, text);
         Ok(built.resources().iter().zip(built.texts()?).map(object).collect())

@@ -1,4 +1,4 @@
-//! What a change does to all roots of a tree.
+//! The plan of a change: its effects on all roots of a tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::kustomize::build::{Built, Stop};
 use crate::kustomize::finding::Site;
 use crate::kustomize::tree::TreePath;
 
-/// What a change does.
+/// The effects of a change on all roots.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// The roots that a changed file reaches, sorted by path.
@@ -19,23 +19,23 @@ pub struct Plan {
     pub untouched: usize,
 }
 
-/// What a change does to one root.
+/// The effects of a change on one root.
 #[derive(Debug, Clone)]
 pub struct RootChange {
     /// The folder.
     pub root: TreePath,
-    /// Whether it builds before and after.
+    /// Whether it builds before and after the change.
     pub state: State,
     /// The changed objects.
     pub objects: Vec<ObjectChange>,
-    /// The number of objects that stay as they are.
+    /// Number of unchanged objects.
     pub unchanged: usize,
 }
 
-/// Why the objects of a root are not known.
+/// The reason why the objects of a root are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// The entry or object.
+    /// The entry or object that is the cause.
     pub site: Site,
     /// The error, without the position.
     pub message: String,
@@ -47,22 +47,22 @@ impl From<Stop> for Cause {
     }
 }
 
-/// Whether a root builds before and after a change.
+/// The state of a root: whether it builds before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// Both sides build.
     Builds,
     /// The root is new.
     Appears,
-    /// The root is gone. Its objects count as deleted.
+    /// The root does not exist any more. Its objects count as deleted.
     Vanishes,
-    /// It builds, and did not before. Its objects count as created.
+    /// Only the new side builds. Its objects count as created.
     BeginsToBuild,
-    /// It does not build any more. Nothing is said of its objects.
+    /// Only the old side builds. The changes of its objects are unknown.
     StopsBuilding(Cause),
-    /// It builds on neither side.
+    /// Neither side builds.
     Fails(Cause),
-    /// One side depends on something that is not executed. Nothing is said of its objects.
+    /// The result of a side depends on something that is not executed, so the changes are unknown.
     Unknown(Cause),
 }
 
@@ -80,7 +80,7 @@ impl State {
         }
     }
 
-    /// Returns why the objects of the root are not known.
+    /// Returns the reason why the objects of the root are unknown.
     pub fn cause(&self) -> Option<&Cause> {
         match self {
             Self::StopsBuilding(cause) | Self::Fails(cause) | Self::Unknown(cause) => Some(cause),
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// The numbers of objects by what happens to them.
+/// Numbers of objects by action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Created objects.
@@ -100,9 +100,9 @@ pub struct Counts {
     pub replace: usize,
     /// Deleted objects.
     pub delete: usize,
-    /// Objects that another root renders from now on.
+    /// Objects that move to another root.
     pub moved: usize,
-    /// Objects that stay as they are, in roots that a changed file reaches.
+    /// Unchanged objects in roots that a changed file reaches.
     pub unchanged: usize,
 }
 
@@ -144,7 +144,7 @@ impl Plan {
         plan
     }
 
-    /// Returns the numbers of all roots.
+    /// Returns the sums over all roots.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for root in &self.roots {
@@ -169,7 +169,7 @@ pub fn plan(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> Pla
     Plan::new(reached.iter().map(|root| root_change(root, old, new)).collect(), untouched)
 }
 
-/// Returns the roots that a changed file reaches, and the number of the others.
+/// Returns the roots that a changed file reaches, and the number of other roots.
 pub fn reached(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> (Vec<TreePath>, usize) {
     let all: BTreeSet<&TreePath> = old.roots.union(&new.roots).collect();
     let count = all.len();
@@ -179,8 +179,8 @@ pub fn reached(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> 
     (reached, untouched)
 }
 
-/// Returns whether a changed file can change what a root renders. A root of one side only is part of another root on the
-/// other side, or is not there.
+/// Returns whether a changed file may change the output of a root. A root that exists on only one side is part of
+/// another root on the other side, or absent there.
 fn is_reached(root: &TreePath, old: &Side, new: &Side, changed: &BTreeSet<TreePath>) -> bool {
     old.roots.contains(root) != new.roots.contains(root)
         || [old, new].into_iter().any(|side| side.reach(root).has_any(changed))
@@ -235,7 +235,7 @@ pub fn root_change(root: &TreePath, old: &Side, new: &Side) -> RootChange {
 }
 
 impl Plan {
-    /// Marks objects that one root deletes and another one creates as moved.
+    /// Finds objects that are deleted from one root and created in another, and sets their action to a move.
     fn find_moves(&mut self) {
         let mut created: BTreeMap<Id, (usize, String)> = BTreeMap::new();
         for (number, root) in self.roots.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which files a root can read, so that only roots that a changed file reaches are built.
+//! Computes the files that a root can read, so that only roots that a changed file reaches are built.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::kustomize::references::Loader;
 use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// The folders and files that a root can read. Every file below these folders counts.
+/// The folders and files that a root can read. It can read every file below these folders.
 pub(super) struct Reach {
     folders: BTreeSet<TreePath>,
     files: BTreeSet<TreePath>,
@@ -30,14 +30,14 @@ impl Reach {
         reach
     }
 
-    /// Returns whether one of the files can be read.
+    /// Returns whether the root can read one of these files.
     pub(super) fn has_any(&self, changed: &BTreeSet<TreePath>) -> bool {
         let is_below = |file: &TreePath| self.folders.iter().any(|folder| file.is_within(folder));
         changed.iter().any(|file| self.files.contains(file) || is_below(file))
     }
 }
 
-/// Returns the files among the resources of a folder: they may be outside of it.
+/// Returns the files among the resources of a folder, which may be outside of the folder.
 fn resources(tree: &Tree, folder: &TreePath, options: &Options, read: &Files) -> Vec<TreePath> {
     let file = NAMES.iter().find_map(|name| read.kustomization(tree, &folder.join(name)).ok());
     let loader = Loader { root: folder, referrer: None };
@@ -45,8 +45,8 @@ fn resources(tree: &Tree, folder: &TreePath, options: &Options, read: &Files) ->
     entries.filter_map(|entry| loader.file(tree, entry, options).ok()).collect()
 }
 
-/// Returns the files that differ in two trees: all that are in one of them only, or have another content or link target.
-/// The folder `.git` is left out.
+/// Returns the files that differ between two trees: those that are in only one of them, or have another content or link
+/// target. Ignores the folder `.git`.
 pub fn changed_files(old: &Tree, new: &Tree) -> BTreeSet<TreePath> {
     let mut changed = BTreeSet::new();
     compare(old, new, &TreePath::root(), &mut changed);

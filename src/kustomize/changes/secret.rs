@@ -1,4 +1,4 @@
-//! Values of Secrets, which are never shown: a keyed hash says whether two are equal.
+//! Hides values of Secrets: reports show a keyed hash, which tells whether two values are equal.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -9,16 +9,16 @@ use ring::rand::SystemRandom;
 use super::object::Object;
 use crate::kustomize::node::{Node, text_of};
 
-/// The key of this process. It is thrown away with it, so that nobody can try values against a hash.
+/// The random key of this process. It is never stored, so nobody can try values against a hash.
 static KEY: LazyLock<Option<hmac::Key>> =
     LazyLock::new(|| hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok());
 
 /// The fields of a Secret with values that are hidden.
 pub(super) const FIELDS: [&str; 2] = ["data", "stringData"];
-/// Bytes of the hash that are shown: enough to tell some values apart.
+/// Number of bytes of the hash that are shown.
 const SHOWN: usize = 4;
 
-/// Returns the text that stands for a value.
+/// Returns the replacement of a hidden value.
 pub(super) fn hidden(value: &str) -> String {
     let Some(key) = &*KEY else { return "(hidden)".to_owned() };
     let tag = hmac::sign(key, value.as_bytes());
@@ -29,8 +29,8 @@ pub(super) fn hidden(value: &str) -> String {
     text + ")"
 }
 
-/// Returns the text of an object without the values of a Secret. Their annotations go too: `kubectl apply` keeps a copy of
-/// the whole Secret there.
+/// Returns the text of an object, without the values of a Secret. Its annotations are removed too: `kubectl apply`
+/// stores a copy of the whole Secret there.
 pub(super) fn shown(object: &Object) -> String {
     if !object.is_secret() {
         return object.text.clone();

@@ -19,7 +19,7 @@ pub struct Side {
     files: Files,
     shared: Shared,
     settings: Settings,
-    /// The roots: folders with a kustomization file to which no other one refers, without Components.
+    /// The roots: folders with a kustomization file to which no other folder refers. Components are not roots.
     pub(super) roots: BTreeSet<TreePath>,
 }
 
@@ -44,13 +44,13 @@ impl Side {
         build_shared(&self.tree, root, &self.options, &self.settings, (&self.files, &self.shared))
     }
 
-    /// Returns what a root can read.
+    /// Returns the files that a root can read.
     pub(super) fn reach(&self, root: &TreePath) -> Reach {
         Reach::of(root, &self.tree, &self.options, &self.files)
     }
 }
 
-/// Collects the folders with a kustomization file. Hidden folders and templates of Helm charts are left out.
+/// Collects the folders with a kustomization file. Skips hidden folders and templates of Helm charts.
 fn collect(tree: &Tree, folder: &TreePath, found: &mut Vec<TreePath>) {
     let names = tree.names(folder);
     if names.iter().any(|name| NAMES.contains(&name.as_str())) {

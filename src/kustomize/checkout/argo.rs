@@ -1,4 +1,5 @@
-//! Finds the roots that Argo CD builds of a checkout: Applications, and ApplicationSets with git directory generators.
+//! Finds the roots that Argo CD builds from a checkout: Applications, and ApplicationSets with git directory
+//! generators.
 //!
 //! Source: `GetAppSourceType` in argo-cd's `reposerver/repository/repository.go`, and `filterApps` in its
 //! `applicationset/generators/git.go`.
@@ -47,7 +48,7 @@ pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, survey: &mut Sur
     }
 }
 
-/// Returns the folders with kustomization files that an Application builds of the checkout.
+/// Returns the folders with kustomization files that an Application builds from the checkout.
 fn roots(checkout: &Checkout<'_>, application: &Object) -> Vec<TreePath> {
     let is_set = application.kind() == "ApplicationSet";
     let spec = if is_set { "/spec/template/spec" } else { "/spec" };
@@ -95,7 +96,7 @@ fn expanded(checkout: &Checkout<'_>, set: &Object, template: &str) -> Vec<String
     paths
 }
 
-/// Collects the folders below a folder, relative to the top. Hidden ones are left out, as Argo CD does.
+/// Collects the folders below a folder, relative to the top. Skips hidden folders, as Argo CD does.
 fn below(tree: &Tree, top: &TreePath, folder: &str, depth: usize, folders: &mut Vec<String>) {
     let path = TreePath::from(&*format!("{top}/{folder}"));
     for name in tree.names(&path).iter().filter(|name| !name.starts_with('.')) {

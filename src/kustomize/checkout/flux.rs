@@ -1,4 +1,5 @@
-//! Follows Flux Kustomizations: renders what is built of the checkout, until nothing new appears.
+//! Follows Flux Kustomizations: renders the roots that Flux builds from the checkout, until no new Kustomization
+//! appears.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -17,13 +18,14 @@ use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
 /// Maximum number of Kustomizations. The largest public repositories have some 2 000.
-const MOST_KUSTOMIZATIONS: usize = 20_000;
-/// Maximum length of a chain of Kustomizations, each of which renders the next one; real ones have five members.
-const DEEPEST: usize = 32;
-/// Maximum number of passes: each one knows the variables that the one before rendered.
-const MOST_PASSES: usize = 8;
+const MAX_KUSTOMIZATIONS: usize = 20_000;
+/// Maximum length of a chain of Kustomizations, each of which renders the next one. Real chains have up to five
+/// members.
+const MAX_DEPTH: usize = 32;
+/// Maximum number of passes. Each pass uses the variables that the previous one rendered.
+const MAX_PASSES: usize = 8;
 
-/// Surveys what Flux builds of a checkout.
+/// Surveys the roots that Flux builds from a checkout.
 pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
     if standing.kustomizations.is_empty() && standing.instances.is_empty() {
         return Survey::default();
@@ -46,7 +48,7 @@ pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
     surveyor.follow(&seeds, standing)
 }
 
-/// Returns the files with patterns of ignored files: in the folders of all files, and above.
+/// Returns the `.sourceignore` files in the folders of all files, and in their parent folders.
 fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
     let of_manifests = checkout.manifests.iter().filter_map(TreePath::parent);
     let mut open: Vec<_> = of_manifests.chain(checkout.folders.iter().cloned()).collect();
@@ -60,41 +62,41 @@ fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
     files.filter(|file| checkout.tree.entry(file) == Some(Entry::File)).collect()
 }
 
-/// The words of which a file must have one for its objects to matter here.
+/// Returns words for a quick search: a file without any of them has no objects that matter to the survey.
 fn words(standing: &Standing) -> Vec<String> {
     let mut words = standing.variables.clone();
     words.push(KUSTOMIZE.to_owned());
     words
 }
 
-/// A root as it is rendered, before substitution.
+/// The rendered objects of a root before substitution; `None` if it cannot be built.
 type Rendered = Option<Rc<Vec<Object>>>;
 
 struct Surveyor<'a> {
     checkout: &'a Checkout<'a>,
-    /// Whether the checkout installs a Flux that takes unset variables for empty.
+    /// Whether the checkout installs a Flux that replaces unset variables by the empty string.
     is_lenient: bool,
-    /// The files with patterns of ignored files, outer folders first.
+    /// The `.sourceignore` files, outer folders first.
     ignores: Vec<TreePath>,
     sources: &'a Sources<'a>,
     reaches: Reaches<'a>,
     words: Vec<String>,
     trees: HashMap<TreeKey, Arc<Tree>>,
     rendered: HashMap<(TreeKey, TreePath, FluxSpec), Rendered>,
-    /// Whether a file has one of the words.
+    /// Whether a file contains one of the words, by file.
     mentions: HashMap<TreePath, bool>,
 }
 
-/// Where the survey begins.
+/// A starting point of the survey.
 enum Seed {
     /// A Kustomization that no root contains.
     Object(Object),
-    /// A folder with Kustomizations that no Kustomization names: somebody applies it, and Flux does the rest.
+    /// A folder with Kustomizations that no Kustomization builds: a person applies it.
     Folder(TreePath),
 }
 
 impl Surveyor<'_> {
-    /// Returns where the survey begins: Kustomizations that no other one contains, and folders that contain others.
+    /// Returns the starting points: Kustomizations that no other one contains, and folders with Kustomizations.
     fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
         let made = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
         let all: Vec<Object> = made.chain(standing.kustomizations.iter().cloned()).collect();
@@ -129,13 +131,14 @@ impl Surveyor<'_> {
         seeds.into_iter().map(|at| Seed::Object(all[at].clone())).chain(of_folders).collect()
     }
 
-    /// Returns whether a Kustomization may be built of the checkout: the root that contains it may set its source or path.
+    /// Returns whether a Kustomization may be built from the checkout. The root that contains it may set its source or
+    /// path.
     fn may_be_own(&mut self, object: &Object) -> bool {
         let read = Kustomization::of(&object.value, object.namespace());
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
     }
 
-    /// Returns the roots that contain Kustomizations of this checkout, and that no Kustomization builds.
+    /// Returns the roots with Kustomizations of this checkout that no Kustomization builds.
     fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
         let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
         let files: HashSet<&TreePath> =
@@ -150,14 +153,14 @@ impl Surveyor<'_> {
         found
     }
 
-    /// Returns the folders to which no other one refers.
+    /// Returns the folders to which no other folder refers.
     fn roots(&self) -> Vec<TreePath> {
         let Checkout { tree, files, folders, .. } = self.checkout;
         let options = Options::of(Profile::Flux);
         roots::roots(folders, |folder| roots::references(tree, folder, &options, files).folders)
     }
 
-    /// Returns the tree and the root of a Kustomization that is built of the checkout.
+    /// Returns the tree and the root of a Kustomization; `None` if it is not built from the checkout.
     fn root(&mut self, object: &Object) -> Option<(TreeKey, TreePath)> {
         let read = Kustomization::of(&object.value, object.namespace())?;
         match self.sources.place(&read.source) {
@@ -169,7 +172,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns the files that a Kustomization is built of; none if its source is elsewhere.
+    /// Returns the files that a Kustomization reads; none if its source is elsewhere.
     fn reach(&mut self, object: &Object) -> Reach {
         let Some((_, root)) = self.root(object) else { return Reach::default() };
         let components = object.value.pointer("/spec/components").and_then(serde_json::Value::as_array);
@@ -177,13 +180,13 @@ impl Surveyor<'_> {
         self.reaches.of(&root, &components)
     }
 
-    /// Follows the seeds until a pass finds the same variables as the one before.
+    /// Follows the seeds, until a pass finds the same variables as the previous one.
     fn follow(&mut self, seeds: &[Seed], standing: &Standing) -> Survey {
         let mut variables: Vec<Variables> = Vec::new();
         let clusters = clusters(seeds);
         for passes in 1.. {
             let mut pass = self.pass(seeds, &clusters, &variables);
-            if pass.variables == variables || passes == MOST_PASSES {
+            if pass.variables == variables || passes == MAX_PASSES {
                 self.add_unrendered(standing, &mut pass);
                 return pass.survey;
             }
@@ -208,22 +211,22 @@ impl Surveyor<'_> {
         pass
     }
 
-    /// Records Kustomizations, those that they render, and so on.
+    /// Records Kustomizations, and recursively those that they render.
     fn chain(&mut self, first: Vec<Object>, cluster: usize, known: &Variables, pass: &mut Pass) {
         let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
         while let Some((object, parent, depth)) = open.pop() {
             let own = pass.survey.clusters[cluster].members.len();
             let inner = self.kustomization(&object, parent, cluster, known, pass);
-            if depth == DEEPEST && !inner.is_empty() {
-                pass.problem(format!("Kustomization {} is in a chain of more than {DEEPEST}", named(&object)));
+            if depth == MAX_DEPTH && !inner.is_empty() {
+                pass.problem(format!("Kustomization {} is in a chain of more than {MAX_DEPTH}", named(&object)));
             } else {
                 open.extend(inner.into_iter().map(|object| (object, Some(own), depth + 1)));
             }
         }
     }
 
-    /// Judges a folder with Kustomizations as Flux builds it, and returns them. If one of them builds the folder itself, the
-    /// others count only as that one renders them.
+    /// Judges a folder with Kustomizations as Flux builds it, and returns the Kustomizations. If one of them builds the
+    /// folder itself, the others are used as that one renders them.
     fn folder(&mut self, folder: &TreePath, cluster: usize, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -241,7 +244,7 @@ impl Surveyor<'_> {
         inner
     }
 
-    /// Records a Kustomization, and returns those that it renders.
+    /// Records a Kustomization, and returns the Kustomizations that it renders.
     fn kustomization(
         &mut self,
         object: &Object,
@@ -251,8 +254,8 @@ impl Surveyor<'_> {
         pass: &mut Pass,
     ) -> Vec<Object> {
         pass.count += 1;
-        if pass.count > MOST_KUSTOMIZATIONS {
-            pass.problem(format!("only the first {MOST_KUSTOMIZATIONS} Kustomizations are judged"));
+        if pass.count > MAX_KUSTOMIZATIONS {
+            pass.problem(format!("only the first {MAX_KUSTOMIZATIONS} Kustomizations are judged"));
             return Vec::new();
         }
         if !pass.seen.insert((cluster, format!("{} {}", named(object), object.value))) {
@@ -282,7 +285,7 @@ impl Surveyor<'_> {
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 
-    /// Records a Kustomization that is suspended, or whose path has unknown variables.
+    /// Records a Kustomization that cannot be followed: it is suspended, or its path contains unknown variables.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -318,7 +321,7 @@ impl Surveyor<'_> {
         rendered.unwrap_or_default()
     }
 
-    /// Returns whether a file may lead to objects that matter here.
+    /// Returns whether a file contains a word that the survey searches, and may have objects that matter to it.
     fn mentions(&mut self, file: &TreePath) -> bool {
         if let Some(known) = self.mentions.get(file) {
             return *known;
@@ -336,8 +339,8 @@ impl Surveyor<'_> {
         Arc::clone(self.trees.entry(key.clone()).or_insert_with(make))
     }
 
-    /// Adds the Kustomizations in files that should have been rendered, but whose root cannot be built here: they count as
-    /// they are, with unknown variables.
+    /// Adds the Kustomizations in files whose root cannot be built here. They are used as they are in the files, with
+    /// unknown variables.
     fn add_unrendered(&mut self, standing: &Standing, pass: &mut Pass) {
         let known: HashSet<TreePath> =
             pass.survey.clusters.iter().flat_map(Cluster::objects).map(|object| object.file.clone()).collect();
@@ -354,7 +357,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns the folder and the index of the cluster of each seed. Those in the same folder are applied together.
+/// Returns the folder and the index of the cluster of each seed. Seeds in the same folder are applied to the same
+/// cluster.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {

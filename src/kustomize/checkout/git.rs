@@ -1,31 +1,31 @@
-//! The git files of a checkout: remotes, branches and submodules. Runs no program.
+//! Reads the git files of a checkout: remotes, branches and submodules. Does not run git.
 //!
-//! Only `config`, `HEAD`, the default branches of remotes and `.gitmodules` are read, of which four keys are needed; the
-//! formats are those of git-config(1) and gitrepository-layout(5).
+//! Reads four keys of `config`, `HEAD`, the default branches of remotes, and `.gitmodules`; the formats are those of
+//! git-config(1) and gitrepository-layout(5).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::url::Repository;
 use crate::kustomize::tree::{Entry, Located, Tree, TreePath};
 
-/// What git knows of a checkout.
+/// The git state of a checkout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Git {
-    /// The folder that holds `.git`.
+    /// The folder that contains `.git`.
     pub top: TreePath,
-    /// The repositories that the remotes name.
+    /// The repositories of the remotes.
     pub remotes: BTreeSet<Repository>,
-    /// The branches that the checkout may be of: the one that is checked out, and the default ones of the remotes.
-    /// Empty in a checkout of a bare commit.
+    /// The branches that the checkout may have: the current branch, and the default branches of the remotes. Empty for
+    /// a detached HEAD without default branches.
     pub branches: BTreeSet<String>,
     /// The folders of submodules.
     pub submodules: Vec<TreePath>,
-    /// Why the remotes are unknown.
+    /// The reason why the remotes are unknown.
     pub problem: Option<String>,
 }
 
-/// Maximum number of remotes that are read. Each pull request of a large project can be a remote, but not more.
-const MOST_REMOTES: usize = 10_000;
+/// Maximum number of remotes that are read.
+const MAX_REMOTES: usize = 10_000;
 /// The format `gitdir: PATH` of a file `.git`, in worktrees and submodules.
 const GIT_DIR: &str = "gitdir:";
 
@@ -42,7 +42,7 @@ impl Git {
         None
     }
 
-    /// Returns the submodule that contains a path, if it is not checked out.
+    /// Returns the submodule that contains a path, if the submodule is not checked out.
     pub(super) fn not_checked_out(&self, tree: &Tree, path: &TreePath) -> Option<&TreePath> {
         self.submodules.iter().find(|submodule| path.is_within(submodule) && tree.names(submodule).is_empty())
     }
@@ -56,7 +56,7 @@ impl Git {
         }
     }
 
-    /// Returns the git folder of the checkout, and the one that its worktrees share.
+    /// Returns the git folder of the checkout, and the one that it shares with other worktrees.
     fn folders(&self, tree: &Tree, entry: &Entry) -> Result<(TreePath, TreePath), String> {
         let path = self.top.join(".git");
         let own = match entry {
@@ -84,7 +84,7 @@ impl Git {
         let of = |kind: &'static str| sections.iter().filter(move |section| section.kind == kind);
         let aliases: Vec<(&str, &str)> =
             of("url").flat_map(|section| section.values("insteadof").map(|alias| (alias, &*section.name))).collect();
-        for remote in of("remote").take(MOST_REMOTES) {
+        for remote in of("remote").take(MAX_REMOTES) {
             for url in remote.values("url").chain(remote.values("pushurl")) {
                 let alias =
                     aliases.iter().find_map(|(alias, base)| Some(format!("{base}{}", url.strip_prefix(alias)?)));
@@ -132,11 +132,11 @@ fn submodules(tree: &Tree, top: &TreePath) -> Vec<TreePath> {
 /// A section of a git configuration: `[remote "origin"]`.
 #[derive(Debug, Default)]
 struct Section {
-    /// `remote`, in lower case.
+    /// The kind in lower case: `remote`.
     kind: String,
-    /// `origin`.
+    /// The name: `origin`.
     name: String,
-    /// The values by their keys, in lower case.
+    /// The values by key; keys are in lower case.
     values: BTreeMap<String, Vec<String>>,
 }
 
@@ -146,7 +146,7 @@ impl Section {
     }
 }
 
-/// Parses a git configuration. Lines that are invalid are skipped, because only some keys are needed.
+/// Parses a git configuration. Skips invalid lines, because only some keys are needed.
 fn sections(text: &str) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     let text = text.replace("\\\r\n", "").replace("\\\n", "");
@@ -168,7 +168,7 @@ fn header_of(header: &str) -> Section {
     Section { kind: kind.to_ascii_lowercase(), name, ..Section::default() }
 }
 
-/// Returns a value without its quotes and the comment after it.
+/// Returns a value without its quotes and trailing comment.
 fn unquoted(value: &str) -> String {
     let (mut text, mut is_quoted, mut letters) = (String::new(), false, value.chars());
     while let Some(letter) = letters.next() {

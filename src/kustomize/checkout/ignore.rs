@@ -1,7 +1,7 @@
-//! The files of a checkout that Flux leaves out of the artifact of a source.
+//! Excludes the files that Flux does not put into the artifact of a source.
 //!
 //! Source: fluxcd/pkg's `sourceignore`: its default patterns, then every `.sourceignore`, then `spec.ignore` of the
-//! source. The last pattern that matches decides.
+//! source. The last matching pattern decides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,11 +37,11 @@ const DEFAULTS: [&str; 24] = [
     "**/.sops.yaml",
     "**/.flux.yaml",
 ];
-/// The file with patterns for its folder.
+/// The name of files with patterns, which apply to their folder.
 pub(super) const FILE: &str = ".sourceignore";
 
-/// Returns the tree that an artifact of a source has: the files in or below `top`, without those that the patterns of
-/// the files in `ignores` and of `spec.ignore` exclude. All paths stay as they are.
+/// Returns the tree of a source's artifact: the files in or below `top`, except those that match the patterns in the
+/// files `ignores` and in `spec.ignore`. Paths do not change.
 pub(super) fn artifact(tree: &Arc<Tree>, top: &TreePath, ignores: &[TreePath], spec: Option<&str>) -> Tree {
     let mut matchers = vec![(TreePath::root(), matcher(&DEFAULTS.join("\n")))];
     for file in ignores.iter().filter(|file| file.is_within(top)) {

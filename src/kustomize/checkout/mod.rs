@@ -1,11 +1,11 @@
-//! Finds out who builds which root of a checkout, from its files alone: no process, no network.
+//! Finds out who builds which root of a checkout, from its files only: no process, no network.
 //!
 //! ```text
 //! files ─► Kustomizations, sources ─► which sources are this checkout ─► render, find more, repeat ─► builds
 //! ```
 //!
-//! A Flux Kustomization counts as the root that contains it renders it: with its namespace, patches, components and
-//! variables. Flux builds from an artifact, which has no links and not all files of the checkout (`ignore`).
+//! A Flux Kustomization is used as the root that contains it renders it: with its namespace, patches, components and
+//! variables. Flux builds from an artifact, which has no links and not all files of the checkout (see [`ignore`]).
 
 mod argo;
 mod flux;
@@ -38,53 +38,53 @@ use crate::admission::{FieldPath, Level};
 
 /// A checkout to survey.
 pub struct Checkout<'a> {
-    /// The whole file system, or a part with the checkout.
+    /// The whole file system, or the part with the checkout.
     pub tree: &'a Arc<Tree>,
-    /// Kustomization files that were read.
+    /// The cache of parsed kustomization files.
     pub files: &'a Files,
-    /// What git knows of it.
+    /// Its git state.
     pub git: &'a Git,
-    /// The folders that are surveyed, each of which may be the root of a repository.
+    /// The folders to survey, each of which may be the root of a repository.
     pub tops: &'a [TreePath],
     /// The folders with a kustomization file.
     pub folders: &'a [TreePath],
-    /// The manifests, without kustomization files and their parts.
+    /// The manifests, without kustomization files and the files that only these use.
     pub manifests: &'a [TreePath],
-    /// The folders of sources, by namespace and name, as somebody says.
+    /// The folders of sources that the user sets, by namespace and name.
     pub sources: &'a BTreeMap<(String, String), TreePath>,
 }
 
-/// A root, and who builds it.
+/// A root with the options of its builder.
 #[derive(Debug, Clone)]
 pub struct Build {
-    /// The tree that the builder has.
+    /// The tree that the builder sees.
     pub tree: Arc<Tree>,
     /// The folder.
     pub root: TreePath,
-    /// How it is built.
+    /// The options of the build.
     pub options: Options,
     /// The objects that name it, each with its cluster; empty if no object does.
     pub owners: Vec<Object>,
 }
 
-/// What a survey found.
+/// The result of a survey.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// What Flux and Argo CD build of the checkout.
+    /// The roots that Flux and Argo CD build from the checkout.
     pub builds: Vec<Build>,
-    /// The Kustomizations that are built from elsewhere, with the name of the repository.
+    /// The Kustomizations that are built from other repositories, with the name of the repository.
     pub elsewhere: Vec<(Object, String)>,
     /// The Kustomizations that cannot be judged, with the reason.
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The files whose Kustomizations count only as they are rendered.
+    /// The files whose Kustomizations are used only as they are rendered.
     pub rendered: HashSet<TreePath>,
-    /// The folders that Flux or Argo CD builds, or that are parts of what they build.
+    /// The folders that Flux or Argo CD builds, including bases and components.
     pub reached: HashSet<TreePath>,
-    /// The files of which these folders are built.
+    /// The files that these builds read.
     pub reached_files: HashSet<TreePath>,
-    /// What cannot be worked out, once for the checkout.
+    /// Problems of the checkout as a whole.
     pub problems: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ pub struct Member {
     pub object: Object,
     /// The index of the Kustomization that renders it.
     pub parent: Option<usize>,
-    /// The folder that it builds, if that is in the checkout.
+    /// The folder that it builds, if it is in the checkout.
     pub root: Option<TreePath>,
 }
 
@@ -117,8 +117,8 @@ impl Cluster {
 }
 
 impl Build {
-    /// Returns a finding at the position that users know: a finding about the spec of a Kustomization is in the file that
-    /// defines it. What another Kustomization sets for many, such as patches, may have no effect in some of them.
+    /// Moves a finding to the position that users know: a finding about the spec of a Kustomization moves to the file
+    /// that defines it. Patches that a Kustomization sets for several others may have no effect in some of them.
     pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
         let field = match finding.field.segments().first() {
             _ if kz004::is_absent_root(&finding) => FieldPath::of(["spec", "path"]),
@@ -139,7 +139,8 @@ pub fn is_flux_kustomization(object: &serde_json::Value) -> bool {
     object::group(object) == object::KUSTOMIZE && object::text(object.get("kind")) == "Kustomization"
 }
 
-/// Returns a report in which nothing is missing that is in a submodule which is not checked out: it is unknown.
+/// Returns a report without findings about missing files in submodules that are not checked out: their result is
+/// unknown.
 pub fn without_submodules(tree: &Tree, git: &Git, mut report: Report) -> Report {
     if git.submodules.is_empty() {
         return report;

@@ -1,4 +1,4 @@
-//! The objects in the files of a checkout that say who builds what.
+//! The objects in the files of a checkout that determine who builds which root.
 
 use std::collections::BTreeMap;
 
@@ -47,12 +47,13 @@ impl Object {
         Metadata::of(&self.value).name()
     }
 
-    /// Returns the namespace; empty if it has none yet.
+    /// Returns the namespace; empty if it is absent.
     pub fn namespace(&self) -> &str {
         Metadata::of(&self.value).namespace()
     }
 
-    /// Returns the position of a field in the file of the object, or of the deepest part of it that is written there.
+    /// Returns the position of a field in the file of the object; if the field is not in the file, that of its closest
+    /// parent.
     pub fn site(&self, tree: &Tree, field: &FieldPath) -> Site {
         let site = Site { field: field.clone(), ..Site::of_file(self.file.clone()) };
         match self.document(tree) {
@@ -61,7 +62,7 @@ impl Object {
         }
     }
 
-    /// Returns whether a field is written in the file of the object.
+    /// Returns whether the file of the object contains a field.
     pub(super) fn has_written(&self, tree: &Tree, field: &FieldPath) -> bool {
         self.document(tree).is_some_and(|document| document.place(field).is_some())
     }
@@ -92,7 +93,7 @@ fn pointer(field: &FieldPath) -> String {
     field.segments().iter().map(segment).collect()
 }
 
-/// Returns the text of a value; empty if it is none.
+/// Returns the text of a value; empty if it is not a text.
 pub(super) fn text(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
@@ -102,7 +103,7 @@ pub(super) fn group(value: &Value) -> &str {
     text(value.get("apiVersion")).split_once('/').map_or("", |(group, _)| group)
 }
 
-/// What the files of a checkout hold, as far as it says who builds what.
+/// The objects in the files of a checkout that determine who builds which root.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// Flux Kustomizations.
@@ -113,9 +114,9 @@ pub(super) struct Standing {
     pub(super) instances: Vec<Object>,
     /// Applications and ApplicationSets of Argo CD.
     pub(super) applications: Vec<Object>,
-    /// The names of ConfigMaps and Secrets from which variables are read.
+    /// The names of the ConfigMaps and Secrets with variables.
     pub(super) variables: Vec<String>,
-    /// Whether a file installs a kustomize-controller that takes unset variables for empty.
+    /// Whether a file installs a kustomize-controller that replaces unset variables by the empty string.
     pub(super) is_lenient: bool,
 }
 
@@ -134,13 +135,13 @@ fn installs_lenient(text: &str) -> bool {
     parsed.min().is_some_and(|version: (u32, u32)| version < FIRST_STRICT)
 }
 
-/// Words of which a file with such objects has one; others are not parsed.
+/// Words for a quick search. A file without any of them is not parsed.
 const WORDS: [&str; 4] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO];
 /// The word in a HelmRelease that installs a FluxInstance.
 const INSTANCE_CHART: &str = "flux-instance";
 
 impl Standing {
-    /// Reads files. Those that are no YAML are skipped: they are reported elsewhere.
+    /// Reads files. Skips files that are not YAML, which are reported elsewhere.
     pub(super) fn read(tree: &Tree, files: &[TreePath]) -> Self {
         let mut standing = Self::default();
         for file in files {
@@ -184,14 +185,14 @@ impl Standing {
 }
 
 /// Maximum number of lines below `substituteFrom` that are searched for names; a reference has three.
-const LONGEST_LIST: usize = 24;
+const MAX_LIST_LINES: usize = 24;
 
 /// Returns the names below `substituteFrom` in a text, which may be a patch in another object.
 fn variables(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (at, _) in text.match_indices("substituteFrom") {
         let rest = text.get(at..).unwrap_or_default();
-        for line in rest.lines().take(LONGEST_LIST) {
+        for line in rest.lines().take(MAX_LIST_LINES) {
             let name = line.split_once("name:").map(|(_, name)| name.trim().trim_matches(['"', '\'', '}', ' ', ',']));
             names.extend(name.filter(|name| !name.is_empty()).map(str::to_owned));
         }
@@ -199,15 +200,15 @@ fn variables(text: &str) -> Vec<String> {
     names
 }
 
-/// The variables in the ConfigMaps and Secrets of one cluster, as far as files tell them.
+/// The variables in the ConfigMaps and Secrets of one cluster, as known from files.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Variables(BTreeMap<(String, String, String), Data>);
 
-/// The variables in a ConfigMap or Secret; `None` for a value that is unknown.
+/// The variables in a ConfigMap or Secret; `None` for unknown values.
 pub(super) type Data = BTreeMap<String, Option<String>>;
 
 impl Variables {
-    /// Adds the data of a ConfigMap or Secret. Encrypted values, and those with unknown variables, are unknown.
+    /// Adds the data of a ConfigMap or Secret. Encrypted values, and those that contain unknown variables, are unknown.
     pub(super) fn add(&mut self, object: &Value) {
         let kind = text(object.get("kind"));
         if !["ConfigMap", "Secret"].contains(&kind) || !group(object).is_empty() {
@@ -224,7 +225,7 @@ impl Variables {
     }
 }
 
-/// Returns the data of a ConfigMap or Secret; `None` for a value that is unknown.
+/// Returns the data of a ConfigMap or Secret; `None` for unknown values.
 fn data(object: &Value, is_secret: bool) -> Data {
     let is_encrypted = object.get("sops").is_some();
     let members = |field: &str| object.get(field).and_then(Value::as_object).into_iter().flatten();

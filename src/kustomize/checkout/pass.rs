@@ -1,4 +1,5 @@
-//! The state of a pass over the Flux Kustomizations of a checkout: what was found, and the variables of each cluster.
+//! The state of a pass over the Flux Kustomizations of a checkout: the Kustomizations that were found, and the
+//! variables of each cluster.
 
 use std::collections::{HashMap, HashSet};
 
@@ -67,8 +68,8 @@ pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: 
     inner
 }
 
-/// Returns `postBuild` with the variables that files tell. Those of a reference that no file has are unknown, and so are
-/// earlier ones, which it may set too.
+/// Returns `postBuild` with the variables that are known from files. Variables from objects that are in no file are
+/// unknown, and so are earlier ones, which these objects may override.
 pub(super) fn resolved(post_build: PostBuild, namespace: &str, known: &Variables) -> PostBuild {
     let (mut found, mut from) = (Data::new(), Vec::new());
     for reference in &post_build.from {

@@ -1,4 +1,4 @@
-//! The files that a root is made of, as far as kustomization files name them.
+//! Computes the files that a root reads, by following the references in kustomization files.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::references::Loader;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// The folders and files that a root is made of.
+/// The folders and files that a root reads.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     pub(super) folders: HashSet<TreePath>,
@@ -23,10 +23,10 @@ struct Direct {
     files: BTreeSet<TreePath>,
 }
 
-/// Maximum depth of folders in which files without a kustomization file are searched.
-const DEEPEST: usize = 64;
+/// Maximum depth of folders that are searched for files if there is no kustomization file.
+const MAX_DEPTH: usize = 64;
 
-/// Follows references, and reads each folder once.
+/// Follows references, and reads each folder only once.
 pub(super) struct Reaches<'a> {
     tree: &'a Tree,
     files: &'a Files,
@@ -39,7 +39,7 @@ impl<'a> Reaches<'a> {
         Self { tree, files, options: Options::of(Profile::Flux), known: HashMap::new() }
     }
 
-    /// Returns what Flux builds of a folder, with additional components.
+    /// Returns the files that Flux reads to build a folder, with additional components.
     pub(super) fn of(&mut self, root: &TreePath, components: &[String]) -> Reach {
         let mut reach = Reach::default();
         let mut open = vec![root.clone()];
@@ -83,7 +83,7 @@ impl<'a> Reaches<'a> {
         direct.files.insert(path);
     }
 
-    /// Gathers what Flux writes into the kustomization file that it generates.
+    /// Collects the entries of the kustomization file that Flux generates.
     fn generated(&self, folder: &TreePath, depth: usize, direct: &mut Direct) {
         for name in self.tree.names(folder) {
             let path = folder.join(&name);
@@ -91,7 +91,7 @@ impl<'a> Reaches<'a> {
                 Some(Entry::Folder) if kustomization(self.tree, &path).is_some() => {
                     direct.folders.insert(path);
                 }
-                Some(Entry::Folder) if depth < DEEPEST => self.generated(&path, depth + 1, direct),
+                Some(Entry::Folder) if depth < MAX_DEPTH => self.generated(&path, depth + 1, direct),
                 Some(Entry::File) if name.ends_with(".yaml") || name.ends_with(".yml") => {
                     direct.files.insert(path);
                 }

@@ -1,4 +1,4 @@
-//! Renders a root as Flux does, to find the objects that say what else is built.
+//! Renders a root as Flux does, to find objects that determine what else is built.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::yaml::{self, Limits};
 /// The label or annotation that excludes objects from substitution with the value `disabled`.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
-/// Returns the objects for which `wants` holds that Flux builds of a root, before variables are substituted.
+/// Returns the objects of a root for which `wants` holds, as Flux builds them before the substitution of variables.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ fn object(resource: &Resource, site: Site) -> Option<Object> {
     Some(Object { file: site.file, line: site.place.line, value })
 }
 
-/// Substitutes the known variables in an object. Texts with an unknown one stay as they are.
+/// Substitutes the known variables in an object. Texts with unknown variables are unchanged.
 pub(super) fn substituted(object: &Object, post_build: Option<&PostBuild>) -> Object {
     let mut object = object.clone();
     let metadata = Metadata::of(&object.value);

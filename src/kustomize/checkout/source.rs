@@ -1,4 +1,4 @@
-//! Decides which sources of Flux have the tree of this checkout.
+//! Determines which Flux sources refer to this checkout.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,28 +11,28 @@ use super::url::Repository;
 use crate::kustomize::delivery::SourceRef;
 use crate::kustomize::tree::{Located, Tree, TreePath};
 
-/// Where the tree of a source is.
+/// The place of a source's tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     /// In the checkout: a folder, and the patterns of `spec.ignore`.
     Checkout {
         /// The folder that is the root of the source.
         top: TreePath,
-        /// Additional patterns of files that the artifact does not have.
+        /// Additional patterns of files that the artifact excludes.
         ignore: Option<String>,
     },
-    /// Elsewhere; the repository or the name of the source.
+    /// Elsewhere, with the repository or the name of the source.
     Elsewhere(String),
 }
 
 /// The file that `flux bootstrap` writes.
 const BOOTSTRAP: &str = "gotk-sync.yaml";
-/// Branches that a checkout is assumed to be of, if git does not name the default branch.
+/// Assumed branches of a checkout, if git does not name the default branch.
 const DEFAULT_BRANCHES: [&str; 2] = ["main", "master"];
 /// The namespace in which Flux is installed, unless configured otherwise.
 const FLUX_NAMESPACE: &str = "flux-system";
 
-/// What is known of the sources.
+/// The sources in a checkout, and their places.
 pub(super) struct Sources<'a> {
     tree: &'a Tree,
     git: &'a Git,
@@ -41,7 +41,7 @@ pub(super) struct Sources<'a> {
     given: &'a BTreeMap<(String, String), TreePath>,
     definitions: Vec<Definition>,
     users: BTreeMap<(String, String), Vec<User>>,
-    /// The places found so far, by [`SourceRef::key`].
+    /// A cache of places, by [`SourceRef::key`].
     places: RefCell<HashMap<String, Place>>,
 }
 
@@ -63,14 +63,15 @@ struct User {
     path: String,
 }
 
-/// The `spec.sync` of a FluxInstance, which makes a source and a Kustomization of the same name.
+/// The `spec.sync` of a FluxInstance, from which the Flux Operator creates a source and a Kustomization of the same
+/// name.
 pub(super) struct Sync<'a> {
     object: &'a Object,
     sync: &'a Value,
 }
 
 impl<'a> Sync<'a> {
-    /// Returns the settings in a FluxInstance, or in the values of a HelmRelease that installs one.
+    /// Returns the sync settings of a FluxInstance, or of a HelmRelease that installs one.
     pub(super) fn of(object: &'a Object) -> Option<Self> {
         let sync = ["/spec/sync", "/spec/values/instance/sync"];
         let sync = sync.into_iter().find_map(|pointer| object.value.pointer(pointer))?;
@@ -83,7 +84,7 @@ impl<'a> Sync<'a> {
         if own.is_empty() { FLUX_NAMESPACE.to_owned() } else { own.to_owned() }
     }
 
-    /// Returns the Kustomization that the Flux Operator makes.
+    /// Returns the Kustomization that the Flux Operator creates.
     pub(super) fn kustomization(&self) -> Object {
         let given = text(self.sync.get("name"));
         let namespace = self.namespace();
@@ -142,7 +143,7 @@ impl Definition {
 }
 
 impl<'a> Sources<'a> {
-    /// Gathers what files tell of sources. `tops` are the folders that may be the root of the repository.
+    /// Collects the definitions of sources in files. `tops` are the folders that may be the root of the repository.
     pub(super) fn new(
         tree: &'a Tree,
         git: &'a Git,
@@ -163,7 +164,7 @@ impl<'a> Sources<'a> {
         Self { tree, git, tops, given, definitions, users, places: RefCell::default() }
     }
 
-    /// Returns where the tree of a source is.
+    /// Returns the place of a source's tree.
     pub(super) fn place(&self, source: &SourceRef) -> Place {
         let key = source.key();
         if let Some(known) = self.places.borrow().get(&key) {
@@ -203,7 +204,7 @@ impl<'a> Sources<'a> {
         Repository::parse(&definition.url).is_some_and(|url| self.git.remotes.contains(&url))
     }
 
-    /// Returns the root of a source that is a remote, unless it follows another branch or a fixed revision.
+    /// Returns the root of a source whose URL is a remote; `None` if it follows another branch or a fixed revision.
     fn remote(&self, definition: &Definition, users: &[User]) -> Option<TreePath> {
         let branch = definition.branch()?;
         let Git { branches, .. } = self.git;
@@ -215,9 +216,9 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Returns the root of a source from which Flux was bootstrapped: a Kustomization that uses the source is defined below
-    /// its own path, in the file that defines the source, if any does. There, the path of the root proves this only in the
-    /// file of `flux bootstrap`.
+    /// Returns the root of a source from which Flux was bootstrapped. A Kustomization proves this if it uses the source
+    /// and is defined below its own path, in the file that defines the source, if there is one. A Kustomization whose
+    /// path is the root proves it only in the file of `flux bootstrap`.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));
@@ -245,7 +246,7 @@ impl<'a> Sources<'a> {
         (enough || !is_needed).then(|| best.clone())
     }
 
-    /// Returns how a source elsewhere is named.
+    /// Returns the name of a source elsewhere for messages.
     fn label(&self, definition: &Definition) -> String {
         let Definition { kind, namespace, name, url, .. } = definition;
         let repository = Repository::parse(url).map(|Repository { host, path }| format!("{host}/{path}"));
@@ -258,7 +259,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Returns whether a text is written out, without variables.
+/// Returns whether a text contains no variables.
 fn is_known(text: &str) -> bool {
     !text.contains("${")
 }

@@ -1,6 +1,6 @@
-//! URLs of repositories, compared however they are written.
+//! Normalizes URLs of git repositories, to compare different spellings.
 
-/// The repository that a URL names: host and path, without user, port, scheme and `.git`.
+/// A repository, identified by host and path: without user, port, scheme and `.git`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Repository {
     /// The host, in lower case.
@@ -18,8 +18,8 @@ const SSH_HOSTS: [(&str, &str); 4] = [
 ];
 
 impl Repository {
-    /// Parses a URL of git: `https://host/path`, `ssh://user@host:port/path`, or `user@host:path` as scp writes it.
-    /// `None` for a path of the file system.
+    /// Parses a git URL: `https://host/path`, `ssh://user@host:port/path`, or `user@host:path` as for scp. Returns
+    /// `None` for a file path.
     pub fn parse(url: &str) -> Option<Self> {
         let url = url.trim();
         let (authority, path) = match url.split_once("://") {

@@ -28,7 +28,7 @@ static NARROWED: Narrowed = Narrowed {
     when: &["request.operation == 'CREATE' || object.spec != oldObject.spec"],
 };
 
-/// Errors in an Application that do not depend on its repository.
+/// Reports errors in an Application that do not depend on its repository.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "argo-cd",
     summary: "Argo CD Applications and ApplicationSets as they stand, with nothing fetched",
@@ -77,8 +77,7 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// Returns whether Argo CD skips an entry with this error: with `ignoreMissingComponents`, components that are not in
-/// the checkout.
+/// Returns whether Argo CD skips an entry with this error: a missing component, with `ignoreMissingComponents`.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }
@@ -109,7 +108,7 @@ fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
     above.map(|above| kz009::found(site, entry, &above, folder, std::slice::from_ref(folder)))
 }
 
-/// Reduces the level: a folder may have an unusual name, so the error is not certain.
+/// Reduces the level of a finding that is not certain, because a folder may have an unusual name.
 fn mild(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Warn.min(finding.level), ..finding }
 }

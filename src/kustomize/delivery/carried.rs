@@ -1,4 +1,4 @@
-//! Trees that are in objects: packed archives, and files one by one.
+//! Trees that are inside objects: as archives, or as single files.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use crate::kustomize::tree::{ArchiveLimits, Memory, Tree};
 
 /// The key of an archive for Sveltos.
 pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
-/// Sveltos unpacks at most 20 MiB; etcd stores 1.5 MiB of text, which is about a fifth of the unpacked size.
+/// The limits of an archive: Sveltos unpacks at most 20 MiB; etcd stores 1.5 MiB of text, which is about a fifth of the
+/// unpacked size.
 const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };
 
-/// Returns the archive in a member of an object, written in base64.
+/// Returns the content of a base64-encoded archive in an object.
 pub(super) fn archive(encoded: &str) -> Content {
     let encoded: Arc<str> = encoded.into();
     Content::Carried(Arc::new(move || {
@@ -33,7 +34,7 @@ pub(super) struct File {
     pub(super) encoding: Encoding,
 }
 
-/// How the content of a file is written.
+/// The encoding of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     Plain,
@@ -42,7 +43,7 @@ pub(super) enum Encoding {
     Base64Gz,
 }
 
-/// Files one by one.
+/// Returns the content of single files.
 pub(super) fn files(files: Vec<File>) -> Content {
     Content::Carried(Arc::new(move || {
         let mut memory = Memory::new();

@@ -9,7 +9,7 @@ use crate::rule::Match;
 /// The label that names the builder of the tree in a ConfigMap.
 pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
 
-/// A ConfigMap or Secret without a tree in it costs no call.
+/// Match conditions that select ConfigMaps and Secrets with a tree, so that others are not sent to the webhook.
 pub(super) static NARROWED: Narrowed = Narrowed {
     webhook: "trees.portcullis.dev",
     reason: "Only ConfigMaps and Secrets that say they hold a tree: all others cost no call.",
@@ -25,7 +25,7 @@ pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
     Match::create_or_update("", &["v1"], plural, kind)
 }
 
-/// Returns the value of [`LABEL`].
+/// Returns the value of the label [`LABEL`].
 pub(super) fn label(object: &Value) -> Option<&str> {
     Metadata::of(object).label(LABEL)
 }

@@ -1,8 +1,8 @@
-//! CustomResourceDefinitions of stored Kustomizations and Components. A cluster has them only if they are installed.
+//! CustomResourceDefinitions of stored Kustomizations and Components, which are optional.
 
 use crate::rule::Definition;
 
-/// They preserve all fields; only judged fields have a type.
+/// Both definitions. They preserve unknown fields; only judged fields have a type.
 pub(super) static DEFINITIONS: [&Definition; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 
 static KUSTOMIZATIONS: Definition = Definition {

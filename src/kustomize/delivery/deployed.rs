@@ -7,7 +7,7 @@ use super::flux::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
 use super::source::{self, Artifact, SOURCES};
 use crate::catalog::{Catalog, Kind, Reference, Stored};
 
-/// Kustomizations and all kinds of sources.
+/// The kinds Kustomization and all sources.
 pub static KINDS: [&Kind; 5] = [
     &KUSTOMIZATIONS,
     &source::GIT_REPOSITORIES,
@@ -23,7 +23,7 @@ pub fn is_source(kind: &Kind) -> bool {
     SOURCES.into_iter().any(|source| std::ptr::eq(source, kind))
 }
 
-/// Returns the Kustomizations that are built of a source.
+/// Returns the Kustomizations that use a source.
 pub fn users(catalog: &Catalog, kind: &Kind, source: &Stored) -> Vec<Reference> {
     let (namespace, name) = (source.namespace().to_owned(), source.name().to_owned());
     let key = SourceRef { kind: kind.kind.to_owned(), namespace, name }.key();
@@ -31,14 +31,15 @@ pub fn users(catalog: &Catalog, kind: &Kind, source: &Stored) -> Vec<Reference> 
     stored.iter().map(|user| Reference::new(&KUSTOMIZATIONS, user.namespace(), user.name())).collect()
 }
 
-/// Returns the root that a Kustomization builds of the artifact that its source has; `None` while it has none.
+/// Returns the root that a Kustomization builds from the current artifact of its source; `None` if there is no
+/// artifact.
 pub fn root(catalog: &Catalog, kustomization: &Stored) -> Option<Root> {
     let read = Kustomization::of(kustomization.value(), kustomization.namespace())?;
     let source = catalog.find(source::kind(&read.source.kind)?, &read.source.namespace, &read.source.name)?;
     Some(read.root(Artifact::of(source.value())?))
 }
 
-/// Returns the message of a source's condition about a withheld revision, if it has one.
+/// Returns the message of a source's condition about a withheld revision, if any.
 pub fn withheld(source: &Value) -> Option<&str> {
     let conditions = source.pointer("/status/conditions")?.as_array()?;
     let text = |condition: &'_ Value, field: &str| condition.get(field).and_then(Value::as_str).map(str::to_owned);

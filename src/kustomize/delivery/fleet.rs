@@ -1,7 +1,7 @@
-//! Rancher Fleet: Bundles, which carry a whole tree.
+//! Rancher Fleet: Bundles, which contain a whole tree.
 //!
 //! Source: `Process` in fleet's `internal/helmdeployer/kustomize/kustomize.go`: an in-memory file system of
-//! `spec.resources`, and beside the kustomization file what Helm rendered, as `fleet-manifests.yaml`.
+//! `spec.resources`. Helm's output is added beside the kustomization file as `fleet-manifests.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 1] = [Match::create_or_update("fleet.cattle.io", &["v1alpha1"], "bundles", "Bundle")];
 
-/// Source of trees: the files in a Bundle of Fleet.
+/// Judges the tree in a Bundle of Fleet.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "fleet",
     summary: "the trees in Rancher Fleet's Bundles",
@@ -29,7 +29,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, _| Look { findings: Vec::new(), roots: roots(request) },
 };
 
-/// The output of Helm, which comes first in the resources of the root if it exists.
+/// The file with the output of Helm, which is the first resource of the root if it exists.
 const MANIFESTS: &str = "fleet-manifests.yaml";
 
 fn roots(request: &Request<'_>) -> Vec<Root> {
@@ -48,7 +48,7 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
     folders(spec, field).into_iter().map(root).collect()
 }
 
-/// Returns the folders to build: that of the Bundle, and those that targets override, each with its field.
+/// Returns the folders to build, each with its field: that of the Bundle, and those of its targets.
 fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
     let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
     let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));

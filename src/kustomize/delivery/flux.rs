@@ -24,7 +24,7 @@ use crate::rule::Match;
 pub(super) const GROUP: &str = "kustomize.toolkit.fluxcd.io";
 const VERSIONS: &[&str] = &["v1"];
 
-/// Flux's Kustomizations.
+/// The kind of Flux's Kustomizations.
 pub(super) static KUSTOMIZATIONS: Kind = Kind {
     group: GROUP,
     version: "v1",
@@ -35,7 +35,7 @@ pub(super) static KUSTOMIZATIONS: Kind = Kind {
     storage: Storage::Parts(&[&["metadata", "labels"], &["metadata", "uid"], &["spec"]]),
 };
 
-/// Kustomizations by their source: `GitRepository/flux-system/apps`.
+/// Index of Kustomizations by their source: `GitRepository/flux-system/apps`.
 pub(super) static BY_SOURCE: Index = Index {
     name: "source",
     keys: |object| {
@@ -46,7 +46,7 @@ pub(super) static BY_SOURCE: Index = Index {
 
 pub(super) static MATCHERS: [Match; 1] = [Match::create_or_update(GROUP, VERSIONS, "kustomizations", "Kustomization")];
 
-/// Errors in a Kustomization that do not depend on its source.
+/// Reports errors in a Kustomization that do not depend on its source.
 pub(super) static OBJECTS: Delivery = Delivery {
     name: "flux",
     summary: "Flux Kustomizations as they stand, with nothing fetched",
@@ -60,7 +60,7 @@ pub(super) static OBJECTS: Delivery = Delivery {
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },
 };
 
-/// Source of trees: the current artifact of the source of a Flux Kustomization.
+/// Judges the tree of a Flux Kustomization, from the current artifact of its source.
 pub(super) static TREES: Delivery = Delivery {
     name: "flux-trees",
     summary: "the trees that Flux Kustomizations point at, as their sources have them now",
@@ -196,12 +196,12 @@ pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
     BUILT.into_iter().all(|field| built(one, field) == built(other, field))
 }
 
-/// Returns whether a text contains an unresolved variable, of `postBuild` or of a template.
+/// Returns whether a text contains an unresolved variable of `postBuild` or of a template.
 pub(in crate::kustomize::delivery) fn is_open(text: &str) -> bool {
     ["${", "{{", "<<"].iter().any(|opening| text.contains(opening))
 }
 
-/// Returns the Kustomization that a request is about.
+/// Returns the build settings of the Kustomization in a request.
 pub(super) fn subject(request: &Request<'_>) -> Option<Kustomization> {
     Kustomization::of(request.object(), &request.namespace)
 }
@@ -278,7 +278,7 @@ fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFindin
     match above {
         Some(above) => Some(kz009::found(site, entry, &above, folder, std::slice::from_ref(folder))),
         None if lenient => None,
-        None => Some(kz009::above_all(site, entry, std::slice::from_ref(folder))),
+        None => Some(kz009::above_tree(site, entry, std::slice::from_ref(folder))),
     }
 }
 

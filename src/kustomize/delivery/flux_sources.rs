@@ -37,7 +37,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Vec::new(), roots: roots(request, view) },
 };
 
-/// A source with more Kustomizations is judged for the first of them; the others are judged when they are admitted.
+/// Maximum number of Kustomizations of a source that are judged with it. The others are judged when they are admitted.
 const MAX_ROOTS: usize = 5_000;
 
 fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
@@ -47,10 +47,10 @@ fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
     users(kind, request, view).into_iter().map(|user| of(user, &artifact)).collect()
 }
 
-/// A Kustomization, its name, and whether a revision may change it.
+/// A Kustomization with its name, and whether a revision may change it.
 type User = (String, Kustomization, bool);
 
-/// Returns the Kustomizations on the source, with their names.
+/// Returns the Kustomizations that use the source, with their names.
 fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<User> {
     let source = SourceRef {
         kind: kind.kind.to_owned(),

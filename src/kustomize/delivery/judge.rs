@@ -18,14 +18,14 @@ use crate::kustomize::{Files, analyse_shared, analyse_with};
 /// Maximum number of findings per root; the rest are counted.
 const MAX_FINDINGS: usize = 100;
 /// Maximum depth of folders that are searched for roots.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// The result of judging a root.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     /// The findings, in the order in which kustomize would report them.
     pub findings: Vec<TreeFinding>,
-    /// Number of findings beyond the limit, which are left out.
+    /// Number of findings that were omitted because of the limit.
     pub left_out: usize,
 }
 
@@ -46,20 +46,20 @@ impl Judged {
 pub enum Outcome {
     /// The root was judged.
     Judged(Arc<Judged>),
-    /// Its tree could not be read, or not in time; the reason, as the end of a sentence.
+    /// Its tree could not be read in time or at all; contains the reason, as the end of a sentence.
     Unknown(String),
-    /// Nobody here fetches trees.
+    /// The tree must be fetched, but this judge does not fetch.
     Unasked,
 }
 
 /// The pending answer of a [`Judge`].
 pub type Judging<'a> = BoxFuture<'a, Outcome>;
 
-/// Fetches and judges trees, beside the handler.
+/// Fetches and judges trees outside the request handler.
 pub trait Judge: Send + Sync {
-    /// Judges a root, until `last` at the latest. Artifacts are fetched only from `hosts` and from built-in hosts.
+    /// Judges a root, until the deadline `last`. Fetches artifacts only from `hosts` and from built-in hosts.
     fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a>;
-    /// Begins to fetch what will be needed, and does not wait.
+    /// Starts fetching an artifact that later requests will need, and returns at once.
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);
 }
 
@@ -101,7 +101,8 @@ pub fn judge(tree: &Tree, root: &Root, files: &Files) -> Judged {
     judged
 }
 
-/// Identifies a finding: rule, file, offset in it, and message. Findings that several roots share are reported once.
+/// The identity of a finding: rule, file, offset in it, and message. A finding that several roots share is reported
+/// once.
 type Reported = HashSet<(&'static str, TreePath, usize, String)>;
 
 impl Judged {
@@ -136,7 +137,7 @@ fn kustomizations(tree: &Tree) -> Vec<TreePath> {
             found.push(folder.clone());
         }
         let inner = names.iter().map(|name| folder.join(name)).filter(|path| tree.entry(path) == Some(Entry::Folder));
-        open.extend(inner.filter(|_| depth < DEEPEST).map(|path| (path, depth + 1)));
+        open.extend(inner.filter(|_| depth < MAX_DEPTH).map(|path| (path, depth + 1)));
     }
     found.sort();
     found

@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::source::EXTERNAL_ARTIFACTS;
 use crate::admission::Metadata;
 
-/// Requests an immediate reconciliation by source-controller: `flux reconcile`, and webhook receivers after a push.
+/// The annotation that requests an immediate reconciliation by source-controller. `flux reconcile` and webhook
+/// receivers set it.
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
-/// The Flux Kustomization that applies an object.
+/// The labels that name the Flux Kustomization which applies an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
 /// Returns the reason why Flux may build another artifact for `object` than the current one of `source`, if any.
@@ -58,7 +59,7 @@ fn is_in_progress(source: &Value) -> bool {
     })
 }
 
-/// Returns whether the Flux Kustomization that applies `object` applies the source too, or may begin to.
+/// Returns whether the Flux Kustomization that applies `object` also applies the source, or may do so later.
 fn shares_apply(source: &Value, object: &Value) -> bool {
     owner(object).is_some_and(|own| owner(source).is_none_or(|other| other == own))
 }

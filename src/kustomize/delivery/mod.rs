@@ -1,4 +1,4 @@
-//! Sources of trees: objects that refer to a tree, contain one, or are parts of one. One file per system.
+//! Sources of trees: objects that refer to a tree, contain one, or are parts of one. There is one file per system.
 //!
 //! A [`Delivery`] is a definition in the registry. It is a pure function of the request and the catalog, which returns
 //! errors in the object and the [`Root`]s that will be built because of it. A [`Judge`] fetches and judges trees
@@ -41,10 +41,10 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Definition, Match};
 
-/// The family of all rules about trees, and of every delivery: on and off with it.
+/// The family of all rules about trees and of all deliveries, which are on or off together.
 pub const FAMILY: &str = "KZ";
 
-/// A way in which trees reach a cluster: a row of the registry.
+/// The definition of a delivery: a source of kustomize trees.
 pub struct Delivery {
     /// Stable name, such as `flux-trees`.
     pub name: &'static str,
@@ -60,7 +60,7 @@ pub struct Delivery {
     pub looks_up: &'static [&'static Kind],
     /// The objects to read live, as for a rule.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// The artifacts that later requests will need; fetched ahead at any level.
+    /// Returns the artifacts that later requests will need. They are fetched ahead at any level.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
     /// Changes the object to report a denial, in the mutating webhook at level `deny`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
@@ -68,14 +68,14 @@ pub struct Delivery {
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
 
-/// Requests that are sent only if a condition holds: they have a webhook of their own.
+/// Match conditions for requests, which get a webhook of their own.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
     /// The webhook's name.
     pub webhook: &'static str,
-    /// Why they are narrowed, for people who read the registration.
+    /// The reason for the conditions, for readers of the registration.
     pub reason: &'static str,
-    /// The condition, in CEL over `request`, `object` and `oldObject`; one line each, joined by `||`.
+    /// The conditions in CEL over `request`, `object` and `oldObject`, which are joined by `||`.
     pub when: &'static [&'static str],
 }
 
@@ -84,11 +84,11 @@ pub struct Narrowed {
 pub struct Look {
     /// Errors in the object itself.
     pub findings: Vec<Finding>,
-    /// The roots that are built because of it.
+    /// The roots that are built because of the object.
     pub roots: Vec<Root>,
 }
 
-/// A root that would be built because of an object.
+/// A root that is built because of an object.
 #[derive(Debug, Clone)]
 pub struct Root {
     /// The field of the object that names the tree.
@@ -99,9 +99,9 @@ pub struct Root {
     pub content: Content,
     /// The folders of the tree that are built.
     pub at: At,
-    /// How it is built.
+    /// The options of the build.
     pub options: Options,
-    /// Why a finding may be true only until the next revision: it then warns and never denies.
+    /// The reason why a finding may be fixed by the next revision, if any. The finding then warns and never denies.
     pub late: Option<&'static str>,
     /// Whether the same revision may change the object that names the root.
     pub follows_revision: bool,
@@ -124,7 +124,7 @@ pub enum At {
     Folder(String),
     /// This folder, if it has a `kustomization.yaml`; otherwise kustomize is not used.
     FolderIfAny(String),
-    /// Every root: every folder with a kustomization file to which no other refers.
+    /// Every folder with a kustomization file to which no other folder refers.
     EveryRoot,
 }
 
@@ -165,7 +165,8 @@ pub fn definitions() -> Vec<&'static Definition> {
     definitions::DEFINITIONS.to_vec()
 }
 
-/// Returns whether an update does not change the build: only finalizers, labels, or fields that controllers write.
+/// Returns whether an update does not change the build: it changes only finalizers, labels, or fields that controllers
+/// write.
 ///
 /// Such updates of existing objects are not denied.
 pub fn is_unchanged(request: &Request<'_>) -> bool {
@@ -186,7 +187,7 @@ pub fn is_unchanged(request: &Request<'_>) -> bool {
         && carriers::label(new) == carriers::label(old)
 }
 
-/// Returns the value of [`PATH_ANNOTATION`].
+/// Returns the value of the annotation [`PATH_ANNOTATION`].
 fn path_annotation(object: &serde_json::Value) -> Option<&str> {
     Metadata::of(object).annotation(PATH_ANNOTATION)
 }

@@ -1,4 +1,4 @@
-//! Flux's sources, and the artifacts they have.
+//! Flux's sources and their artifacts.
 //!
 //! Source: `Artifact` in fluxcd/pkg's `apis/meta/artifact.go`.
 
@@ -10,7 +10,7 @@ use crate::catalog::{Kind, Scope, Storage, Stored, View};
 
 /// API group of Flux's sources.
 pub const GROUP: &str = "source.toolkit.fluxcd.io";
-/// Its version.
+/// The API version of Flux's sources.
 pub const VERSION: &str = "v1";
 
 const fn source(kind: &'static str, plural: &'static str) -> Kind {
@@ -25,24 +25,24 @@ const fn source(kind: &'static str, plural: &'static str) -> Kind {
     }
 }
 
-/// A git repository.
+/// The kind GitRepository.
 pub static GIT_REPOSITORIES: Kind = source("GitRepository", "gitrepositories");
-/// An OCI repository.
+/// The kind OCIRepository.
 pub static OCI_REPOSITORIES: Kind = source("OCIRepository", "ocirepositories");
-/// A bucket.
+/// The kind Bucket.
 pub static BUCKETS: Kind = source("Bucket", "buckets");
-/// Artifacts of other controllers, such as source-watcher.
+/// The kind ExternalArtifact: artifacts of other controllers, such as source-watcher.
 pub static EXTERNAL_ARTIFACTS: Kind = source("ExternalArtifact", "externalartifacts");
 
 /// The kinds of sources.
 pub static SOURCES: [&Kind; 4] = [&GIT_REPOSITORIES, &OCI_REPOSITORIES, &BUCKETS, &EXTERNAL_ARTIFACTS];
 
-/// Returns the kind of sources that is called so.
+/// Returns the kind of sources with this name.
 pub fn kind(name: &str) -> Option<&'static Kind> {
     SOURCES.into_iter().find(|kind| kind.kind == name)
 }
 
-/// A packed tree that a source has.
+/// An archive of a tree, which a source serves.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Artifact {
     /// Its URL, over plain HTTP.
@@ -53,24 +53,26 @@ pub struct Artifact {
     pub revision: String,
 }
 
-/// Number of digits that identify a revision.
+/// Number of digits of a hash that are shown.
 const SHOWN_DIGITS: usize = 12;
-/// `sha256:` and as many digits.
+/// Length of a short digest: `sha256:` and the shown digits.
 const SHORT_DIGEST: usize = 7 + SHOWN_DIGITS;
-/// A longer revision is cut: it is shown in every message, and others than source-controller may write it.
-const LONGEST_REVISION: usize = 100;
+/// Maximum length of a revision, which is shown in every message. Controllers other than source-controller may write
+/// longer ones.
+const MAX_REVISION_LENGTH: usize = 100;
 
 impl Artifact {
     /// Returns the artifact in a source's status.
     pub fn of(source: &Value) -> Option<Self> {
         let artifact = source.get("status")?.get("artifact")?;
         let text = |key: &str| artifact.get(key).and_then(Value::as_str).unwrap_or_default();
-        let revision = text("revision").chars().filter(|letter| !letter.is_control()).take(LONGEST_REVISION).collect();
+        let revision =
+            text("revision").chars().filter(|letter| !letter.is_control()).take(MAX_REVISION_LENGTH).collect();
         let artifact = Self { url: text("url").to_owned(), digest: text("digest").to_owned(), revision };
         (!artifact.url.is_empty()).then_some(artifact)
     }
 
-    /// Returns the revision with a hash cut to its first digits: `main@sha1:3f2c9a1b04de`.
+    /// Returns the revision with a shortened hash: `main@sha1:3f2c9a1b04de`.
     pub fn short_revision(&self) -> String {
         match self.revision.rsplit_once(':') {
             Some((name, hash)) => format!("{name}:{}", hash.chars().take(SHOWN_DIGITS).collect::<String>()),
@@ -86,13 +88,13 @@ pub(super) enum Known {
     Artifact(Artifact, Arc<Stored>),
     /// It exists, and has no artifact yet.
     Empty,
-    /// It is not there.
+    /// The source does not exist.
     Missing,
-    /// Unknown whether it exists, or its artifact.
+    /// It is unknown whether the source exists, or which artifact it has.
     Unknown,
 }
 
-/// Looks a source up.
+/// Looks up a source and its artifact.
 pub(super) fn find(view: &View<'_>, kind: &'static Kind, namespace: &str, name: &str) -> Known {
     match view.find(kind, namespace, name) {
         // A source from a file has no status, and its future status is unknown.

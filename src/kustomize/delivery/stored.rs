@@ -35,7 +35,7 @@ const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -
     }
 }
 
-/// The annotation with the folder of an object, and [`LISTS`].
+/// The stored parts of an object: the annotation with its folder, and [`LISTS`].
 static PARTS: [Path; 7] = [
     &["metadata", "annotations", PATH_ANNOTATION],
     &["resources"],
@@ -53,10 +53,10 @@ static COMPONENTS: Kind = kind("v1alpha1", "Component", "components");
 static KINDS: [&Kind; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 static LOOKS_UP: [&Kind; 3] = [&KUSTOMIZATIONS, &COMPONENTS, &NAMESPACES];
 
-/// An index by folder.
+/// Index of objects by folder.
 static BY_PATH: Index =
     Index { name: "path", keys: |object| folder(object).map(|folder| folder.to_string()).into_iter().collect() };
-/// Index by the folders that the entries of an object lead to.
+/// Index of objects by the folders to which their entries lead.
 static BY_REFERENCE: Index = Index {
     name: "reference",
     keys: |object| {
@@ -87,7 +87,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 
-/// A base that more objects refer to is judged for the first of them.
+/// Maximum number of objects that refer to a base and are judged with it.
 const MAX_USERS: usize = 200;
 
 /// An entry of a list that may lead to a folder.
@@ -98,7 +98,7 @@ struct Entry<'o> {
     folder: TreePath,
 }
 
-/// The lists whose entries may be folders; those of the last one must be Components.
+/// The lists whose entries may be folders. The entries of the last list must be Components.
 const LISTS: [&str; 6] = ["resources", "bases", "generators", "transformers", "validators", "components"];
 
 /// Returns the folder of an object, from its annotation.
@@ -132,7 +132,7 @@ fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     Some(here)
 }
 
-/// A request among what else is stored in its namespace.
+/// A request, together with the other stored objects of its namespace.
 struct Stage<'a> {
     request: &'a Request<'a>,
     view: &'a View<'a>,
@@ -160,15 +160,15 @@ impl<'a> Stage<'a> {
         findings
     }
 
-    /// Returns whether the namespace is being deleted, or the garbage collector deletes: the order of deletions is then
-    /// arbitrary.
+    /// Returns whether the namespace is being deleted, or the garbage collector deletes the object: the order of
+    /// deletions is then arbitrary.
     fn is_clearing(&self) -> bool {
         let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
         let is_deleting = |stored: Arc<Stored>| Metadata::of(stored.value()).is_deleting();
         self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
-    /// Judges the targets of the object's own entries.
+    /// Judges the stored objects to which entries of the object under admission lead.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);
@@ -196,7 +196,7 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Returns the errors that a user of the folder would have if the object were in it.
+    /// Returns the errors that an object which refers to the folder would have if the request were admitted.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
@@ -213,7 +213,7 @@ impl<'a> Stage<'a> {
         entries(user.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
-    /// Returns the errors of others if the object were no longer in folder `old`.
+    /// Returns the errors of other objects if the object leaves the folder `old`.
     fn left(&self, old: &TreePath) -> Vec<Finding> {
         if !self.at(old).is_empty() {
             return Vec::new();
@@ -239,7 +239,7 @@ impl<'a> Stage<'a> {
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
     }
 
-    /// Returns the objects of an index under a folder, with live reads, without the object itself.
+    /// Returns the objects of an index under a folder, updated by live reads, except the object itself.
     fn others(&self, index: &'static Index, folder: &TreePath) -> Vec<Object> {
         let Request { namespace, resource, .. } = self.request;
         let name = self.request.display_name();
@@ -265,7 +265,7 @@ fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldP
     Some(of_rule(rule, field, format!("\"{text}\" is {what} ({who})")).help(help))
 }
 
-/// Returns a finding of a rule about trees.
+/// Converts a tree rule's error to a finding about an object.
 fn of_rule(rule: &RuleInfo, field: FieldPath, message: String) -> Finding {
     Finding::new(rule.id, rule.level, field, message)
 }
@@ -284,7 +284,7 @@ fn named(kind: &Kind, name: &str) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// Returns the other objects that affect the decision; the watches' copies may be stale.
+/// Returns the other objects that affect the decision, for live reads, because the catalog may be stale.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let stage = Stage::of(request, view);
     let own = [folder(request.object()), folder(request.old_object())];

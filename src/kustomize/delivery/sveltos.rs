@@ -14,7 +14,7 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 2] = [written("configmaps", "ConfigMap"), written("secrets", "Secret")];
 
-/// Source of trees: archives in ConfigMaps and Secrets, which Sveltos builds.
+/// Judges the tree in an archive in a ConfigMap or Secret, which Sveltos builds.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "sveltos",
     summary: "the trees in ConfigMaps and Secrets that Project Sveltos reads",

@@ -43,7 +43,7 @@ fn one(root: &Root, finding: &TreeFinding) -> Finding {
     Finding { level, field, message, ..finding.clone().with_location(location) }
 }
 
-/// Returns the maximum level of a finding; lower if another revision may fix it.
+/// Returns the maximum level of a finding, which is lower if another revision may fix it.
 fn max_level(root: &Root, finding: &TreeFinding) -> Level {
     let names_object = is_of_object(&finding.field);
     let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;
@@ -56,13 +56,13 @@ fn max_level(root: &Root, finding: &TreeFinding) -> Level {
     if root.late.is_some() || is_fetched && (is_missing || may_change) { Level::Warn } else { Level::Deny }
 }
 
-/// Returns whether a field is one of the object that points at the tree, rather than of a file in it.
+/// Returns whether a field belongs to the object that refers to the tree, not to a file in the tree.
 fn is_of_object(field: &FieldPath) -> bool {
     field.to_string().starts_with("spec.")
 }
 
-/// Returns the revision for a message, ` (revision main@sha1:3f2c…)`. Findings about a field of an object hold for one
-/// revision.
+/// Returns the revision for a message: ` (revision main@sha1:3f2c…)`. A finding about a field of an object holds for
+/// one revision only.
 fn revision(root: &Root) -> String {
     match &root.content {
         Content::Artifact(artifact) => format!(" (revision {})", artifact.short_revision()),
@@ -80,8 +80,8 @@ fn position(location: &InTree, root: &Root) -> String {
     format!("{location}{revision}")
 }
 
-/// Returns the finding that a tree could not be judged, with the reason; `others` further roots of the object have the
-/// same reason.
+/// Returns the finding that a tree could not be judged, with the reason. `others` is the number of other roots of the
+/// object with the same reason.
 pub fn not_judged(root: &Root, why: &str, others: usize) -> Finding {
     let also = if others == 0 { String::new() } else { format!(" (and {others} more)") };
     let whose = root.of.as_ref().map(|of| format!("{of}{also}: ")).unwrap_or_default();

@@ -13,14 +13,14 @@ use super::source::Artifact;
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Request};
 
-/// The reason of `Ready` while a revision waits or is denied.
+/// The reason in the condition `Ready` while a revision is pending or denied.
 pub const REASON: &str = "RevisionWithheld";
-/// The condition of the artifact itself, whose message `Ready` repeats.
+/// The type of the condition about the artifact, whose message `Ready` repeats.
 const STORED: &str = "ArtifactInStorage";
 /// Maximum length of the message of a condition, enough for a few findings.
-const LONGEST: usize = 2_000;
+const MAX_MESSAGE_LENGTH: usize = 2_000;
 
-/// Changes the status of a source to the artifact that is really served.
+/// Sets the status of a source to the artifact that is served.
 pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut Draft<'_>) {
     let (new, old) = (request.object(), request.old_object());
     if !denials.is_empty() {
@@ -37,15 +37,15 @@ pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut D
     }
 }
 
-/// Keeps the previous artifact. A status without `Ready` cannot contain the reason, so the validating webhook denies
-/// it.
+/// Restores the previous artifact. If the status has no condition `Ready`, it cannot contain the reason, so the
+/// validating webhook denies the request.
 fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) {
     if condition(new, "Ready").is_none() {
         return;
     }
     let revision = Artifact::of(new).map(|artifact| artifact.revision).unwrap_or_default();
     let findings: Vec<_> = denials.iter().map(Finding::paragraph).collect();
-    let message: String = findings.join("\n").chars().take(LONGEST).collect();
+    let message: String = findings.join("\n").chars().take(MAX_MESSAGE_LENGTH).collect();
     if let Some(status) = draft.to_mut().get_mut("status").and_then(Value::as_object_mut) {
         match old.pointer("/status/artifact") {
             Some(artifact) => drop(status.insert("artifact".to_owned(), artifact.clone())),
@@ -55,7 +55,7 @@ fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) 
     set(draft, "False", REASON, &format!("revision {revision} is withheld by Portcullis:\n{message}"));
 }
 
-/// Holds the condition `Ready` back; the message about a denied revision is kept.
+/// Sets the condition `Ready` to unknown until its artifact is stored; keeps the message about a denied revision.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {

@@ -1,8 +1,8 @@
-//! Values that kustomize cannot print.
+//! Errors for values that kustomize cannot print.
 
 use crate::admission::field::FieldPath;
 
-/// Why a document cannot be printed, and where in it the reason is.
+/// The reason why a document cannot be printed, and its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct EmitError {
@@ -13,7 +13,7 @@ pub struct EmitError {
 }
 
 impl EmitError {
-    /// Puts `outer` in front of the path.
+    /// Prepends `outer` to the path.
     pub(super) fn within(self, outer: &FieldPath) -> Self {
         Self { path: outer.join(&self.path), ..self }
     }
@@ -25,7 +25,7 @@ impl From<Problem> for EmitError {
     }
 }
 
-/// A reason why kustomize cannot print a value. It prints JSON and reads that as YAML, which allows less.
+/// A reason why kustomize cannot print a value. It prints JSON and parses it as YAML, which allows less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {

@@ -10,7 +10,7 @@ use super::Value;
 
 /// Returns the entries in the order in which they are printed.
 ///
-/// The order is not transitive, and the standard library may panic over such an order. A merge sort ends in any case.
+/// The order is not transitive, for which the standard library's sort may panic. A merge sort always terminates.
 pub(super) fn sorted<'v, 'a>(entries: &'v [(Cow<'a, str>, Value<'a>)]) -> Vec<&'v (Cow<'a, str>, Value<'a>)> {
     let mut sorted: Vec<_> = entries.iter().collect();
     if !sorted.is_sorted_by(|left, right| precedes(&left.0, &right.0)) {
@@ -50,7 +50,7 @@ fn precedes(left: &str, right: &str) -> bool {
     }
 }
 
-/// Returns the length in bytes of the characters that both texts begin with.
+/// Returns the length of the common prefix of two texts in bytes, in whole characters.
 fn common_prefix(left: &str, right: &str) -> usize {
     left.char_indices()
         .zip(right.chars())
@@ -58,7 +58,7 @@ fn common_prefix(left: &str, right: &str) -> usize {
         .map_or_else(|| left.len().min(right.len()), |((at, _), _)| at)
 }
 
-/// Compares the runs of digits that begin at `at`, or nothing if they are equal in number and length.
+/// Compares the digit runs that begin at `at`; `None` if they are equal in number and length.
 fn numbers(left: &str, right: &str, at: usize) -> Option<Ordering> {
     let (left_tail, right_tail) = (&left[at..], &right[at..]);
     let zero = left_tail.starts_with('0') || right_tail.starts_with('0');
@@ -73,7 +73,7 @@ fn continues_number(before: &str) -> bool {
     before.chars().rev().take_while(|char| is_digit(*char)).any(|char| char != '0')
 }
 
-/// Parses the number at the start of a text, after the digit `start`; returns it with its number of digits. The
+/// Parses the number at the start of a text, after the first digit `start`; returns it with its number of digits. The
 /// arithmetic wraps around, as in Go.
 fn number(text: &str, start: i64) -> (i64, usize) {
     text.chars().take_while(|char| is_digit(*char)).fold((start, 0), |(number, length), digit| {

@@ -1,8 +1,8 @@
 //! Prints objects as kustomize does: byte for byte the text that `kustomize build` writes.
 //!
-//! kustomize turns each object into JSON and gives that to [sigs.k8s.io/yaml], which reads it as YAML 1.1 and prints it with
-//! go-yaml v2. So the text depends on nothing but the values: mappings are sorted by the natural order of their keys,
-//! strings are quoted where YAML 1.1 would read something else, long texts are folded behind column 80, and lists have the indentation of their key.
+//! kustomize converts each object to JSON and passes that to [sigs.k8s.io/yaml], which parses it as YAML 1.1 and prints it
+//! with go-yaml v2. So the text depends only on the values: keys are sorted in natural order, strings are quoted if YAML 1.1
+//! would parse them as another type, long texts are folded after column 80, and lists are indented like their key.
 //!
 //! ```
 //! use portcullis::kustomize::emit::{Value, document};
@@ -14,12 +14,12 @@
 //! # Ok::<(), portcullis::kustomize::emit::EmitError>(())
 //! ```
 //!
-//! # What differs
+//! # Differences
 //!
 //! The natural order has cycles (`a2 < a10 < a1b < a2`). For such keys the output of kustomize changes between runs; ours
 //! does not.
 //!
-//! # What it costs
+//! # Cost
 //!
 //! One pass over the values, plus sorting. Only keys and texts with U+0085 are copied.
 //!
@@ -47,8 +47,8 @@ pub const SEPARATOR: &str = "---\n";
 ///
 /// # Errors
 ///
-/// If kustomize cannot print the value either: because of a character or key that its YAML library does not read back,
-/// or a number that JSON does not have. The content of `out` is then unspecified.
+/// If kustomize cannot print the value: a character or key that its YAML library rejects, or a number that JSON lacks.
+/// The content of `out` is then unspecified.
 pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
     Writer::new(out).document(value)
 }

@@ -3,10 +3,10 @@
 use super::Problem;
 use crate::go::format_float;
 
-/// From this magnitude on Go writes a float into JSON with an exponent, and YAML reads it as a float again.
+/// Magnitude from which Go writes a float into JSON with an exponent, so that YAML parses it as a float again.
 const JSON_EXPONENT: f64 = 1e21;
 
-/// Returns the text of a float. One without a fraction is an integer once it has been JSON, if it fits 64 bits.
+/// Formats a float. After the conversion to JSON, a float without a fraction is an integer if it fits 64 bits.
 ///
 /// Source: `floatEncoder` of Go's encoding/json, `resolve` and `floatv` of go-yaml v2.
 pub(super) fn float(float: f64) -> Result<String, Problem> {
@@ -18,7 +18,8 @@ pub(super) fn float(float: f64) -> Result<String, Problem> {
     Ok(integer.unwrap_or_else(|| format_float(float, 'g', None)))
 }
 
-/// Prints the integer that YAML reads in some digits, if it fits 64 bits. The digits of a float are not always its exact value.
+/// Formats digits as YAML parses them as an integer; `None` if it does not fit 64 bits. The digits of a float are not
+/// always its exact value.
 fn integer(digits: &str) -> Option<String> {
     match digits.parse::<i64>() {
         Ok(int) => Some(int.to_string()),

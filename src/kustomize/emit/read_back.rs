@@ -7,12 +7,13 @@ use std::borrow::Cow;
 
 use super::Problem;
 
-/// YAML reads the key of a mapping in braces only if it has at most this many characters, in JSON, with its quotes.
+/// Maximum length of a key in JSON, with quotes, that YAML parses in a flow mapping, in characters.
 pub(super) const MAX_KEY: usize = 1024;
 /// The next-line character.
 const BREAK: char = '\u{85}';
 
-/// Reads back a string. A run of spaces with line breaks in it becomes one space, or one line break less.
+/// Converts a string as reading it back does: a run of spaces with line breaks becomes one space, or one line break
+/// less.
 pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     if text.bytes().all(|byte| byte < 0x7f) {
         return Ok(Cow::Borrowed(text));
@@ -41,7 +42,7 @@ fn is_refused(char: char) -> bool {
     matches!(char, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Folds line breaks as a flow scalar is read.
+/// Folds line breaks as in a flow scalar.
 ///
 /// Source: `yaml_parser_scan_flow_scalar` in go-yaml v2.
 fn folded(text: &str) -> String {
@@ -63,7 +64,7 @@ fn folded(text: &str) -> String {
     folded
 }
 
-/// Returns the number of characters of a text in Go's JSON, quotes included.
+/// Returns the length of a text in Go's JSON in characters, including quotes.
 fn json_length(text: &str) -> usize {
     text.chars().map(escaped_length).sum::<usize>() + 2
 }

@@ -2,21 +2,21 @@
 
 use crate::yaml;
 
-/// The styles that kustomize prints strings in.
+/// The style of a printed string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Without quotes.
+    /// A plain scalar, without quotes.
     Plain,
     /// In single quotes.
     Single,
     /// In double quotes, with escapes.
     Double,
-    /// Below `|`.
+    /// A block scalar after `|`.
     Literal,
 }
 
 impl Style {
-    /// Returns the style of a string that is a value.
+    /// Returns the style of a string value.
     pub fn of(text: &str) -> Self {
         select(text, analyse(text), Position::Other)
     }
@@ -34,17 +34,17 @@ pub(super) enum Position {
 /// The styles that a string allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Whether it holds a line break, `\n` or another one.
+    /// Whether it contains a line break, `\n` or another one.
     pub(super) multiline: bool,
     plain: bool,
     single: bool,
     literal: bool,
 }
 
-/// A string that nothing forbids.
+/// The shape of a string that every style allows.
 const SIMPLE: Shape = Shape { multiline: false, plain: true, single: true, literal: true };
 
-/// Selects the style: the best one for the text if its shape allows that, else the next one.
+/// Selects the best style that the shape allows.
 ///
 /// Source: `stringv` and `yaml_emitter_select_scalar_style` in go-yaml v2.
 pub(super) fn select(text: &str, shape: Shape, position: Position) -> Style {
@@ -65,8 +65,7 @@ fn reads_as_string(text: &str) -> bool {
     yaml::is_plain_string(text) && !is_base_60(text)
 }
 
-/// Returns whether YAML 1.1 reads the text as a number to the base 60,
-/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`.
+/// Returns whether YAML 1.1 parses the text as a base-60 number, `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`.
 fn is_base_60(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let Some((first, rest)) = unsigned.split_once(':') else { return false };
@@ -99,20 +98,20 @@ pub(super) fn analyse(text: &str) -> Shape {
     seen.shape()
 }
 
-/// Returns whether a text is obviously a plain scalar, a fast path for most texts.
+/// Returns whether a text is obviously a plain scalar: a fast path that covers most texts.
 fn is_simple(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/' | b'_' | b'=' | b'+');
     text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.bytes().all(is_word)
 }
 
-/// The characters found in a string.
+/// The properties of a string that were found so far.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Something that means something in a plain scalar.
+    /// A character with a special meaning in plain scalars.
     indicator: bool,
     line_break: bool,
     unprintable: bool,
-    /// A space or a line break at either end.
+    /// A space or line break at the start or end.
     blank_end: bool,
     space_at_end: bool,
     break_then_space: bool,
@@ -154,7 +153,7 @@ fn is_indicator(before: Option<char>, char: char, after: Option<char>) -> bool {
     }
 }
 
-/// Returns whether a character breaks lines in YAML 1.1.
+/// Returns whether a character is a line break in YAML 1.1.
 pub(super) fn is_break(char: char) -> bool {
     matches!(char, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

@@ -1,8 +1,8 @@
-//! The tree that is printed.
+//! The tree of values that is printed.
 
 use std::borrow::Cow;
 
-/// A value as kustomize has it right before it prints: no tags, styles or comments.
+/// A value as kustomize has it before printing, without tags, styles and comments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// `null`.
@@ -11,15 +11,15 @@ pub enum Value<'a> {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// An integer that `Int` cannot hold.
+    /// An integer that does not fit into `Int`.
     Uint(u64),
-    /// A number with a fraction or an exponent, or beyond 64 bits.
+    /// A number with a fraction or an exponent, or one that does not fit 64 bits.
     Float(f64),
     /// A string.
     Text(Cow<'a, str>),
     /// A sequence.
     List(Vec<Value<'a>>),
-    /// A mapping. Its entries may be in any order; keys are unique.
+    /// A mapping with unique keys, in any order.
     Map(Vec<(Cow<'a, str>, Value<'a>)>),
 }
 

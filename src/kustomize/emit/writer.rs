@@ -1,4 +1,4 @@
-//! Lays values out as go-yaml v2 does.
+//! Writes values in the layout of go-yaml v2.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use super::style::{self, Position, Style};
 use super::{Value, keys, number, quoted, read_back};
 use crate::admission::field::FieldPath;
 
-/// A text is folded at the first single space after this column.
+/// The column after which a text is folded at the next single space.
 const WIDTH: usize = 80;
 /// Indentation of each level, in spaces.
 const INDENT: usize = 2;
-/// Maximum length of a simple key, in bytes; a longer key is written on its own line.
+/// Maximum length of a simple key, in bytes. A longer key is written on its own line.
 const SIMPLE_KEY: usize = 128;
 
 /// The parent of a value.
@@ -22,10 +22,10 @@ enum Parent {
     Map,
 }
 
-/// Writes one document. The state is that of libyaml's emitter, since line breaks depend on it.
+/// A writer of one document. It has the state of libyaml's emitter, because line breaks depend on it.
 pub(super) struct Writer<'o> {
     out: &'o mut String,
-    /// In characters.
+    /// The current column, in characters.
     column: usize,
     /// Whether the last character was whitespace.
     whitespace: bool,
@@ -44,7 +44,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// Writes a value whose parent has this indentation; `None` for the document.
+    /// Writes a value; `indent` is the indentation of its parent, `None` for the document.
     fn value(&mut self, value: &Value<'_>, indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
         match value {
             Value::Null => self.word("null"),
@@ -157,7 +157,7 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Writes a space in single quotes, or folds there.
+    /// Writes a space in single quotes, or folds the line there.
     fn space(&mut self, text: &str, at: usize, fold: Option<usize>) {
         let is_inside = at > 0 && at + 1 < text.len();
         match fold {
@@ -187,7 +187,7 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Begins a new line; a space that would begin it is kept by a backslash.
+    /// Begins a new line in double quotes. A backslash preserves a space at the start of the line.
     fn fold_in_double_quotes(&mut self, text: &str, at: usize, indent: usize) {
         // Inside quotes a line always ends here.
         self.indention = false;
@@ -219,7 +219,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Begins a line with `indent` spaces, unless one begins here.
+    /// Begins a line with `indent` spaces, unless the current line is still empty.
     fn indent(&mut self, indent: usize) {
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
             self.end_line();
@@ -267,7 +267,8 @@ fn is_single_space(bytes: &[u8], at: usize) -> bool {
     !is_space(at.checked_sub(1)) && !is_space(Some(at + 1))
 }
 
-/// Returns the width of the indentation, where a reader cannot find it out from the first line.
+/// Returns the indentation indicator of a block scalar, which is necessary if the text begins with a space or line
+/// break.
 fn indentation_indicator(text: &str) -> &'static str {
     if text.starts_with(|char| char == ' ' || style::is_break(char)) { "2" } else { "" }
 }

@@ -5,7 +5,7 @@
 use super::{Step, StepKind};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
 
-/// A step with its number and that of the step it belongs to.
+/// A step with its number, and the number of its parent.
 struct Node<'s> {
     step: &'s Step,
     parent: Option<usize>,

@@ -16,9 +16,9 @@ pub enum StepKind {
     Component,
     /// A file of objects.
     File,
-    /// Something that must be fetched.
+    /// A remote file or folder, which must be fetched.
     Remote,
-    /// Something that is not there or cannot be read.
+    /// A target that does not exist or cannot be read.
     Broken,
 }
 
@@ -38,9 +38,9 @@ impl StepKind {
 /// A step of an evaluation, with its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The list that names it; empty for the root.
+    /// The list that contains the entry; empty for the root.
     pub list: &'static str,
-    /// The entry as in the file; empty for the root.
+    /// The text of the entry; empty for the root.
     pub entry: String,
     /// The target of the entry, if it exists.
     pub path: Option<TreePath>,
@@ -60,7 +60,7 @@ impl Step {
         Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
     }
 
-    /// Returns its path in the tree, or the entry if that leads nowhere.
+    /// Returns its path in the tree, or the entry if its target does not exist.
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| self.entry.clone(), ToString::to_string)
     }

@@ -1,4 +1,4 @@
-//! An evaluation as text.
+//! Formats an evaluation as text.
 
 use super::{Step, StepKind};
 

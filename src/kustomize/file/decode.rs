@@ -1,4 +1,4 @@
-//! A value read into the fields of a struct, as Go's `encoding/json` with `DisallowUnknownFields` does.
+//! Decodes a value into the fields of a struct, like Go's `encoding/json` with `DisallowUnknownFields`.
 
 use serde_json::{Map, Number, Value};
 
@@ -18,15 +18,15 @@ pub struct Fault {
 /// The kinds of decoding errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
-    /// No such field.
+    /// An unknown field.
     Unknown {
         /// The key.
         key: String,
-        /// kustomize's struct without this field.
+        /// The name of kustomize's struct without this field.
         of: &'static str,
         /// The valid fields.
         allowed: Vec<&'static str>,
-        /// The one that was probably meant.
+        /// The most similar valid field.
         near: Option<&'static str>,
     },
     /// A value of another type.
@@ -38,8 +38,8 @@ pub enum FaultKind {
     },
 }
 
-/// Longest piece of a value in a message.
-const LONGEST_FOUND: usize = 60;
+/// Maximum length of a value in a message.
+const MAX_FOUND_LENGTH: usize = 60;
 
 /// Returns the value with canonical field names and without nulls, and its errors.
 pub(super) fn decode(value: &Value, fields: &'static Fields) -> (Value, Vec<Fault>) {
@@ -53,7 +53,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Keys come in the order of the alphabet, upper case first, and later ones win.
+    /// Decodes the members of a mapping. Keys are sorted, upper case first; of duplicates, the last one wins.
     fn fields(&mut self, value: &Value, fields: &'static Fields, path: &FieldPath) -> Value {
         let Value::Object(members) = value else {
             return self.wrong(value, "a mapping", path, Value::Object(Map::new()));
@@ -103,7 +103,7 @@ impl Decoder {
 
     fn wrong(&mut self, value: &Value, expected: &'static str, path: &FieldPath, instead: Value) -> Value {
         let mut found = value.to_string();
-        if let Some((at, _)) = found.char_indices().nth(LONGEST_FOUND) {
+        if let Some((at, _)) = found.char_indices().nth(MAX_FOUND_LENGTH) {
             found.truncate(at);
             found.push('…');
         }
@@ -129,7 +129,7 @@ fn zero(ty: &Type) -> Value {
     }
 }
 
-/// Returns whether null removes the value of the same field in other letter case.
+/// Returns whether null removes the value of the same field with another spelling.
 fn is_nil(ty: &Type) -> bool {
     match ty {
         Type::Text | Type::Flag | Type::Integer => false,
@@ -138,7 +138,7 @@ fn is_nil(ty: &Type) -> bool {
     }
 }
 
-/// Returns whether the value of a field is what Go calls zero, so that a file with nothing else is empty.
+/// Returns whether a value is Go's zero value, so that a file with only such values is empty.
 pub(super) fn is_zero(value: &Value, ty: &Type) -> bool {
     match (ty, value) {
         (Type::Text, Value::String(text)) => text.is_empty(),

@@ -1,7 +1,7 @@
-//! A file of `crds`: OpenAPI definitions by name.
+//! Decodes files of `crds`: OpenAPI definitions by name.
 //!
 //! Source: `LoadConfigFromCRDs` in kustomize's `api/internal/accumulator/loadconfigfromcrds.go`, and `spec.Schema` of
-//! kube-openapi, which is decoded by go-json-experiment: names in their own case, values in their own types.
+//! kube-openapi, which go-json-experiment decodes: the case and the types of fields must be exact.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
-/// The content of a file in `crds`.
+/// The result of decoding a file in `crds`.
 #[derive(Debug, Default, PartialEq)]
 pub struct Definitions {
     /// The error that kustomize would report.
@@ -21,7 +21,7 @@ pub struct Definitions {
     pub names: bool,
 }
 
-/// The allowed value of a schema's field; every shape allows null.
+/// The allowed values of a schema's field. Null is always allowed.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Text,
@@ -87,10 +87,10 @@ const SCHEMA: [(&str, Shape); 37] = [
 ];
 /// The properties by which kustomize recognizes a Kubernetes type.
 const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
-/// The extensions that give a field a meaning of its own for kustomize; that of names is the first.
+/// The extensions with a meaning for kustomize. The first one is about names.
 const MEANINGS: [&str; 3] = ["x-kubernetes-identity", "x-kubernetes-label-selector", "x-kubernetes-annotation"];
 
-/// Reads a file of `crds` that is not empty.
+/// Decodes a file of `crds` that is not empty.
 pub fn definitions(text: &str) -> Definitions {
     let mut read = Reader { found: Definitions::default(), document: None, is_json: text.starts_with('{') };
     let value = match read.value(text) {
@@ -148,7 +148,7 @@ impl Reader {
         }
     }
 
-    /// Reads `Schema` and `Dependencies`, in any letter case; numbers in YAML become strings.
+    /// Decodes `Schema` and `Dependencies`; the case of keys does not matter, and numbers in YAML become strings.
     fn definition(&mut self, value: &Value, path: &FieldPath) {
         let Some(members) = self.mapping(value, path) else { return };
         for (key, value) in members {
@@ -232,7 +232,7 @@ impl Reader {
         }
     }
 
-    /// Follows references from a type; `way` are the types on the way, `seen` all visited types.
+    /// Follows references from a type. `way` has the types on the path, `seen` all visited types.
     fn follow<'m>(
         &mut self,
         members: &'m Map<String, Value>,
@@ -315,10 +315,10 @@ impl Shape {
     }
 }
 
-/// The position of the start of a file.
+/// The position at the start of the file.
 const START: Place = Place { line: 1, column: 1, start: 0, end: 0 };
 
-/// Handles texts that Go's JSON parser and ours treat differently: the result is unknown.
+/// Returns an unknown result, for texts that Go's JSON parser may accept although ours does not.
 fn not_json(error: &serde_json::Error) -> Definitions {
     let words = error.to_string();
     let is_ours =
@@ -341,7 +341,7 @@ fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < i64::MAX as f64
 }
 
-/// Returns whether a URL is certainly valid for Go and unchanged by it.
+/// Returns whether Go certainly accepts a URL and does not change it.
 fn is_plain(url: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let path = url.strip_prefix("#/").unwrap_or(url);

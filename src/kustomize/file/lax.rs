@@ -2,8 +2,8 @@
 //! are dropped.
 //!
 //! Source: `convertToJSONableObject` in sigs.k8s.io/yaml, with which fluxcd/pkg's `kustomize/kustomize_generator.go`
-//! decodes the file before it writes a new one. A number or boolean becomes a string if the Go field is a string; not
-//! if the field is promoted from an embedded struct, because the decoder examines that struct instead.
+//! decodes the file before it writes a new one. A number or boolean becomes a string if the Go field is a string.
+//! Fields that are promoted from an embedded struct are an exception, because the decoder examines that struct instead.
 
 use serde_json::{Map, Number, Value};
 
@@ -20,7 +20,7 @@ const PROMOTED: [(&str, &[&str]); 7] = [
     ("SecretArgs", &["namespace", "name", "behavior", "literals", "files", "envs", "env", "options"]),
 ];
 
-/// Converts scalars to text where the decoder does.
+/// Converts scalars to strings where the decoder does so.
 pub(super) fn relaxed(value: &Value, fields: &'static Fields) -> Value {
     let Value::Object(members) = value else { return value.clone() };
     let member = |(key, value): (&String, &Value)| {
@@ -57,7 +57,7 @@ fn text(value: &Value) -> Value {
     }
 }
 
-/// Returns a number as Go writes it: integers in full, others as `strconv.FormatFloat(…, 'g', -1, 64)`.
+/// Formats a number like Go: integers in full, others like `strconv.FormatFloat(…, 'g', -1, 64)`.
 fn number_text(number: &Number) -> String {
     if number.is_i64() || number.is_u64() {
         return number.to_string();

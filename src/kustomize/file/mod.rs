@@ -1,8 +1,8 @@
 //! The kustomization file as kustomize reads it.
 //!
 //! Source: `Kustomization.Unmarshal`, `FixKustomization`, `CheckEmpty` and `EnforceFields` in kustomize's
-//! `api/types/kustomization.go`: YAML 1.1, the first document only, keys in any letter case; unknown fields are errors
-//! at every level.
+//! `api/types/kustomization.go`: YAML 1.1, the first document only, case-insensitive keys; unknown fields are errors at
+//! every level.
 
 mod decode;
 mod definitions;
@@ -27,7 +27,7 @@ use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Duplicate, Limits, Place, YamlError};
 
-/// The fields that kustomize warns about.
+/// The deprecated fields, with the words that kustomize's warning recommends.
 const DEPRECATED: [(&str, &str); 6] = [
     ("bases", "resources"),
     ("commonLabels", "labels"),
@@ -48,33 +48,33 @@ pub struct KustomizationFile {
     pub kustomization: Kustomization,
     /// The errors that kustomize's decoder would report.
     pub faults: Vec<Fault>,
-    /// Unknown fields that its decoder leaves out.
+    /// The unknown fields that its decoder ignores.
     pub ignored: Vec<Fault>,
-    /// Whether it has no effect for kustomize.
+    /// Whether kustomize treats it as empty.
     pub empty: bool,
     /// Duplicate keys.
     pub duplicates: Vec<Duplicate>,
-    /// The start of a second document, which is not read.
+    /// The start of a second document, which is not decoded.
     pub second_document: Option<Place>,
-    /// Keys in another case than the field's own, and the field.
+    /// Keys with another case than that of the field, with the name of the field.
     pub misspelled: Vec<(FieldPath, &'static str)>,
     document: Option<Document>,
 }
 
-/// Why a text cannot be a kustomization file.
+/// The reason why a text is not a kustomization file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadFile {
     /// It is not YAML.
     Yaml(YamlError),
-    /// We do not read it to its end; kustomize may.
+    /// It exceeds a limit of our parser; kustomize may accept it.
     Limit(YamlError),
-    /// From this byte on, the file is not UTF-8, or has characters that YAML does not allow.
+    /// It is not UTF-8, or has characters that YAML does not allow, from this byte on.
     Encoding(usize),
     /// The file is UTF-16, which go-yaml supports and this parser does not.
     Utf16,
 }
 
-/// Returns the text of a file, if go-yaml would take its bytes.
+/// Returns the text of a file, if go-yaml accepts its bytes.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ impl KustomizationFile {
         self.document.as_ref().map_or(0, |document| document.aliased)
     }
 
-    /// Reads the content of a kustomization file.
+    /// Parses a kustomization file.
     ///
     /// # Errors
     ///
@@ -180,7 +180,8 @@ impl KustomizationFile {
         }
     }
 
-    /// Returns the place of a field, named as in the schema; of the deepest part of it that is written.
+    /// Returns the place of a field, which is named as in the schema. If the field is not in the file, returns the
+    /// place of its closest parent.
     pub fn place(&self, path: &FieldPath) -> Place {
         match &self.document {
             Some(document) => document.nearest(&written(&document.value, path)),
@@ -194,7 +195,7 @@ impl KustomizationFile {
         document.and_then(|d| d.key_place(&written(&d.value, path))).unwrap_or_else(|| self.place(path))
     }
 
-    /// Returns the deprecated fields in use, and their replacements.
+    /// Returns the deprecated fields in the file, and their replacements.
     pub fn deprecated(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let value = self.document.as_ref().map(|document| &document.value);
         DEPRECATED.into_iter().filter(move |(field, _)| value.is_some_and(|value| has_field(value, field)))
@@ -214,7 +215,7 @@ pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document
     Ok((decoded, faults, document))
 }
 
-/// Returns the path as the file spells its keys.
+/// Returns the path with the spelling of its keys in the file.
 fn written(value: &Value, path: &FieldPath) -> FieldPath {
     let (mut at, mut spelled) = (Some(value), FieldPath::root());
     for segment in path.segments() {
@@ -233,7 +234,7 @@ fn written(value: &Value, path: &FieldPath) -> FieldPath {
     spelled
 }
 
-/// Returns the spelling of a key in a mapping: exact, or in another letter case.
+/// Returns the spelling of a key in a mapping: exact, or with another case.
 fn spelling<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     let members = value.as_object()?;
     if let Some((own, _)) = members.get_key_value(key) {
@@ -273,7 +274,7 @@ fn misspelled(value: &Value) -> Vec<(FieldPath, &'static str)> {
     .collect()
 }
 
-/// A file that several roots may share.
+/// A parsed file that several roots may share.
 pub type SharedFile = Arc<KustomizationFile>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The fields of a kustomization file and their types: kustomize's `api/types`, all levels of it.
+//! The fields of a kustomization file and their types, at all levels: those of kustomize's `api/types`.
 
 /// The type of a field.
 #[derive(Debug)]
@@ -9,24 +9,23 @@ pub(super) enum Type {
     Flag,
     /// An integer of 64 bits.
     Integer,
-    /// A mapping of anything.
+    /// A mapping with any content.
     Anything,
     /// A mapping of strings.
     Texts,
-    /// A list.
     List(&'static Type),
-    /// A mapping with these fields and no others.
+    /// A mapping with exactly these fields.
     Fields(&'static Fields),
 }
 
 /// The fields of a Go struct.
 #[derive(Debug)]
 pub(super) struct Fields {
-    /// The name of the struct, as errors of kustomize name it.
+    /// The name of the struct in kustomize's errors.
     pub(super) name: &'static str,
-    /// Whether it is a pointer, which an empty mapping makes more than nothing.
+    /// Whether the Go field is a pointer, so that an empty mapping differs from an absent one.
     pub(super) pointer: bool,
-    /// Names and types.
+    /// The names and types of the fields.
     pub(super) fields: &'static [(&'static str, Type)],
 }
 
@@ -185,14 +184,14 @@ impl Type {
 }
 
 impl Fields {
-    /// Returns the field that Go reads a key into: the one of that name, else one that differs in case only.
+    /// Returns the field into which Go decodes a key: with the exact name, or with one that differs only in case.
     pub(super) fn find(&self, key: &str) -> Option<&'static (&'static str, Type)> {
         let exact = self.fields.iter().find(|(name, _)| *name == key);
         exact.or_else(|| self.fields.iter().find(|(name, _)| folded(name) == folded(key)))
     }
 }
 
-/// Returns a name as Go's `encoding/json` compares it: two letters outside ASCII fold into it.
+/// Folds the case of a name like Go's `encoding/json`, which also folds two letters outside of ASCII.
 fn folded(name: &str) -> String {
     let fold = |c: char| match c {
         'ſ' => 's',

@@ -1,7 +1,7 @@
-//! The kustomization file that Flux generates for a `spec.path` without one.
+//! Generates the kustomization file of a `spec.path` without one, as Flux does.
 //!
-//! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`: every folder below with a
-//! kustomization file becomes a resource, Components too, and so does every other YAML file.
+//! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`: every folder below
+//! that has a kustomization file becomes a resource, including Components, and so does every other YAML file.
 
 use crate::admission::FieldPath;
 use crate::kustomize::build::objects;
@@ -14,7 +14,6 @@ use crate::yaml::Place;
 
 /// The kustomization file that Flux generates for a folder without one.
 pub(in crate::kustomize) struct Generated {
-    /// The file.
     pub(in crate::kustomize) file: KustomizationFile,
     /// The errors that the build will report.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
@@ -22,11 +21,11 @@ pub(in crate::kustomize) struct Generated {
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
-/// The namespace in a file that has nothing else.
+/// The namespace that Flux writes into a file that would be empty otherwise.
 const PLACEHOLDER: &str = "_placeholder";
 /// Maximum depth of folders that are searched.
-const DEEPEST: usize = 64;
-/// A repository of 1 000 roots has some 20 000 files.
+const MAX_DEPTH: usize = 64;
+/// Maximum number of files that are searched. A repository of 1 000 roots has some 20 000 files.
 const MAX_FILES: usize = 100_000;
 
 /// Returns the file that Flux generates for `root`.
@@ -60,7 +59,7 @@ impl Walk<'_> {
         for name in self.tree.names(folder) {
             let path = folder.join(&name);
             self.seen += 1;
-            if depth > DEEPEST || self.seen > MAX_FILES {
+            if depth > MAX_DEPTH || self.seen > MAX_FILES {
                 self.uncertainties.push((Site::of_file(path), "there are more files than are looked at".to_owned()));
                 return;
             }

@@ -9,7 +9,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::FluxSpec;
 use crate::kustomize::rules::kz011;
 
-/// The parts of a kustomization file from before the spec of a Flux Kustomization was merged into it.
+/// The state of a kustomization file before the spec of a Flux Kustomization is merged into it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kustomize) struct Own {
     components: usize,
@@ -20,7 +20,7 @@ pub(in crate::kustomize) struct Own {
     name_suffix: bool,
 }
 
-/// The build metadata of a file without resources, so that it is not empty.
+/// The build metadata that Flux adds to a file without resources, so that it is not empty.
 const ORIGINS: &str = "originAnnotations";
 
 impl Own {
@@ -31,7 +31,8 @@ impl Own {
         Self { components, patches, images, namespace: true, name_prefix: true, name_suffix: true }
     }
 
-    /// Returns the field of the Flux Kustomization that a field of the file comes from, if it comes from there.
+    /// Returns the field of the Flux Kustomization from which a field of the file comes; `None` if it is the file's
+    /// own.
     pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         let spec = |name: &str| FieldPath::of(["spec", name]);
         let (first, rest) = field.segments().split_first()?;
@@ -56,14 +57,14 @@ impl Own {
     }
 }
 
-/// Sets the defaults that Flux sets in a kustomization file before it merges the spec into it.
+/// Sets the defaults that Flux sets in a kustomization file before merging.
 pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
     if kustomization.resources.is_empty() {
         kustomization.build_metadata = vec![ORIGINS.to_owned()];
     }
 }
 
-/// Merges the spec into the root's file. Returns which entries are the file's own, and the errors that Flux reports.
+/// Merges the spec into the root's file. Returns the file's own parts, and the errors that Flux reports.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &FluxSpec,
@@ -91,7 +92,7 @@ pub(in crate::kustomize) fn merge(
     (own, findings)
 }
 
-/// Adds an image, or changes the one of that name: tag and digest are replaced together.
+/// Adds an image, or replaces tag and digest of the image with the same name.
 fn set_image(images: &mut Vec<Image>, image: &Image) {
     let Some(own) = images.iter_mut().find(|own| own.name == image.name) else {
         return images.push(image.clone());

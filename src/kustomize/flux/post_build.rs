@@ -12,7 +12,7 @@ use crate::kustomize::rules::{kz013, kz018, kz030};
 
 /// The label or annotation that excludes objects from substitution with the value `disabled`.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
-/// The field that findings about variables are about.
+/// The field of findings about variables.
 const POST_BUILD: [&str; 2] = ["spec", "postBuild"];
 
 /// An object after a build.
@@ -22,16 +22,16 @@ pub(in crate::kustomize) struct Object<'b> {
     pub(in crate::kustomize) id: Id<'b>,
     /// Its content.
     pub(in crate::kustomize) node: &'b Node,
-    /// Where it was read or generated.
+    /// The position where it was read or generated.
     pub(in crate::kustomize) origin: Origin,
-    /// Whether no change of it is missing.
+    /// Whether all changes of it were applied.
     pub(in crate::kustomize) is_known: bool,
 }
 
 /// Returns the place of a node.
 type Place<'b> = &'b dyn Fn(Origin) -> Site;
 
-/// The results about the objects after a build.
+/// The results for the objects after a build.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct PostBuilt {
     /// The errors that kustomize-controller reports.
@@ -67,7 +67,7 @@ pub(in crate::kustomize) fn post_build(
     built
 }
 
-/// Putting variables into objects.
+/// The state of substituting variables in objects.
 struct Substitution<'a> {
     post_build: &'a PostBuild,
     place: Place<'a>,
@@ -100,13 +100,13 @@ impl Substitution<'_> {
     }
 }
 
-/// Returns whether Flux takes a text for the name of a variable: `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
+/// Returns whether Flux accepts a name of a variable: `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
 fn is_name(text: &str) -> bool {
     let begins = text.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// An object with its name after substitution.
+/// An object with its identity after substitution.
 #[derive(Clone)]
 struct Named {
     origin: Origin,
@@ -127,7 +127,7 @@ impl PostBuilt {
         }
         if let Some(name) = substitution.bad_name() {
             let site = substitution.spec(object, &["substitute"]);
-            self.findings.push(kz018::bad_name(Site { field: site.field.key(name), ..site }, name));
+            self.findings.push(kz018::invalid_name(Site { field: site.field.key(name), ..site }, name));
             return;
         }
         match self.texts(substitution, object) {
@@ -136,7 +136,7 @@ impl PostBuilt {
         }
     }
 
-    /// Evaluates every text of an object.
+    /// Evaluates every text in an object.
     fn texts(&mut self, substitution: &Substitution<'_>, object: &Object<'_>) -> Result<(), Failure> {
         let mut texts = Vec::new();
         gather(object.node, &mut texts);
@@ -168,7 +168,7 @@ impl PostBuilt {
         self.findings.push(kz018::found(substitution.site(object), &object.id.words(), &failure.to_string()));
     }
 
-    /// Looks for objects that variables make the same.
+    /// Records the identity of an object after substitution, and reports duplicates.
     fn named(&mut self, substitution: &Substitution<'_>, object: &Object<'_>, names: &mut HashMap<Key, Named>) {
         let value = |text: &str| {
             let read = Template::read(text).ok()?;
@@ -195,7 +195,7 @@ impl PostBuilt {
     }
 }
 
-/// What identities are compared by.
+/// The parts by which identities are compared.
 type Key = [String; 5];
 
 fn key(id: &Id<'_>) -> Key {
@@ -207,7 +207,7 @@ fn is_left_alone(node: &Node) -> bool {
     opts_out("labels") || opts_out("annotations")
 }
 
-/// Gathers every text in an object, and whether it is a key.
+/// Collects every text in an object, and whether it is a key.
 fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
     match &node.kind {
         Kind::Scalar(text) => texts.push((text, false)),
@@ -221,7 +221,7 @@ fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
     }
 }
 
-/// Returns whether a value is written as `{}`, which closes an open brace before it.
+/// Returns whether a value is printed as `{}`, which closes an open brace before it.
 fn has_braces(node: &Node) -> bool {
     match &node.kind {
         Kind::Scalar(_) => false,
@@ -230,7 +230,7 @@ fn has_braces(node: &Node) -> bool {
     }
 }
 
-/// Returns whether a changed text is certainly still one YAML scalar, with the same quotes or without quotes.
+/// Returns whether a changed text is certainly still a single YAML scalar, with the same quotes or without quotes.
 fn stays_yaml(before: &str, after: &str) -> bool {
     let count = |text: &str, letter: char| text.matches(letter).count();
     let adds_quotes = ['\'', '"', '\\'].into_iter().any(|letter| count(after, letter) > count(before, letter));
@@ -241,7 +241,7 @@ fn stays_yaml(before: &str, after: &str) -> bool {
 /// Characters that must not begin a plain scalar.
 const INDICATORS: [char; 13] = ['{', '[', '&', '*', '!', '|', '>', '%', '@', '`', '#', '"', '\''];
 
-/// Returns whether a text needs no quotes in YAML; nothing at all is null.
+/// Returns whether a text needs no quotes in YAML. The empty text needs them, because it would be null.
 fn is_plain(text: &str) -> bool {
     let ends_oddly = text.ends_with([' ', ':']) || text.starts_with([' ', '-', '?', ':', ',', ']', '}']);
     let is_split = text.contains(": ") || text.contains(" #") || text.contains(char::is_control);

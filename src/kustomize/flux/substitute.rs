@@ -1,6 +1,6 @@
 //! The substitution language of `spec.postBuild`: `${name}`, defaults, and functions of variables.
 //!
-//! Its syntax resembles that of the shell but differs: `${a-b}` is an error, `${a:+b}` is a default like all others,
+//! Its syntax resembles that of the shell but differs: `${a-b}` is an error, `${a:+b}` is a default like `${a:-b}`,
 //! `$$` is always `$`, and braces with an invalid name fail the whole object. Executed cases are in
 //! `tests/vectors/kustomize/flux-substitute.json`.
 
@@ -9,7 +9,7 @@ mod functions;
 use std::fmt;
 
 /// Maximum depth of nested braces; Flux is limited only by its stack.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// The state of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,20 +18,20 @@ pub(in crate::kustomize) enum Variable<'a> {
     Known(&'a str),
     /// It is not set.
     Unset,
-    /// The variable may be set, but its value is unknown.
+    /// Its value is unknown, and it may be unset.
     Unknown,
 }
 
-/// Why a text cannot be evaluated.
+/// The reason why a text cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::kustomize) enum Failure {
     /// A syntax error.
     Syntax(&'static str),
-    /// The text ends inside braces; the following text of the object belongs to it.
+    /// The text ends inside braces. The following text of the object would belong to them.
     Unclosed,
     /// An unset variable without a default.
     NotSet(String),
-    /// A function cannot do it.
+    /// An error of a function.
     Function(&'static str),
     /// Flux's result is not implemented here.
     Unclear(&'static str),
@@ -54,27 +54,27 @@ enum Node {
     Call(Call),
 }
 
-/// The content of braces.
+/// The content of `${…}`.
 #[derive(Debug)]
 struct Call {
     variable: String,
-    /// The operator, such as `:=`; empty for the value alone.
+    /// The operator, such as `:=`; empty if there is none.
     operator: String,
     arguments: Vec<Node>,
 }
 
-/// A text that was read.
+/// A parsed text.
 #[derive(Debug)]
 pub(in crate::kustomize) struct Template {
     nodes: Vec<Node>,
 }
 
 impl Template {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
     ///
-    /// If Flux cannot read it.
+    /// If Flux cannot parse it.
     pub(in crate::kustomize) fn read(text: &str) -> Result<Self, Failure> {
         let mut reader = Reader { rest: text, depth: 0 };
         let mut nodes = Vec::new();
@@ -84,11 +84,11 @@ impl Template {
         Ok(Self { nodes })
     }
 
-    /// Puts the values of variables in; `None` where one that matters is not known.
+    /// Substitutes the variables; returns `None` if the value of a variable that matters is unknown.
     ///
     /// # Errors
     ///
-    /// If Flux cannot do it.
+    /// If Flux cannot evaluate it.
     pub(in crate::kustomize) fn evaluate<'v>(
         &self,
         variables: &dyn Fn(&str) -> Variable<'v>,
@@ -136,7 +136,7 @@ struct Reader<'t> {
     depth: usize,
 }
 
-/// Returns whether a character may be in a name, which may have letters of any language.
+/// Returns whether a character is allowed in a name; letters of any script are.
 fn is_name(letter: char) -> bool {
     letter.is_alphabetic() || letter.is_numeric() || letter == '_'
 }
@@ -159,7 +159,7 @@ impl Reader<'_> {
         taken.to_owned()
     }
 
-    /// Parses text outside braces; two dollars are one.
+    /// Parses text outside of braces; two dollar signs become one.
     fn plain(&mut self) -> String {
         let mut text = String::new();
         while !self.rest.is_empty() && !self.rest.starts_with("${") {
@@ -181,7 +181,7 @@ impl Reader<'_> {
     /// Parses the text after `${`.
     fn call(&mut self) -> Result<Node, Failure> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err(Failure::Unclear("more braces within one another than are looked into"));
         }
         let call = if self.takes("#") { self.length() } else { self.function() };
@@ -228,7 +228,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns an operator of one or two characters.
+    /// Parses an operator of one or two characters.
     fn operator(&mut self, is_part: impl Fn(char) -> bool) -> String {
         let end = self.rest.char_indices().take(2).take_while(|(_, letter)| is_part(*letter)).count();
         let (taken, rest) = self.rest.split_at(end);
@@ -274,7 +274,7 @@ impl Reader<'_> {
         self.closed(Call { operator, arguments, ..call })
     }
 
-    /// Returns an argument: braces, or text up to them or to what ends it.
+    /// Parses an argument: braces, or text up to the next braces or delimiter.
     fn argument(&mut self, is_part: impl Fn(char) -> bool, escapes: bool) -> Result<Node, Failure> {
         if self.takes("${") {
             return self.call();
@@ -307,7 +307,7 @@ impl Reader<'_> {
         Err(self.wrong("the name of a variable is followed by what is no operator, and no closing brace"))
     }
 
-    /// Returns an error here; at the end of the text, more may follow.
+    /// Returns a syntax error; at the end of the text, the error that more text may follow.
     fn wrong(&self, why: &'static str) -> Failure {
         if self.rest.is_empty() { Failure::Unclosed } else { Failure::Syntax(why) }
     }

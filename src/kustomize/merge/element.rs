@@ -6,7 +6,8 @@ use super::Problem;
 use super::error::kind_name;
 use crate::kustomize::node::Node;
 
-/// Replaces all elements with these values at these keys, or appends if there is none; without an element, removes them.
+/// Replaces all elements that have these values at these keys, or appends the element if there is none. `None` as the
+/// element removes them.
 ///
 /// Empty and null elements are dropped. An empty value matches any value; a missing one matches nothing.
 pub(super) fn set(
@@ -60,8 +61,8 @@ fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem>
     Ok(true)
 }
 
-/// Returns whether a mapping has a value at a key, any value if `value` is empty; without a key, whether a scalar is
-/// the value.
+/// Returns whether a mapping has a value at a key, where the empty value matches any value. Without a key, returns
+/// whether a scalar equals the value.
 fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     if key.is_empty() {
         return if item.is_scalar() { Ok(item.text() == Some(value)) } else { Err(wrong_kind("a scalar", item)) };
@@ -72,8 +73,8 @@ fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     Ok(item.get(key).is_some_and(|found| value.is_empty() || text(found) == value))
 }
 
-/// Returns the index of the first element with exactly these values, empty ones included; without a key, of the first
-/// element that is the value.
+/// Returns the index of the first element with exactly these values, including empty ones. Without a key, returns that
+/// of the first element that equals the value.
 pub(super) fn find(items: &[Node], keys: &[&str], values: &[&str]) -> Option<usize> {
     if keys.first().is_none_or(|key| key.is_empty()) {
         let value = values.first().copied().unwrap_or_default();

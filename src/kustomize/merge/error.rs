@@ -1,9 +1,9 @@
-//! Patches that do not fit.
+//! Errors of patches that do not fit an object.
 
 use crate::admission::field::FieldPath;
 use crate::kustomize::node::{Kind, Node};
 
-/// Why a patch cannot be merged, and where.
+/// The reason why a patch cannot be merged, and the field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct MergeError {
@@ -14,7 +14,7 @@ pub struct MergeError {
 }
 
 impl MergeError {
-    /// Puts a key in front of the path.
+    /// Prepends a key to the path.
     pub(super) fn within(self, key: &str) -> Self {
         Self { path: FieldPath::root().key(key).join(&self.path), ..self }
     }
@@ -38,7 +38,7 @@ pub enum Problem {
         /// The kind of this node.
         found: &'static str,
     },
-    /// `$patch` with a word that kustomize does not know.
+    /// An unknown value of `$patch`.
     #[error("`$patch: {0}` is not known: it must be delete, replace or merge")]
     Directive(String),
 }

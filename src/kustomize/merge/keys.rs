@@ -1,11 +1,11 @@
-//! The values by which elements of a list are compared.
+//! The values by which elements of lists are compared.
 //!
 //! Source: `mergeValues`, `match` and `validateKeys` in `kyaml/yaml/walk/associative_sequence.go`.
 
-/// The values of one element, one for each key; empty where the element has none.
+/// The values of an element, one for each key; empty if the element lacks the key.
 pub(super) type Values = Vec<String>;
 
-/// Unites values that differ only where one of them is empty.
+/// Unites lists of values that differ only where one of them is empty.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();
@@ -27,8 +27,8 @@ fn united(left: &Values, right: &Values) -> Option<Values> {
     Some(left.iter().zip(right).map(|(left, right)| if left.is_empty() { right } else { left }.clone()).collect())
 }
 
-/// Returns the keys that any element has a value for, and the values of one element at them. All of them if no element
-/// has any.
+/// Returns the keys for which any element has a value, and one element's values of these keys. If no element has any
+/// value, returns everything.
 pub(super) fn valid<'k, 'v>(all: &[Values], values: &'v Values, keys: &[&'k str]) -> (Vec<&'k str>, Vec<&'v str>) {
     let is_valid = |at: usize| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty()));
     let none = !(0..keys.len()).any(is_valid);

@@ -14,16 +14,16 @@ use super::{MergeError, Problem};
 use crate::kustomize::node::{Entry, Kind, Node};
 use crate::kustomize::schema::FieldSchema;
 
-/// The key of elements that are compared themselves.
+/// The key for elements that are compared as a whole.
 const ITSELF: &str = "";
 
 /// The lists that are merged.
 struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
-    /// Whether both are one.
+    /// Whether both are the same list.
     same: bool,
-    /// The merged elements, which come before the rest of `dest`.
+    /// The merged elements, which precede the rest of `dest`.
     first: Vec<Node>,
 }
 
@@ -86,7 +86,7 @@ impl Walker<'_> {
         Ok(true)
     }
 
-    /// Merges the elements with some values; nothing if they are removed.
+    /// Merges the elements with some values; `None` if they are removed.
     fn element(
         self,
         lists: &mut Lists,
@@ -115,7 +115,7 @@ impl Walker<'_> {
     }
 }
 
-/// Decides which list is merged into. Source: `Merger.VisitList`.
+/// Decides into which list the other is merged. Source: `Merger.VisitList`.
 fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {
     let is_present = |node: &Option<Node>| node.as_ref().is_some_and(|node| !node.is_null());
     let Some(patch) = sources.patch.as_mut() else { return Ok(Ok((sources, Side::Dest))) };
@@ -138,12 +138,12 @@ fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, P
 }
 
 impl Lists {
-    /// Returns the elements as values: first those of the patch, without duplicates.
+    /// Returns the elements as values without duplicates, those of the patch first.
     fn own_values(&self) -> Vec<Values> {
         self.distinct(|item| vec![text(item).to_owned()])
     }
 
-    /// Returns the values of the elements at some keys: first those of the patch, without duplicates.
+    /// Returns the values of the elements at some keys without duplicates, those of the patch first.
     fn values(&self, keys: &[&str]) -> Vec<Values> {
         let value = |item: &Node, key: &str| {
             item.get(key).filter(|value| !value.is_null_or_empty()).map(text).unwrap_or_default().to_owned()
@@ -178,7 +178,7 @@ impl Lists {
         }
     }
 
-    /// Replaces the element that a merged element was made from.
+    /// Replaces an element by the result of merging it.
     fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
         let place = match side {
             Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),
@@ -199,7 +199,7 @@ impl Lists {
     }
 }
 
-/// Adds missing keys to an element. A scalar is replaced, without its tag.
+/// Adds missing keys to an element. A scalar is replaced by the value, without its tag.
 fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     for (key, value) in keys.iter().zip(values) {
         if value.is_empty() || element.get(key).is_some() {
@@ -233,7 +233,8 @@ fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), P
     Ok(())
 }
 
-/// Returns the values that an element has at some keys. It is appended once for each key that it lacks.
+/// Returns the values of an element at some keys, and appends the element once for each key that it lacks, as kustomize
+/// does.
 fn values_or_append<'n>(items: &mut Vec<Node>, other: &'n Node, keys: &[&str]) -> Result<Vec<&'n str>, Problem> {
     let mut values = Vec::new();
     for key in keys {

@@ -1,8 +1,8 @@
 //! Strategic merge patches as kustomize applies them.
 //!
-//! A patch is an object whose fields replace those of another one. Mappings are merged, `null` removes, lists are replaced
-//! unless the [schema](crate::kustomize::schema) names keys for them, and `$patch: delete`, `replace` or `merge` says what to
-//! do with a mapping or list.
+//! A patch is an object whose fields replace those of another one. Mappings are merged, and `null` removes a field. A list
+//! is replaced, unless the [schema](crate::kustomize::schema) has merge keys for it. `$patch: delete`, `replace` or `merge`
+//! sets the operation on a mapping or list.
 //!
 //! ```
 //! use portcullis::kustomize::merge::merge;
@@ -19,20 +19,20 @@
 //! # Ok::<(), portcullis::kustomize::merge::MergeError>(())
 //! ```
 //!
-//! # What is particular
+//! # Behaviour of kustomize
 //!
-//! * The whole object is walked, not only what the patch mentions: a field that is left empty (`a:`) vanishes, and so do
-//!   elements of merged lists that equal others in their keys.
-//! * New elements come first. With one key, those that exist move to the front too; with several keys they stay.
-//! * With several keys, absent ones equal any other, which can lose elements.
-//! * `$patch: replace` at the top of a patch and in an element of a list has no effect.
-//! * `$setElementOrder`, `$deleteFromPrimitiveList` and `$retainKeys` are fields like others.
+//! * The whole object is walked, not only the fields of the patch: an empty field (`a:`) is removed, and so are duplicate
+//!   elements of merged lists.
+//! * New elements come first. With one merge key, existing elements move to the front too; with several keys they do not.
+//! * With several keys, a missing key equals any value, which can lose elements.
+//! * `$patch: replace` has no effect at the top of a patch and in an element of a list.
+//! * `$setElementOrder`, `$deleteFromPrimitiveList` and `$retainKeys` are ordinary fields.
 //!
-//! # What differs
+//! # Differences
 //!
 //! kustomize works on pointers, so a node at two places changes at both. Here each place has its own copy.
 //!
-//! # What it costs
+//! # Cost
 //!
 //! One walk over the object. Unchanged parts are not copied.
 //!
@@ -53,7 +53,7 @@ pub use error::{MergeError, Problem};
 
 use walk::{Side, Sources, Walker};
 
-/// Merges a patch into an object. Nothing remains if the patch deletes the object.
+/// Merges a patch into an object. Returns `None` if the patch deletes the object.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Parts of an object that a walk without a patch leaves as they are.
+//! Detects parts of an object that a walk without a patch does not change.
 
 use std::collections::HashSet;
 
@@ -7,16 +7,16 @@ use super::element::{is_empty, text};
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The walk of the two that a merge consists of.
+/// The reason for a walk without a patch; a merge may have both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The patch has nothing there.
+    /// The patch has no value there.
     Untouched,
-    /// A part of the patch was put into the object, and is merged with itself.
+    /// A part of the patch was moved into the object, and is merged with itself.
     Moved,
 }
 
-/// Returns whether a walk changes nothing in a node. Returns false if that is uncertain; the walk then decides.
+/// Returns whether a walk certainly does not change a node.
 pub(super) fn is_settled(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;
@@ -41,8 +41,7 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a walk changes nothing in a list. A list with one key does not change if its elements have distinct
-/// values of the key.
+/// Returns whether a walk certainly does not change a list: it has one key, of which all elements have distinct values.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

@@ -1,4 +1,4 @@
-//! The walk over an object and a patch.
+//! Walks over an object and a patch to merge them.
 //!
 //! Source: `kyaml/yaml/walk` and `kyaml/yaml/merge2/merge2.go`.
 
@@ -12,18 +12,18 @@ use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
 use crate::kustomize::schema::{FieldSchema, Schema};
 use crate::yaml;
 
-/// The two nodes that are merged. Null is not the same as missing.
+/// The two nodes to merge. Null differs from a missing node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sources {
     /// The node of the object.
     pub(super) dest: Option<Node>,
     /// The node of the patch.
     pub(super) patch: Option<Node>,
-    /// Whether both are one node: a part of the patch that was put into the object.
+    /// Whether both are the same node: a part of the patch that was moved into the object.
     pub(super) same: bool,
 }
 
-/// The side from which a result was made.
+/// The side that a result comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Dest,
@@ -33,10 +33,10 @@ pub(super) enum Side {
 /// The result of merging two nodes.
 #[derive(Debug)]
 pub(super) struct Walked {
-    /// The merged node; nothing if it is removed.
+    /// The merged node; `None` if it is removed.
     pub(super) node: Option<Node>,
     pub(super) side: Side,
-    /// Whether null stays.
+    /// Whether a null value is kept.
     keeps_null: bool,
 }
 
@@ -55,12 +55,12 @@ impl Sources {
         Self { dest, patch, same: false }
     }
 
-    /// Returns sources for a part of the patch that is now in the object.
+    /// Creates sources from a part of the patch that was moved into the object.
     fn moved(node: Node) -> Self {
         Self { dest: Some(node.clone()), patch: Some(node), same: true }
     }
 
-    /// Gives an empty mapping or list of the object the style of the patch.
+    /// Sets the style of an empty mapping or list of the object to that of the patch.
     fn take_style(&mut self) {
         if let (Some(dest), Some(patch)) = (&mut self.dest, &self.patch)
             && !dest.is_scalar()
@@ -77,14 +77,15 @@ impl Sources {
     }
 }
 
-/// Merges with a schema.
+/// Merges nodes with a schema.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walker<'s> {
     pub(super) schema: &'s Schema,
 }
 
 impl Walker<'_> {
-    /// Merges two nodes. A schema in a comment goes before that of the field; without either, one is found by kind.
+    /// Merges two nodes. A schema in a comment takes precedence over that of the field; without either, the schema of
+    /// the kind is used.
     pub(super) fn walk(self, sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
         let comment = sources.present().find_map(|node| Schema::fragment(node.comment.as_ref()?));
         if let Some(fragment) = comment {
@@ -154,7 +155,7 @@ impl Walker<'_> {
     }
 }
 
-/// How to merge a mapping.
+/// The next action for a mapping.
 enum Visited {
     /// The merge is complete.
     Done(Walked),
@@ -162,7 +163,7 @@ enum Visited {
     Merge(Side),
 }
 
-/// Decides which mapping is merged into. Source: `Merger.VisitMap`.
+/// Decides into which mapping the other is merged. Source: `Merger.VisitMap`.
 fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
     let Some(dest) = sources.dest.as_ref().filter(|dest| !dest.is_null()) else { return Ok(visit_missing(sources)) };
     let Some(patch) = &mut sources.patch else { return Ok(Visited::Merge(Side::Dest)) };
@@ -228,14 +229,14 @@ fn set_field(map: &mut Node, name: &str, walked: Walked, key_tag: Tag) {
     }
 }
 
-/// Writes a node over another one, which keeps its style, and its comment unless the new one has another.
+/// Replaces a node but keeps its style, and its comment unless the new node has one.
 pub(super) fn overwrite(old: &mut Node, new: Node) {
     let style = old.style;
     let origin = if new.origin == Origin::default() { old.origin } else { new.origin };
     *old = Node { style, origin, ..new };
 }
 
-/// Quotes a string that YAML 1.1 would read as something else.
+/// Quotes a string that YAML 1.1 would parse as another type.
 pub(super) fn with_quotes(mut value: Node) -> Node {
     if value.is_string() && value.style == Style::Plain && !value.text().is_none_or(yaml::is_plain_string) {
         value.style = Style::DoubleQuoted;

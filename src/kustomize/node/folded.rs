@@ -1,12 +1,12 @@
-//! Reproduces a bug of go-yaml with folded block scalars, which it writes so that they read as another text.
+//! Reproduces a bug of go-yaml, which changes the text of folded block scalars.
 //!
-//! It writes an empty line before every line that is not indented more, also after one that is, where YAML does not
-//! fold. So each time kustomize writes and reads a node, such a text gets more lines.
+//! It writes an empty line before every line that is not indented more than the others, even after a more indented
+//! line, where YAML does not fold. So each time kustomize writes and parses a node, such a text gets more lines.
 //!
 //! Source: `yaml_emitter_write_folded_scalar` and `yaml_parser_scan_block_scalar` of go-yaml v3.
 
-/// Returns the text that a folded scalar has after it was written and read again; nothing if it is written in another
-/// way, or reads as the same text.
+/// Returns the text of a folded scalar after it was written and parsed; `None` if the text does not change, or is
+/// written in another style.
 pub(super) fn refolded(text: &str) -> Option<String> {
     if !text.contains('\n') || !is_block(text) {
         return None;
@@ -16,7 +16,7 @@ pub(super) fn refolded(text: &str) -> Option<String> {
     (read != text).then_some(read)
 }
 
-/// Returns whether go-yaml can write a text as a block: else it takes double quotes.
+/// Returns whether go-yaml can write a text as a block scalar. Otherwise it uses double quotes.
 fn is_block(text: &str) -> bool {
     let is_plain = |c: char| matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}');
     text.chars().all(is_plain) && !text.contains(" \n") && !text.ends_with(' ')
@@ -38,7 +38,7 @@ fn written(text: &str) -> (Vec<&str>, usize) {
     (lines, text.len() - body.len())
 }
 
-/// Returns the text that go-yaml reads from the lines.
+/// Returns the text that go-yaml parses from the lines.
 fn read(lines: &[&str], breaks: usize) -> String {
     let mut out = String::new();
     let mut pending: Option<(usize, bool)> = None;

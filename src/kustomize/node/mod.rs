@@ -1,4 +1,4 @@
-//! Operations of kustomize on single nodes: giving scalars their types when they are printed.
+//! Operations on single nodes as kustomize does them, such as typing scalars for printing.
 
 mod folded;
 mod print;

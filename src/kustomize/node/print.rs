@@ -1,7 +1,7 @@
-//! From nodes to the values that are printed.
+//! Converts nodes to the values that are printed.
 //!
-//! kustomize writes a node as YAML, reads that text again and writes the result as JSON; this is what remains of the node
-//! afterwards.
+//! kustomize writes a node as YAML, parses that text again and writes the result as JSON. This module computes the
+//! resulting value.
 //!
 //! Source: `RNode.MarshalJSON` of kyaml, `encoder.node` and `decoder.scalar` of go-yaml v3.
 
@@ -15,35 +15,35 @@ use super::{Entry, Kind, Node, Origin, Style, Tag, folded};
 use crate::kustomize::emit::value::Value;
 use crate::yaml::core::{self, Resolved};
 
-/// Mappings up to this size are searched for duplicate keys by comparing all pairs.
+/// Maximum size of mappings in which duplicate keys are found by comparing all pairs.
 const SMALL: usize = 16;
 
-/// Why a node cannot be printed.
+/// The error of a node that cannot be printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unprintable {
-    /// The place of the value that is wrong.
+    /// The position of the invalid value.
     pub origin: Origin,
-    /// The JSON pointer of the key or value that is wrong.
+    /// The JSON pointer of the invalid key or value.
     pub pointer: String,
     /// The error.
     pub kind: UnprintableKind,
 }
 
 impl Unprintable {
-    /// Puts a key or index in front of the pointer.
+    /// Prepends a key or index to the pointer.
     fn within(self, step: &str) -> Self {
         let step = step.replace('~', "~0").replace('/', "~1");
         Self { pointer: format!("/{step}{}", self.pointer), ..self }
     }
 }
 
-/// Why a node cannot be printed.
+/// The reason why a node cannot be printed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnprintableKind {
-    /// A key that occurs more than once in one mapping.
+    /// A duplicate key in a mapping.
     #[error("mapping key {0:?} is defined more than once")]
     Duplicate(String),
-    /// A key that is a number, a truth value, or anything else but a string.
+    /// A key that is not a string, such as a number or a boolean.
     #[error("mapping key {0:?} is not a string")]
     Key(String),
     /// Infinity, or not a number.
@@ -62,7 +62,7 @@ pub enum UnprintableKind {
     Control,
 }
 
-/// Returns the value that is printed for a node.
+/// Converts a node to the value that is printed.
 ///
 /// # Errors
 ///
@@ -74,9 +74,9 @@ pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
 /// The position of a node.
 #[derive(Debug, Clone, Copy)]
 struct Within {
-    /// Whether it is within brackets or braces.
+    /// Whether it is inside brackets or braces.
     flow: bool,
-    /// Whether it is the whole, of which any key is taken for a string.
+    /// Whether it is the whole document, in which every key counts as a string.
     top: bool,
 }
 
@@ -118,7 +118,7 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
     Ok(Value::Map(members))
 }
 
-/// Returns whether go-yaml takes a key for a string. Within braces, it writes a colon in quotes, and so a time.
+/// Returns whether go-yaml treats a key as a string. Inside braces it quotes keys with a colon, such as times.
 fn is_string_key(entry: &Entry, is_in_flow: bool) -> bool {
     match entry.key_tag {
         Tag::None if is_in_flow && entry.key.contains(':') => true,

@@ -1,6 +1,7 @@
-//! The text that go-yaml v3 writes for a node.
+//! Formats a node as go-yaml v3 does.
 //!
-//! Source: `emitterc.go` of go-yaml v3, and kyaml's encoder: an indentation of two, sequences level with their key.
+//! Source: `emitterc.go` of go-yaml v3, and kyaml's encoder: an indentation of two, and sequences indented like their
+//! key.
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,7 @@ pub fn text_of(node: &Node) -> String {
     writer.out
 }
 
-/// Returns the text of a node with the comments of its source; `None` if their positions are not certain.
+/// Returns the text of a node with the comments of its source; `None` if their positions are uncertain.
 pub fn commented_text(node: &Node, text: &str) -> Option<String> {
     let comments = comments(text)?;
     let mut writer = Writer { out: String::new(), comments, next: 0 };
@@ -22,14 +23,14 @@ pub fn commented_text(node: &Node, text: &str) -> Option<String> {
     (writer.next == writer.comments.len()).then_some(writer.out)
 }
 
-/// A comment, its line, and whether other text precedes it on the line.
+/// A comment, with its line and whether other text precedes it there.
 struct Comment {
     line: u32,
     text: String,
     is_tail: bool,
 }
 
-/// Returns the comments of a text; nothing if one may be part of a value, or is followed by an empty line.
+/// Returns the comments of a text; `None` if a comment may be part of a value, or an empty line follows one.
 fn comments(text: &str) -> Option<Vec<Comment>> {
     let mut found = Vec::new();
     let mut after_head = false;

@@ -7,7 +7,7 @@ pub use remote::{Repository, is_git, is_http};
 use super::options::{Options, Restrictor, Version};
 use super::tree::{Located, Lost, Tree, TreePath};
 
-/// The folder to which entries are relative, with the folders that led to it.
+/// The folder that is built, to which entries are relative, with the folders that led to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Loader<'a> {
     /// The folder.
@@ -16,7 +16,7 @@ pub struct Loader<'a> {
     pub referrer: Option<&'a Loader<'a>>,
 }
 
-/// Why an entry is not a file that can be loaded.
+/// The reason why an entry is not a file that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFile {
     /// A URL, which must be fetched.
@@ -25,41 +25,41 @@ pub enum NoFile {
     Folder(TreePath),
     /// A file that is neither in the folder of the kustomization nor below it.
     Restricted(TreePath),
-    /// A path that leads nowhere.
+    /// A path that cannot be resolved.
     Lost(Lost),
     /// A device, socket or pipe.
     Other,
 }
 
-/// Why an entry is not a folder that can be built.
+/// The reason why an entry is not a folder that can be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFolder {
     /// The empty string.
     Empty,
-    /// A git repository; the field tells whether a folder of that name also exists.
+    /// A git repository.
     Git {
-        /// The folder that is mistaken for a repository.
+        /// The existing folder with the same name, if any.
         local: Option<TreePath>,
     },
-    /// Folders must be given by relative paths.
+    /// An absolute path, which kustomize does not allow for folders.
     Absolute,
-    /// A name in it holds `..` among other characters (kustomize after 5.8).
+    /// A name that contains `..` among other characters, which kustomize rejects after 5.8.
     Ambiguous,
-    /// A path that leads nowhere.
+    /// A path that cannot be resolved.
     Lost(Lost),
     /// A file.
     File(TreePath),
-    /// A parent of a folder that is being built: `visited`, possibly itself.
+    /// A folder that is being built, or a parent of one.
     Ancestor {
         /// The folder.
         folder: TreePath,
-        /// The folder in it that is being built.
+        /// The folder that is being built: the folder itself or one in it.
         visited: TreePath,
     },
 }
 
 impl Loader<'_> {
-    /// Returns the file of an entry (`FileLoader.Load`).
+    /// Resolves an entry to a file (`FileLoader.Load`).
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns the folder of an entry (`FileLoader.New`).
+    /// Resolves an entry to a folder (`FileLoader.New`).
     ///
     /// # Errors
     ///
@@ -112,12 +112,12 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns whether this folder, or one that led to it, is a folder or in it.
+    /// Returns whether this folder, or one that led to it, is `folder` or inside it.
     pub fn is_visited_within(&self, folder: &TreePath) -> bool {
         self.visited_within(folder).is_some()
     }
 
-    /// Returns the folder being built that is `candidate` or in it, the nearest one first.
+    /// Returns the closest folder being built that is `candidate` or inside it.
     fn visited_within(&self, candidate: &TreePath) -> Option<&TreePath> {
         if self.root.is_within(candidate) {
             return Some(self.root);

@@ -33,10 +33,10 @@ pub fn is_git(entry: &str) -> bool {
     Repository::of(entry).is_some()
 }
 
-/// A git repository that kustomize clones, and the folder in it that kustomize builds.
+/// A git repository that kustomize clones, with the folder in it to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// The address up to the path, as git gets it: `https://github.com/`, `git@host:`.
+    /// The address before the path: `https://github.com/`, `git@host:`.
     pub host: String,
     /// The path of the repository there.
     pub path: String,
@@ -49,7 +49,7 @@ pub struct Repository {
 const SCHEMES: [&str; 4] = ["ssh://", "https://", "http://", "file://"];
 
 impl Repository {
-    /// Returns the repository that an entry names, if kustomize reads it as an address.
+    /// Parses an entry as the address of a repository; `None` if kustomize does not treat it as one.
     pub fn of(entry: &str) -> Option<Self> {
         if entry.starts_with('/') {
             return None;
@@ -65,7 +65,7 @@ impl Repository {
     }
 }
 
-/// Returns the host, the rest, and whether these are the whole repository.
+/// Splits an address into host and rest; also returns whether the rest is the repository, without a folder.
 fn host(address: &str) -> Option<(String, &str, bool)> {
     let address = without(address, "git::").unwrap_or(address);
     let scheme = SCHEMES.into_iter().find(|scheme| without(address, scheme).is_some()).unwrap_or_default();
@@ -89,7 +89,7 @@ fn host(address: &str) -> Option<(String, &str, bool)> {
     Some((host, path, false))
 }
 
-/// Removes a prefix, in any letter case.
+/// Removes a prefix, ignoring case.
 fn without<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let head = text.get(..prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
@@ -134,7 +134,7 @@ fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     Some((&path[..end], path[end..].strip_prefix('/').unwrap_or("")))
 }
 
-/// Returns whether a folder in a repository is outside of it once `.` and `..` are taken out of its path.
+/// Returns whether a path in a repository leads out of it after resolving `.` and `..`.
 fn leads_out(folder: &str) -> bool {
     // Go strips one slash only; with two the path is absolute, and `..` stays below its root
     let folder = folder.strip_prefix('/').unwrap_or(folder);
@@ -150,14 +150,14 @@ fn leads_out(folder: &str) -> bool {
     false
 }
 
-/// Returns `ref` of a query, or else `version`; empty if Go cannot parse the query.
+/// Returns `ref` of a query, or otherwise `version`; empty if Go cannot parse the query.
 fn reference(query: &str) -> String {
     let Some(pairs) = pairs(query) else { return String::new() };
     let first = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
     first("ref").filter(|value| !value.is_empty()).or_else(|| first("version")).unwrap_or_default()
 }
 
-/// Returns the pairs of a query as Go's `url.ParseQuery` reads them.
+/// Parses a query into pairs like Go's `url.ParseQuery`.
 fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     let pair = |text: &str| {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));

@@ -14,7 +14,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ002.md"),
 };
 
-/// Returns a finding about an entry of `components` that leads to a Kustomization; `said` tells whether its file has a kind.
+/// Returns a finding about a Kustomization in `components`; `said` is whether its file sets the kind.
 pub(in crate::kustomize) fn found(site: Site, index: usize, entry: &str, defined: &Site, said: bool) -> TreeFinding {
     let why = if said { "" } else { ", as it says no kind" };
     RULE.at(site, format!("\"{entry}\" is a Kustomization{why} ({defined})"))

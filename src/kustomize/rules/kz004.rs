@@ -1,4 +1,4 @@
-//! KZ004: an entry that leads nowhere.
+//! KZ004: an entry whose target does not exist.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -15,7 +15,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 };
 
 /// Returns a finding about an entry whose file or folder does not exist. `near` is the most similar existing name;
-/// `elsewhere` is the path that the entry would have, relative to the root of the tree.
+/// `elsewhere` is the path that would exist relative to the root of the tree.
 pub(in crate::kustomize) fn missing(
     site: Site,
     entry: &str,
@@ -35,7 +35,7 @@ pub(in crate::kustomize) fn missing(
     }
 }
 
-/// Returns a finding about a root that is not in the tree; `near` is the most similar existing folder.
+/// Returns a finding about a root that does not exist; `near` is the most similar existing folder.
 pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> TreeFinding {
     let finding = RULE.at(site.clone(), format!("\"{}\" is not there", site.file));
     match near {
@@ -60,7 +60,7 @@ pub(in crate::kustomize) fn link_loop(site: Site, entry: &str) -> TreeFinding {
         .help("let the link lead to a file or folder")
 }
 
-/// Returns a finding about an entry that leads to a folder and must lead to a file.
+/// Returns a finding about an entry that leads to a folder instead of a file.
 pub(in crate::kustomize) fn folder(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is a folder ({path}), and a file must stand here"))
         .found("a folder")

@@ -14,7 +14,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ006.md"),
 };
 
-/// Returns a finding about a folder with several kustomization files, `names`.
+/// Returns a finding about a folder with the kustomization files `names`.
 pub(in crate::kustomize) fn found(site: Site, folder: &TreePath, names: &[&str]) -> TreeFinding {
     RULE.at(site, format!("{folder} has several kustomization files: {}", names.join(", ")))
         .found(names.join(", "))

@@ -20,7 +20,7 @@ pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding 
 }
 
 /// Returns a finding about a duplicate key in a configuration, which kustomize decodes strictly.
-pub(in crate::kustomize) fn twice(site: Site) -> TreeFinding {
+pub(in crate::kustomize) fn duplicate_key(site: Site) -> TreeFinding {
     let message = format!("the key {} is there twice", site.field);
     RULE.at(site, message).help("keep one of them")
 }
@@ -35,15 +35,15 @@ pub(in crate::kustomize) fn empty(site: Site, component: bool) -> TreeFinding {
     RULE.at(site, "the kustomization file says nothing").help(help)
 }
 
-/// Returns a finding about an unknown field that Flux leaves out of the root's file.
-pub(in crate::kustomize) fn ignored(site: Site, fault: &Fault) -> TreeFinding {
-    let (finding, _) = self::fault(site, fault);
+/// Returns a finding about an unknown field that Flux drops from the root's file.
+pub(in crate::kustomize) fn ignored_field(site: Site, fault: &Fault) -> TreeFinding {
+    let (finding, _) = decoding_error(site, fault);
     TreeFinding { level: Level::Warn, message: format!("{}; Flux leaves it out", finding.message), ..finding }
         .harmless()
 }
 
 /// Returns a finding about an unknown field or a wrong type, and whether it is an unknown field.
-pub(in crate::kustomize) fn fault(site: Site, fault: &Fault) -> (TreeFinding, bool) {
+pub(in crate::kustomize) fn decoding_error(site: Site, fault: &Fault) -> (TreeFinding, bool) {
     match &fault.kind {
         FaultKind::Unknown { key, of, allowed, near } => {
             let help = match (near, *of) {

@@ -39,7 +39,7 @@ pub(in crate::kustomize) fn found(
 }
 
 /// Returns a finding about an entry that leads to a folder above the tree.
-pub(in crate::kustomize) fn above_all(site: Site, entry: &str, chain: &[TreePath]) -> TreeFinding {
+pub(in crate::kustomize) fn above_tree(site: Site, entry: &str, chain: &[TreePath]) -> TreeFinding {
     let here = chain.last().map(ToString::to_string).unwrap_or_default();
     RULE.at(site, format!("\"{entry}\" is an ancestor of {here}, above the whole tree"))
         .help("refer to a folder beside this one")

@@ -1,4 +1,4 @@
-//! KZ013: a file that holds no objects.
+//! KZ013: a file without valid objects.
 
 use crate::admission::Level;
 use crate::kustomize::build::BadObjects;
@@ -30,17 +30,17 @@ pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &Ba
     }
 }
 
-/// Returns a finding about an object without an apiVersion, which kustomize builds and Flux refuses.
+/// Returns a finding about an object without an apiVersion, which kustomize accepts and Flux rejects.
 pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFinding {
     RULE.at(site, format!("{object} has no apiVersion, and Flux refuses it")).help("give it an apiVersion")
 }
 
-/// Returns a finding about an object that lost its kind, its name or the form of its metadata.
+/// Returns a finding about an object that transformers made invalid: without kind, name or metadata.
 pub(in crate::kustomize) fn no_object(site: Site, object: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("{object} cannot be written: {why}")).help("look at the patches of the object")
 }
 
-/// Returns a finding about a key or value with which an object cannot be written; `site` is what put it there.
+/// Returns a finding about an object with a key or value that cannot be printed; `site` is the place that set it.
 pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprintable) -> TreeFinding {
     let words = fault_words(fault);
     let finding = RULE.at(site, format!("{object} cannot be written: {words}"));
@@ -56,7 +56,7 @@ pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprin
     }
 }
 
-/// Returns what is wrong with a key or value.
+/// Describes an invalid key or value.
 pub(in crate::kustomize) fn fault_words(fault: &Unprintable) -> String {
     let Unprintable { pointer, kind, .. } = fault;
     match kind {

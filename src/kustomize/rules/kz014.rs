@@ -21,48 +21,48 @@ pub(in crate::kustomize) fn unreadable(site: Site, why: &str) -> TreeFinding {
 }
 
 /// Returns a finding about an empty list or file of patches.
-pub(in crate::kustomize) fn nothing(site: Site) -> TreeFinding {
+pub(in crate::kustomize) fn empty_list(site: Site) -> TreeFinding {
     RULE.at(site, "there is no patch in it").help("take it out")
 }
 
 /// Returns a finding about an entry without path and patch.
-pub(in crate::kustomize) fn neither(site: Site) -> TreeFinding {
+pub(in crate::kustomize) fn without_patch(site: Site) -> TreeFinding {
     RULE.at(site, "the patch has neither path nor patch").help("give it one of them")
 }
 
 /// Returns a finding about an entry with path and patch.
-pub(in crate::kustomize) fn both(site: Site) -> TreeFinding {
+pub(in crate::kustomize) fn path_and_patch(site: Site) -> TreeFinding {
     RULE.at(site, "the patch has both path and patch").help("keep one of them")
 }
 
 /// Returns a finding about several patches with one target.
-pub(in crate::kustomize) fn several(site: Site) -> TreeFinding {
+pub(in crate::kustomize) fn several_patches(site: Site) -> TreeFinding {
     RULE.at(site, "an entry with a target holds several patches").help("make an entry of each")
 }
 
-/// Returns a finding about an expression in a selector.
-pub(in crate::kustomize) fn expression(site: Site, text: &str) -> TreeFinding {
+/// Returns a finding about an invalid regular expression in a selector.
+pub(in crate::kustomize) fn invalid_expression(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("`{text}` is not a regular expression"))
         .found(text)
         .help("correct it; \\ takes the meaning from a character")
 }
 
-/// Returns a finding about a selector of labels or annotations.
-pub(in crate::kustomize) fn selector(site: Site, text: &str) -> TreeFinding {
+/// Returns a finding about an invalid selector of labels or annotations.
+pub(in crate::kustomize) fn invalid_selector(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("`{text}` is not a selector of labels")).found(text).help("correct it")
 }
 
 /// Returns a finding about a JSON patch without target.
-pub(in crate::kustomize) fn no_target(site: Site) -> TreeFinding {
+pub(in crate::kustomize) fn missing_target(site: Site) -> TreeFinding {
     RULE.at(site, "a JSON patch needs a target").help("say under \"target:\" what it is for")
 }
 
 /// Returns a finding about an entry of `patchesJson6902` without the name of its target.
-pub(in crate::kustomize) fn nameless_target(site: Site) -> TreeFinding {
+pub(in crate::kustomize) fn unnamed_target(site: Site) -> TreeFinding {
     RULE.at(site, "the target has no name").help("say target.name, or use \"patches:\"")
 }
 
-/// Returns a finding about an operation that fails.
+/// Returns a finding about an operation that cannot be applied to an object.
 pub(in crate::kustomize) fn inapplicable(site: Site, object: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("the patch does not apply to {object}: {why}"))
         .help("look at the object as it is when the patch comes to it: patches before it count")

@@ -14,12 +14,12 @@ pub(super) static RULE: RuleInfo = RuleInfo {
 };
 
 /// Returns a finding about a generator without name.
-pub(in crate::kustomize) fn nameless(site: Site, kind: &str) -> TreeFinding {
+pub(in crate::kustomize) fn missing_name(site: Site, kind: &str) -> TreeFinding {
     RULE.at(site, format!("the {kind} has no name")).help("give it a name")
 }
 
 /// Returns a finding about an invalid literal.
-pub(in crate::kustomize) fn literal(site: Site, text: &str) -> TreeFinding {
+pub(in crate::kustomize) fn invalid_literal(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("\"{text}\" is not of the form key=value"))
         .found(text)
         .allowed("key=value")
@@ -27,7 +27,7 @@ pub(in crate::kustomize) fn literal(site: Site, text: &str) -> TreeFinding {
 }
 
 /// Returns a finding about an invalid entry of `files`.
-pub(in crate::kustomize) fn source(site: Site, text: &str) -> TreeFinding {
+pub(in crate::kustomize) fn invalid_source(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("\"{text}\" is not of the form path or key=path"))
         .found(text)
         .allowed("path or key=path")
@@ -35,11 +35,11 @@ pub(in crate::kustomize) fn source(site: Site, text: &str) -> TreeFinding {
 }
 
 /// Returns a finding about a duplicate key.
-pub(in crate::kustomize) fn repeated(site: Site, name: &str, key: &str) -> TreeFinding {
+pub(in crate::kustomize) fn duplicate_key(site: Site, name: &str, key: &str) -> TreeFinding {
     RULE.at(site, format!("{name} has the key {key} already")).found(key).help("take one of them out")
 }
 
 /// Returns a finding about an environment file with a line that is not UTF-8.
-pub(in crate::kustomize) fn encoding(site: Site, line: usize) -> TreeFinding {
+pub(in crate::kustomize) fn invalid_encoding(site: Site, line: usize) -> TreeFinding {
     RULE.at(site, format!("line {line} of the file is not UTF-8")).help("list the file under \"files:\"")
 }

@@ -20,8 +20,8 @@ pub(in crate::kustomize) fn found(site: Site, object: &str, why: &str) -> TreeFi
     )
 }
 
-/// Returns a finding about a variable whose name Flux refuses.
-pub(in crate::kustomize) fn bad_name(site: Site, name: &str) -> TreeFinding {
+/// Returns a finding about a variable whose name Flux rejects.
+pub(in crate::kustomize) fn invalid_name(site: Site, name: &str) -> TreeFinding {
     RULE.at(site, format!("\"{name}\" is no name of a variable"))
         .found(name)
         .allowed("letters, digits and underscores, no digit first")

@@ -1,4 +1,4 @@
-//! KZ020: a Component that is built by itself.
+//! KZ020: a Component that is built on its own.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

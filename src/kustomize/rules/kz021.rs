@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ021.md"),
 };
 
-/// Returns a finding about an entry whose component the entry `before` already applied to the same objects.
+/// Returns a finding about an entry whose component was already applied to the same objects by the entry `before`.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, before: &Site) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is applied a second time (first {before}, {})", before.field))
         .harmless()

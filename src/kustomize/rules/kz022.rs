@@ -13,20 +13,20 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ022.md"),
 };
 
-/// Returns a finding about a second document, which kustomize does not read.
+/// Returns a finding about a second document, which kustomize ignores.
 pub(in crate::kustomize) fn second_document(site: Site) -> TreeFinding {
     RULE.at(site, "kustomize does not read this second document").harmless().help("make one document of the file")
 }
 
 /// Returns a finding about a duplicate key, whose first value, on line `lost`, is ignored.
-pub(in crate::kustomize) fn duplicate(site: Site, lost: u32) -> TreeFinding {
+pub(in crate::kustomize) fn duplicate_key(site: Site, lost: u32) -> TreeFinding {
     RULE.at(site, format!("the key is on line {lost} already, and what it says there is lost"))
         .harmless()
         .help("write the key once")
 }
 
-/// Returns a finding about a key that differs from a field in upper and lower case.
-pub(in crate::kustomize) fn other_case(site: Site, name: &str) -> TreeFinding {
+/// Returns a finding about a key that differs from a field only in case.
+pub(in crate::kustomize) fn wrong_case(site: Site, name: &str) -> TreeFinding {
     RULE.at(site, format!("kustomize takes this for \"{name}\""))
         .harmless()
         .allowed(name)

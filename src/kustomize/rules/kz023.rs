@@ -1,4 +1,4 @@
-//! KZ023: a folder taken for a repository.
+//! KZ023: a folder that kustomize treats as a repository.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ023.md"),
 };
 
-/// Returns a finding about an entry that is read as a git address although the folder `local` exists.
+/// Returns a finding about an entry that kustomize treats as a git address although the folder `local` exists.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, local: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is fetched from git, though the folder {local} is there"))
         .harmless()

@@ -35,19 +35,19 @@ pub(in crate::kustomize) fn exists(site: Site, id: &Id<'_>, other: Option<&Site>
 }
 
 /// Returns a finding about a generator that changes an object that does not exist.
-pub(in crate::kustomize) fn nothing_to_merge(site: Site, id: &Id<'_>) -> TreeFinding {
+pub(in crate::kustomize) fn no_object_to_merge(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is not there to be merged with or replaced", id.words()))
         .found(id.to_string())
         .help("say behavior: create; components run after the generators of whoever lists them, not before")
 }
 
-/// Returns a finding about a generator whose identity several objects have.
-pub(in crate::kustomize) fn several(site: Site, id: &Id<'_>) -> TreeFinding {
+/// Returns a finding about a generator that would change several objects with its identity.
+pub(in crate::kustomize) fn several_objects(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is there more than once", id.words())).found(id.to_string()).help("name one of them")
 }
 
 /// Returns a finding about a patch whose object does not exist.
-pub(in crate::kustomize) fn nothing_to_patch<'a>(
+pub(in crate::kustomize) fn no_object_to_patch<'a>(
     site: Site,
     id: &Id<'_>,
     there: impl Iterator<Item = Id<'a>>,
@@ -66,8 +66,8 @@ pub(in crate::kustomize) fn nothing_to_patch<'a>(
     }
 }
 
-/// Returns a finding about a patch whose identity several objects have.
-pub(in crate::kustomize) fn several_to_patch(site: Site, id: &Id<'_>) -> TreeFinding {
+/// Returns a finding about a patch that matches several objects.
+pub(in crate::kustomize) fn several_objects_to_patch(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is or was the name of several objects", id.words()))
         .found(id.to_string())
         .help("give the patch a target")
@@ -80,8 +80,8 @@ pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &
         .help("one namespace holds each name once; Namespace objects are renamed too")
 }
 
-/// Returns a finding about an entry of `replicas` without an object to scale.
-pub(in crate::kustomize) fn nothing_to_scale(site: Site, name: &str, there: &[&str]) -> TreeFinding {
+/// Returns a finding about an entry of `replicas` without a matching object.
+pub(in crate::kustomize) fn no_object_to_scale(site: Site, name: &str, there: &[&str]) -> TreeFinding {
     let finding = RULE.at(site, format!("there is no {name} to be scaled")).found(name);
     match most_similar(name, there.iter().copied()) {
         Some(near) => finding.help(format!("did you mean {near}?")),

@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ031.md"),
 };
 
-/// Returns a finding about a step of the build that fails.
+/// Returns a finding about a failing step of the build.
 pub(in crate::kustomize) fn found(site: Site, message: &str) -> TreeFinding {
     RULE.at(site, message).help("correct the entry, or the object that it fails on")
 }

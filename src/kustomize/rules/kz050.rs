@@ -1,4 +1,4 @@
-//! KZ050: a kustomization file as an object of the API server.
+//! KZ050: a kustomization file that is applied as an object to the API server.
 
 use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::View;

@@ -2,12 +2,12 @@
 
 use super::definitions::{Definitions, Name, Shape, ShapeId};
 
-/// One line for every kind, type and field; the head of the file explains them.
+/// The table, with a line for every kind, type and field. The comment in the file explains the format.
 const TABLE: &str = include_str!("built_in.txt");
 /// The empty value in the table.
 const NONE: &str = "-";
 
-/// Reads the table.
+/// Parses the table.
 pub(super) fn definitions() -> Definitions {
     let mut definitions = Definitions::reduced();
     let mut kinds = Vec::new();

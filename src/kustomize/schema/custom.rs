@@ -1,4 +1,4 @@
-//! Definitions from OpenAPI documents.
+//! Decodes definitions from OpenAPI documents.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,24 +9,24 @@ use crate::yaml::{self, Limits};
 
 /// The prefix of references.
 const DEFINITIONS: &str = "#/definitions/";
-/// The kinds of a definition or operation.
+/// The extension with the kinds of a definition or operation.
 const KINDS: &str = "x-kubernetes-group-version-kind";
-/// The part of a path by which its operations apply to namespaced objects.
+/// The part of a path that shows that its operations apply to namespaced objects.
 const NAMESPACE: &str = "namespaces/{namespace}";
 
-/// Why a text is not a valid OpenAPI document.
+/// The reason why a text is not a valid OpenAPI document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSchema {
-    /// It cannot be read.
+    /// The text is neither JSON nor YAML.
     #[error("the schema is neither JSON nor YAML: {0}")]
     Syntax(String),
-    /// A part of it is something else than OpenAPI has there.
+    /// A part of it has the wrong type.
     #[error("{0} of the schema is not {1}")]
     Type(String, &'static str),
 }
 
-/// Reads the text of a schema file.
+/// Parses the text of a schema file.
 pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
     let syntax = |error: &dyn std::fmt::Display| BadSchema::Syntax(error.to_string());
     let document = if text.starts_with('{') {
@@ -41,7 +41,7 @@ pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
     }
 }
 
-/// Reads the definitions of a document.
+/// Decodes the definitions of a document.
 pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
     let mut definitions = Definitions::default();
     for (name, schema) in object(document, "definitions")? {
@@ -56,7 +56,7 @@ pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
     Ok(definitions)
 }
 
-/// Reads a comment.
+/// Decodes the schema in a comment.
 pub(super) fn fragment(text: &str) -> Option<Definitions> {
     let schema: Map<String, Value> = serde_json::from_str(text).ok()?;
     if schema.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn fragment(text: &str) -> Option<Definitions> {
     Some(definitions)
 }
 
-/// Returns the cluster-scoped kinds: kinds with paths, none of which has a namespace.
+/// Returns the cluster-scoped kinds: kinds with paths, none of which contains a namespace.
 pub(super) fn cluster_scoped(document: &Value) -> Result<BTreeSet<(String, String)>, BadSchema> {
     let mut scoped = HashMap::new();
     for (path, operations) in object(document, "paths")? {
@@ -90,7 +90,7 @@ fn object<'d>(document: &'d Value, field: &str) -> Result<impl Iterator<Item = (
     .map(|entries| entries.into_iter().flatten())
 }
 
-/// Returns the apiVersion and kind that an extension names. kustomize crashes if one is missing.
+/// Returns the apiVersion and kind in an extension. kustomize panics if one is missing.
 fn kind_of(extension: &Value, owner: &str) -> Result<Option<(String, String)>, BadSchema> {
     let Value::Object(parts) = extension else { return Ok(None) };
     let part = |name: &str| parts.get(name).and_then(Value::as_str);

@@ -1,15 +1,15 @@
-//! OpenAPI definitions, as far as merging needs them.
+//! OpenAPI definitions, reduced to the parts that merging needs.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The number of a shape in its definitions.
+/// The index of a shape in its definitions.
 pub(super) type ShapeId = usize;
 
-/// Text of the binary, or of a file.
+/// A static text from the binary, or an owned one from a file.
 pub(super) type Name = Cow<'static, str>;
 
-/// One schema.
+/// A schema.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
     /// The referenced definition.
@@ -19,7 +19,7 @@ pub(super) struct Shape {
     pub(super) values: Option<ShapeId>,
     pub(super) is_array: bool,
     pub(super) items: Option<ShapeId>,
-    /// Whether lists are merged.
+    /// Whether patches merge the list.
     pub(super) merges: bool,
     pub(super) keys: Vec<Name>,
 }
@@ -29,14 +29,14 @@ pub(super) struct Shape {
 pub(super) struct Definitions {
     shapes: Vec<Shape>,
     names: HashMap<Name, ShapeId>,
-    /// The apiVersions of each kind with their definitions.
+    /// The apiVersions of each kind, with their definitions.
     kinds: HashMap<Name, Vec<(Name, ShapeId)>>,
     /// The shape of omitted definitions; `None` if all are present.
     opaque: Option<ShapeId>,
 }
 
 impl Definitions {
-    /// Definitions that leave out what merging does not need.
+    /// Creates definitions that omit parts which merging does not need.
     pub(super) fn reduced() -> Self {
         let mut definitions = Self::default();
         definitions.opaque = Some(definitions.add(Shape::default()));
@@ -58,7 +58,7 @@ impl Definitions {
         self.shapes.get_mut(id)
     }
 
-    /// Sets the kind of a definition; the last one is used.
+    /// Sets the kind of a definition. If it is set several times, the last one wins.
     pub(super) fn add_kind(&mut self, api_version: Name, kind: Name, id: ShapeId) {
         let versions = self.kinds.entry(kind).or_default();
         versions.retain(|(other, _)| *other != api_version);
@@ -69,7 +69,7 @@ impl Definitions {
         self.shapes.len()
     }
 
-    /// Returns the shape added first.
+    /// Returns the shape that was added first.
     pub(super) fn first(&self) -> Option<ShapeId> {
         (!self.shapes.is_empty()).then_some(0)
     }

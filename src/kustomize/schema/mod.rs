@@ -1,7 +1,8 @@
 //! The OpenAPI definitions by which kustomize merges lists and recognizes cluster-scoped kinds.
 //!
-//! A strategic merge patch replaces a list, unless the schema of the object says by which keys its elements are merged. The
-//! schema that kustomize has built in is that of Kubernetes 1.21.2; `openapi.path` of a kustomization replaces it. Kinds without a schema have no merged lists.
+//! A strategic merge patch replaces a list, unless the schema of the object has merge keys for its elements. kustomize's
+//! built-in schema is that of Kubernetes 1.21.2; `openapi.path` of a kustomization replaces it. Kinds without a schema have
+//! no merged lists.
 //!
 //! ```
 //! use portcullis::kustomize::schema::Schema;
@@ -16,10 +17,10 @@
 //! assert!(schema.of_kind("example.com/v1", "Deployment").is_none());
 //! ```
 //!
-//! # What differs
+//! # Differences
 //!
-//! The built-in schema is reduced to the fields from which a merged list is reached (`built_in.txt`, made by `make schema`).
-//! Other fields of its definitions count as known, so that nothing is inferred from an `apiVersion` and `kind` within them.
+//! The built-in schema is reduced to the fields that lead to merged lists (`built_in.txt`, which `make schema` writes). Other
+//! fields of its definitions are known to have no merged lists, so an `apiVersion` and `kind` in them are not looked up.
 //!
 //! Source: `kyaml/openapi/openapi.go` of kustomize.
 
@@ -37,52 +38,52 @@ pub use custom::BadSchema;
 static BUILT_IN: LazyLock<Arc<Schema>> =
     LazyLock::new(|| Arc::new(Schema { definitions: built_in::definitions(), cluster_scoped: None, beside: None }));
 
-/// The definitions in force.
+/// The definitions in use.
 #[derive(Debug)]
 pub struct Schema {
     definitions: Definitions,
-    /// The apiVersion and kind of cluster-scoped kinds, if the schema was read from a file.
+    /// The apiVersion and kind of cluster-scoped kinds, if the schema comes from a file.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
-    /// Whether the built-in definitions are in force too, and which of two with one name is taken.
+    /// Whether the built-in definitions are used too, and which ones take precedence.
     beside: Option<Preferred>,
 }
 
-/// Precedence of two definitions with the same name.
+/// The precedence of definitions with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preferred {
-    /// The one that kustomize has built in: it was going to be read when the file took its place.
+    /// The built-in definition takes precedence: kustomize has loaded the built-in schema after the file.
     BuiltIn,
-    /// The definition of the file: the built-in ones were loaded before.
+    /// The definition of the file takes precedence: kustomize had loaded the built-in schema before.
     Custom,
 }
 
 impl Schema {
-    /// Returns the schema that kustomize has built in.
+    /// Returns kustomize's built-in schema.
     pub fn built_in() -> Arc<Self> {
         Arc::clone(&BUILT_IN)
     }
 
-    /// Parses the file in `openapi.path`: JSON if it begins with `{`, else YAML.
+    /// Parses the file in `openapi.path`: JSON if it begins with `{`, otherwise YAML.
     ///
     /// # Errors
     ///
-    /// If the text is not an OpenAPI document. kustomize crashes on some of those.
+    /// If the text is not an OpenAPI document. kustomize panics on some of those.
     pub fn read(text: &str) -> Result<Arc<Self>, BadSchema> {
         Self::read_beside(text, None)
     }
 
-    /// Reads the same file where the built-in definitions may be in force too.
+    /// Parses the file like [`Schema::read`], with the built-in definitions in addition.
     ///
     /// # Errors
     ///
-    /// As [`Schema::read`].
+    /// See [`Schema::read`].
     pub fn read_beside(text: &str, beside: Option<Preferred>) -> Result<Arc<Self>, BadSchema> {
         let document = custom::document(text)?;
         let cluster_scoped = Some(Arc::new(custom::cluster_scoped(&document)?));
         Ok(Arc::new(Self { definitions: custom::definitions(&document)?, cluster_scoped, beside }))
     }
 
-    /// Parses a schema in a comment beside a field; see [`Schema::of_comment`].
+    /// Parses the schema in a comment beside a field; see [`Schema::of_comment`].
     ///
     /// Returns `None` if the text is not a schema, or an empty one.
     pub fn fragment(text: &str) -> Option<Self> {
@@ -104,7 +105,7 @@ impl Schema {
         })
     }
 
-    /// Returns the definitions in force; the first one with a name is taken.
+    /// Returns the definitions in use, by descending precedence.
     fn all(&self) -> impl Iterator<Item = &Definitions> {
         let built_in = self.beside.map(|_| &BUILT_IN.definitions);
         let (first, second) = match self.beside {
@@ -114,8 +115,8 @@ impl Schema {
         first.into_iter().chain(second)
     }
 
-    /// Returns the apiVersion and kind of cluster-scoped kinds that the file adds to kustomize's own. `None` unless the
-    /// schema was read from a file.
+    /// Returns the apiVersion and kind of cluster-scoped kinds that the file adds; `None` unless the schema comes from
+    /// a file.
     pub fn cluster_scoped(&self) -> Option<Arc<BTreeSet<(String, String)>>> {
         self.cluster_scoped.clone()
     }
@@ -124,7 +125,7 @@ impl Schema {
 /// The schema of one field, element or object.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldSchema<'s> {
-    /// The schema that references refer to.
+    /// The schema in which references are resolved.
     global: &'s Schema,
     definitions: &'s Definitions,
     shape: ShapeId,
@@ -163,13 +164,13 @@ impl<'s> FieldSchema<'s> {
         self.definitions.shape(self.shape)
     }
 
-    /// Returns the schema of parts that the definitions omit. Only a part of the built-in definitions is included.
+    /// Returns the schema of parts that the reduced built-in definitions omit.
     fn of_unknown(self) -> Option<Self> {
         let shape = self.definitions.opaque()?;
         Some(Self { shape, ..self })
     }
 
-    /// Follows references.
+    /// Resolves references.
     fn resolved(self) -> Option<Self> {
         let mut found = self;
         // upstream never returns from a circle of references; here it ends as one that leads nowhere does

@@ -1,4 +1,5 @@
-//! A tar archive, packed with gzip as Flux's artifacts are, or not packed as that of `git archive`.
+//! A tree from a tar archive: compressed with gzip, like Flux's artifacts, or uncompressed, like the output of `git
+//! archive`.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -7,53 +8,53 @@ use flate2::read::GzDecoder;
 use tar::{Archive, EntryType};
 
 use super::NAMES;
-use super::{LARGEST_FILE, Memory, Tree, TreePath};
+use super::{MAX_FILE_BYTES, Memory, Tree, TreePath};
 
-/// Linux opens no longer path, so that nothing can have packed one.
-const LONGEST_PATH: usize = 4096;
+/// Maximum length of a path. Linux does not open longer paths.
+const MAX_PATH_LENGTH: usize = 4096;
 
-/// The first bytes of a file that gzip packed.
+/// The magic number of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Limits of reading an archive.
+/// Limits and mode of reading an archive.
 #[derive(Debug, Clone, Copy)]
 pub struct ArchiveLimits {
-    /// Maximum unpacked size in bytes: of the files, and of the archive's metadata.
+    /// Maximum unpacked size in bytes, of the files and the archive's metadata.
     pub bytes: u64,
-    /// The most files, links and folders.
+    /// Maximum number of files, links and folders.
     pub entries: usize,
-    /// Whether it is taken as Flux takes it: without its links, and not at all if a name in it leads out of it
+    /// Whether to read it as Flux does: links are skipped, and an archive with a path that leads out of it is rejected
     /// (`Untar` in fluxcd/pkg's `tar/tar.go`).
     pub strict: bool,
 }
 
 impl Default for ArchiveLimits {
-    /// Returns limits above common trees: text compresses to about a fifth, and Flux's sources are below 50 MB
+    /// Returns limits above common trees. Text compresses to about a fifth, and Flux's sources are below 50 MB
     /// compressed; a repository of 1 000 roots and 3 000 components has some 20 000 files.
     fn default() -> Self {
         Self { bytes: 256 << 20, entries: 200_000, strict: false }
     }
 }
 
-/// Why an archive cannot be a tree.
+/// The reason why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is not a tar archive packed with gzip, or it is cut off.
+    /// It is not a tar archive compressed with gzip, or it is truncated.
     #[error("the archive cannot be read: {0}")]
     Broken(#[from] io::Error),
-    /// It is larger than [`ArchiveLimits::bytes`] when unpacked.
+    /// Its unpacked size exceeds [`ArchiveLimits::bytes`].
     #[error("the archive is larger than {0} bytes when unpacked")]
     TooLarge(u64),
-    /// It has more than [`ArchiveLimits::entries`].
+    /// It has more entries than [`ArchiveLimits::entries`].
     #[error("the archive has more than {0} entries")]
     TooMany(usize),
-    /// It would write elsewhere.
+    /// A path in it leads out of it.
     #[error("the archive has the name {0:?}, which leads out of it")]
     LeadsOut(String),
 }
 
 impl Tree {
-    /// Reads the files of a `tar` or `tar.gz`, which are at `base` for references by absolute paths.
+    /// Reads the files of a `tar` or `tar.gz`; `base` is the absolute path of the tree.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl Tree {
     }
 }
 
-/// Fails at the limit, unlike `Read::take`, which would make a large archive look truncated.
+/// A reader that fails at the limit. With `Read::take`, a large archive would look truncated.
 struct Bounded<'l, R> {
     unpacked: R,
     left: &'l Cell<u64>,
@@ -116,7 +117,7 @@ fn cause(error: io::Error, left: &Cell<u64>, limits: ArchiveLimits) -> ArchiveEr
     if left.get() == 0 { ArchiveError::TooLarge(limits.bytes) } else { ArchiveError::Broken(error) }
 }
 
-/// Returns whether Flux would unpack an entry; an error if it would not unpack the archive.
+/// Returns whether Flux unpacks an entry; an error if Flux rejects the archive.
 fn is_strict<R: Read>(entry: &tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
     let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     if path.is_empty() || path.starts_with('/') || path.contains('\\') || path.contains("../") {
@@ -127,10 +128,10 @@ fn is_strict<R: Read>(entry: &tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
 }
 
 fn add<R: Read>(memory: &mut Memory, entry: &mut tar::Entry<'_, R>) -> io::Result<()> {
-    if entry.path_bytes().len() > LONGEST_PATH {
+    if entry.path_bytes().len() > MAX_PATH_LENGTH {
         return Err(io::Error::new(
             io::ErrorKind::InvalidFilename,
-            format!("a path of more than {LONGEST_PATH} bytes"),
+            format!("a path of more than {MAX_PATH_LENGTH} bytes"),
         ));
     }
     let path = TreePath::from(&*String::from_utf8_lossy(&entry.path_bytes()));
@@ -139,7 +140,7 @@ fn add<R: Read>(memory: &mut Memory, entry: &mut tar::Entry<'_, R>) -> io::Resul
         (EntryType::Regular | EntryType::Continuous, _) => {
             // one byte more than a file may have makes it unreadable where something refers to it
             let mut content = Vec::new();
-            entry.take(LARGEST_FILE + 1).read_to_end(&mut content)?;
+            entry.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
             memory.add_file(&path, &content);
         }
         (EntryType::Directory, _) => memory.add_folder(&path),

@@ -1,4 +1,4 @@
-//! A folder on disk.
+//! A tree from a folder on disk.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
@@ -6,9 +6,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{Entry, LARGEST_FILE, Source, Tree, TreePath, Unreadable};
+use super::{Entry, MAX_FILE_BYTES, Source, Tree, TreePath, Unreadable};
 
-/// Why a folder cannot be a tree.
+/// The reason why a folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct FolderError {
@@ -37,7 +37,7 @@ impl Tree {
 
 struct Folder {
     root: PathBuf,
-    /// Folders that were seen: every path is followed from the root, through the same few folders.
+    /// A cache of existing folders, because every path is followed from the root through the same few folders.
     folders: RwLock<HashSet<TreePath>>,
 }
 
@@ -79,10 +79,10 @@ impl Source for Folder {
         let failed = |error: io::Error| Unreadable::System(error.to_string());
         let file = File::open(self.on_disk(path)).map_err(failed)?;
         // one byte more than it has, so that its end is seen with the first read
-        let size = file.metadata().map_or(0, |metadata| metadata.len()).min(LARGEST_FILE);
+        let size = file.metadata().map_or(0, |metadata| metadata.len()).min(MAX_FILE_BYTES);
         let mut content = Vec::with_capacity(size as usize + 1);
-        file.take(LARGEST_FILE + 1).read_to_end(&mut content).map_err(failed)?;
-        if content.len() as u64 > LARGEST_FILE {
+        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content).map_err(failed)?;
+        if content.len() as u64 > MAX_FILE_BYTES {
             return Err(Unreadable::TooLarge);
         }
         Ok(content.into())
@@ -101,7 +101,7 @@ impl Source for Folder {
     }
 }
 
-/// Returns the entry of a file; `None` for a link.
+/// Returns the entry with this metadata; `None` for a link.
 fn kind(metadata: &Metadata) -> Option<Entry> {
     let kind = metadata.file_type();
     if kind.is_symlink() {

@@ -1,4 +1,4 @@
-//! A revision of a git repository, read from its object database without a checkout.
+//! A tree from a revision of a git repository, read from its object database without a checkout.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 
-use super::{Entry, LARGEST_FILE, Source, Tree, TreePath, Unreadable};
+use super::{Entry, MAX_FILE_BYTES, Source, Tree, TreePath, Unreadable};
 
-/// Why a revision cannot be read.
+/// The reason why a revision cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{subject}: {reason}")]
 pub struct GitError {
@@ -52,11 +52,11 @@ impl Repository {
         self.repository.workdir().map(Path::to_owned)
     }
 
-    /// Reads the list of files of a revision, such as `HEAD~2`, a branch, a tag or the start of a hash.
+    /// Reads the list of files of a revision, such as `HEAD~2`, a branch, a tag or an abbreviated hash.
     ///
     /// # Errors
     ///
-    /// If there is no such revision, or an object of it is missing, as in shallow clones.
+    /// If the revision does not exist, or one of its objects is missing, as in shallow clones.
     pub fn revision(&self, name: &str) -> Result<Revision, GitError> {
         let object = self.repository.rev_parse_single(name).map_err(|error| GitError::of(name, error))?;
         let object = object.object().map_err(|error| GitError::of(name, error))?;
@@ -77,7 +77,7 @@ impl Repository {
     }
 }
 
-/// Adds a node and the folders that it is in.
+/// Adds a node and its parent folders.
 fn add(nodes: &mut HashMap<TreePath, Node>, path: TreePath, node: Node) {
     let mut below = path.clone();
     while let Some(parent) = below.parent() {
@@ -94,7 +94,7 @@ fn add(nodes: &mut HashMap<TreePath, Node>, path: TreePath, node: Node) {
     nodes.insert(path, node);
 }
 
-/// The files of a revision. Contents are read on demand.
+/// The files of a revision, whose contents are read on demand.
 pub struct Revision {
     repository: Mutex<gix::Repository>,
     nodes: HashMap<TreePath, Node>,
@@ -108,7 +108,7 @@ enum Node {
 }
 
 impl Revision {
-    /// Returns the files and links that another revision has otherwise, or has not, and those that only it has.
+    /// Returns the files and links that differ from another revision, including those in only one of both.
     pub fn changed_files(&self, other: &Self) -> BTreeSet<TreePath> {
         let differs = |nodes: &HashMap<TreePath, Node>, (path, node): (&TreePath, &Node)| {
             let is_changed = !matches!(node, Node::Folder(_)) && nodes.get(path) != Some(node);
@@ -118,7 +118,7 @@ impl Revision {
         own.chain(other.nodes.iter().filter_map(|node| differs(&self.nodes, node))).collect()
     }
 
-    /// Returns the tree of its files.
+    /// Converts it to a tree.
     pub fn into_tree(self) -> Tree {
         Tree::new(self, "/")
     }
@@ -147,7 +147,7 @@ impl Source for Revision {
             return Err(Unreadable::System(format!("{path} is no file of the revision")));
         };
         let content = self.content(*id).map_err(Unreadable::System)?;
-        if content.len() as u64 > LARGEST_FILE {
+        if content.len() as u64 > MAX_FILE_BYTES {
             return Err(Unreadable::TooLarge);
         }
         Ok(content.into())

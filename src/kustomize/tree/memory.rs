@@ -1,11 +1,11 @@
-//! Files in memory.
+//! A tree in memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Entry, LARGEST_FILE, Source, TreePath, Unreadable};
+use super::{Entry, MAX_FILE_BYTES, Source, TreePath, Unreadable};
 
-/// A tree in memory: what an archive, an object or a test holds.
+/// A tree in memory: from an archive, an object or a test.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     nodes: HashMap<TreePath, Node>,
@@ -17,7 +17,7 @@ pub struct Memory {
 enum Node {
     File(Arc<[u8]>),
     Link(String),
-    /// With the names in it.
+    /// A folder with the names in it.
     Folder(BTreeSet<String>),
 }
 
@@ -27,21 +27,21 @@ impl Memory {
         Self::default()
     }
 
-    /// Adds a file, and the folders it is in.
+    /// Adds a file and its parent folders.
     #[must_use]
     pub fn file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
         self.add_file(&TreePath::from(path), content.as_ref());
         self
     }
 
-    /// Adds a link, and the folders it is in.
+    /// Adds a link and the parent folders of the link.
     #[must_use]
     pub fn link(mut self, path: &str, target: &str) -> Self {
         self.add(&TreePath::from(path), Node::Link(target.to_owned()));
         self
     }
 
-    /// Adds a folder that may stay empty.
+    /// Adds a folder, which may stay empty.
     #[must_use]
     pub fn folder(mut self, path: &str) -> Self {
         self.add_folder(&TreePath::from(path));
@@ -74,7 +74,7 @@ impl Memory {
         self.nodes.len()
     }
 
-    /// Returns the bytes that it holds: of contents and of paths.
+    /// Returns its size in bytes: contents and paths.
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }
@@ -129,7 +129,7 @@ impl Source for Memory {
 
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
         match self.nodes.get(path) {
-            Some(Node::File(content)) if content.len() as u64 > LARGEST_FILE => Err(Unreadable::TooLarge),
+            Some(Node::File(content)) if content.len() as u64 > MAX_FILE_BYTES => Err(Unreadable::TooLarge),
             Some(Node::File(content)) => Ok(Arc::clone(content)),
             _ => Err(Unreadable::System("it is not a file".to_owned())),
         }

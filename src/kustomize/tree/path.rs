@@ -1,8 +1,8 @@
-//! Paths within a tree.
+//! Paths in a tree.
 
 use std::fmt;
 
-/// A path within a tree: names with `/` between them, no `.` or `..`; empty for the root.
+/// A normalized path in a tree: names separated by `/`, without `.` and `..`; empty for the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TreePath(String);
 
@@ -12,7 +12,7 @@ impl TreePath {
         Self::default()
     }
 
-    /// Creates a path that is written as it should be.
+    /// Creates a path from a text that is already normalized.
     pub(super) fn of_cleaned(path: &str) -> Self {
         Self(path.to_owned())
     }
@@ -31,12 +31,12 @@ impl TreePath {
         Some(Self(self.0.rsplit_once('/').map(|(parent, _)| parent.to_owned()).unwrap_or_default()))
     }
 
-    /// Its last name; empty for the root.
+    /// Returns its last name; empty for the root.
     pub fn name(&self) -> &str {
         self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, name)| name)
     }
 
-    /// Returns whether it is `folder`, or in it at any depth.
+    /// Returns whether it is `folder`, or inside it at any depth.
     pub fn is_within(&self, folder: &Self) -> bool {
         match self.0.strip_prefix(folder.0.as_str()) {
             Some(rest) => folder.0.is_empty() || rest.is_empty() || rest.starts_with('/'),
@@ -81,7 +81,7 @@ impl fmt::Display for TreePath {
     }
 }
 
-/// Returns an absolute path without `.`, `..` and doubled `/`, as Go's `filepath.Clean` makes it.
+/// Normalizes an absolute path like Go's `filepath.Clean`: without `.`, `..` and repeated `/`.
 pub(super) fn cleaned(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {

@@ -37,7 +37,7 @@ pub struct StateInfo {
     pub state: State,
     /// The name for users.
     pub name: &'static str,
-    /// How `jobID` and `jobIDFinished` relate.
+    /// The relation of `jobID` and `jobIDFinished`.
     pub job: &'static str,
     /// The phases in this state.
     pub phase: &'static str,

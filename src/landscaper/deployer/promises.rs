@@ -95,12 +95,12 @@ pub(super) fn begins(change: &Change<'_>) -> bool {
     !change.old.phase.is_working() && change.new.phase.is_working()
 }
 
-/// Reports whether a deployer works without a job.
+/// Reports whether a deployer works although there is no open job.
 fn is_stray(status: &Status<'_>) -> bool {
     status.phase.is_working() && status.job() == Job::None
 }
 
-/// Reports whether a write sets a start time that is not before the previous one. Times have a resolution of one
+/// Reports whether a write sets a start time that is not before the previous one. The resolution of times is one
 /// second.
 pub(super) fn is_stamped(Change { old, new }: &Change<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))

@@ -1,4 +1,4 @@
-//! Whether a deployer is responsible for a DeployItem.
+//! Determines whether a deployer is responsible for a DeployItem.
 //!
 //! Source: `CheckResponsibility` in Landscaper's `pkg/deployer/lib/utils.go`. Type and Target are read from the
 //! annotations; without the type annotation, from the spec. The Target is looked up in the namespace of the DeployItem.
@@ -47,7 +47,7 @@ impl<'v> Route<'v> {
     }
 }
 
-/// Whether a deployer is responsible for a DeployItem.
+/// The responsibility of a deployer for a DeployItem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Responsible {
     /// The deployer is responsible.
@@ -56,11 +56,11 @@ pub enum Responsible {
     OtherType,
     /// The deployer does not serve the Target.
     OtherTarget,
-    /// It depends on an object that is missing or unknown.
+    /// The responsibility depends on an object that is missing or unknown.
     Unknown,
 }
 
-/// Reports whether a deployer is responsible for a DeployItem, and the reference that a live read must live_reads, if any.
+/// Returns whether a deployer is responsible for a DeployItem, and the object that a live read must confirm, if any.
 pub fn of(
     deployer: &Deployer,
     route: &Route<'_>,
@@ -81,7 +81,7 @@ pub fn deploys_any(deployer: &Deployer) -> bool {
     serves && !deployer.honours_dry_run && deployer.target_selectors.is_empty()
 }
 
-/// Reports whether a deployer serves a type, and a DeployerRegistration that a live read must live_reads, if any.
+/// Returns whether a deployer serves a type, and the DeployerRegistration that a live read must confirm, if any.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);

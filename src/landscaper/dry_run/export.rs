@@ -52,7 +52,7 @@ pub struct ObjectRef {
     pub json_path: String,
 }
 
-/// Why an export has no value.
+/// The reason why an export has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// There is no fragment for this object.

@@ -1,4 +1,4 @@
-//! From which root an object inherits its dry-run annotations, and which values they must have.
+//! Determines the root from which an object inherits its dry-run annotations, and the values that they must have.
 //!
 //! Admission and the controller manager share this module.
 
@@ -28,7 +28,7 @@ pub enum Inheritance {
     Replaced(Replaced),
 }
 
-/// Returns from which object an object inherits, and the reference that a live read must live_reads, if any.
+/// Returns from which object an object inherits, and the object that a live read must confirm, if any.
 ///
 /// If the live read fails, a cached root in dry run is accepted, because a dry run deploys nothing.
 pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inheritance, Option<Reference>) {

@@ -32,7 +32,7 @@ pub enum Root {
     Unknown(Reference),
 }
 
-/// Returns the root of an object, and the reference that a live read must live_reads, if any.
+/// Returns the root of an object, and the object that a live read must confirm, if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);

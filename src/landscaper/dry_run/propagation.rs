@@ -89,7 +89,7 @@ fn overruled(request: &Request<'_>, inherited: DryRunAnnotations<'_>, root: &str
     vec![format!("{DRY_RUN_ANNOTATION} is inherited from the root Installation {root:?}: annotate the root")]
 }
 
-/// Reports whether an update leaves the dry-run annotations and the spec unchanged. Such an update deploys nothing.
+/// Reports whether an update leaves the dry-run annotations and the spec unchanged, so that it deploys nothing.
 fn changes_nothing(request: &Request<'_>) -> bool {
     let (Some(before), Some(after)) = (request.old_object.whole(), request.object.whole()) else { return false };
     request.operation == Operation::Update && annotations_and_spec(before) == annotations_and_spec(after)

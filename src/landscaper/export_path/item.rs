@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-/// An intermediate value, and the iterations over maps that determined its position in the results.
+/// An intermediate value, with the iterations over maps that determined its position in the results.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,

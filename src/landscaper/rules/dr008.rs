@@ -105,7 +105,7 @@ fn incomplete(export: &Export) -> Vec<(FieldPath, &'static str)> {
     missing
 }
 
-/// Returns the parse errors of the paths and the key. A path that only exceeds our bounds may be valid.
+/// Returns the parse errors of the paths and the key, except for paths that only exceed our limits and may be valid.
 fn unreadable(export: &Export) -> Vec<(FieldPath, PathError)> {
     let mut paths = vec![(export.field.key("jsonPath"), Path::parse(&export.json_path).err())];
     if let Some(from) = &export.from_object_ref {

@@ -1,4 +1,4 @@
-//! The rules of Landscaper, one file each. What they compute with is in the folders beside this one.
+//! The rules of Landscaper, one file each. The modules that they compute with are in the other folders of `landscaper`.
 
 mod dp001;
 mod dp002;

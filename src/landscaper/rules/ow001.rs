@@ -10,8 +10,9 @@ use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::substitution::Entries;
 use crate::rule::{FailurePolicy, Match, MatchCondition, Rule, RuleInfo};
 
-/// Excludes Contexts without overwrites from failure policy `Fail`. Landscaper's context controller creates a Context
-/// `default` in every namespace, and retries a denied write about every 40 ms; such a Context names no overwrites.
+/// Match condition that excludes Contexts without overwrites from failure policy `Fail`. Landscaper's context
+/// controller creates a Context `default` in every namespace, and retries a denied write about every 40 ms; such a
+/// Context names no overwrites.
 static WITHOUT_OVERWRITES: MatchCondition = MatchCondition {
     name: "without-overwrites",
     expression:

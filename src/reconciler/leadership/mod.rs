@@ -76,7 +76,7 @@ pub struct Elector {
 
 struct Held {
     lease: Lease,
-    /// When the request that renewed it was sent.
+    /// The time at which the request that renewed it was sent.
     since: Instant,
 }
 
@@ -104,7 +104,7 @@ impl Elector {
         }
     }
 
-    /// Renews the Lease while possible. When this returns, no other replica can have it yet.
+    /// Renews the Lease while possible. When this returns, no other replica can have acquired it yet.
     pub async fn hold(&mut self) {
         while let Some(since) = self.held.as_ref().map(|held| held.since) {
             let until = since + self.timing.deadline;
@@ -135,7 +135,8 @@ impl Elector {
         }
     }
 
-    /// Returns a renewal in flight at the end of the term may still succeed; then our copy is outdated.
+    /// Returns the Lease so that others can take it. A renewal in flight at the end of the term may still succeed; then
+    /// our copy is outdated and the call fails.
     async fn give_back(&self, mut lease: Lease) -> Result<(), kube::Error> {
         loop {
             record::released(&mut lease, Timestamp::now());

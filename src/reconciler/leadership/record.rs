@@ -18,14 +18,14 @@ pub(super) enum Standing {
     Others,
 }
 
-/// A Lease in its current state, and when this process first saw that state. Other clocks are not used.
+/// A state of a Lease, and the time at which this process first saw it. Clocks of other processes are not used.
 pub(super) struct Seen {
     version: Option<String>,
     at: Instant,
 }
 
 impl Seen {
-    /// Examines a Lease, and remembers since when it is unchanged.
+    /// Returns the standing of a Lease, and remembers since when it is unchanged.
     pub(super) fn examine(seen: &mut Option<Self>, lease: &Lease, identity: &str, now: Instant) -> Standing {
         let version = &lease.metadata.resource_version;
         let at = match seen {
@@ -79,7 +79,7 @@ pub(super) fn renew(lease: &mut Lease, now: Timestamp) {
     lease.spec.get_or_insert_default().renew_time = Some(MicroTime(now));
 }
 
-/// Releases a Lease: without holder, and with a short duration for clients that only compare times.
+/// Releases a Lease: it has no holder, and a short duration for clients that only compare times.
 pub(super) fn released(lease: &mut Lease, now: Timestamp) {
     let spec = lease.spec.get_or_insert_default();
     spec.holder_identity = Some(String::new());

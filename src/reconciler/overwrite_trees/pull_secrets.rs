@@ -13,14 +13,14 @@ use crate::catalog::{Kind, Reference, Scope, Storage, cluster};
 use crate::oci::Keyring;
 use crate::reconciler::Tools;
 
-/// How long credentials are cached; a change takes effect after that.
+/// Time to live of cached credentials; a change takes effect after that.
 const CACHE_TTL: Duration = Duration::from_secs(60);
 /// Maximum number of cached Contexts.
 const MAX_CONTEXTS: usize = 1_000;
 /// Maximum number of pull secrets of a Context.
 const MAX_SECRETS: usize = 20;
 
-/// Read by name only, and not kept in the catalog.
+/// The kind Secret, which is read by name only, and not kept in the catalog.
 static SECRETS: Kind = Kind {
     group: "",
     version: "v1",

@@ -18,9 +18,9 @@ use crate::reconciler::{Failure, Severity, Tools};
 /// The field manager in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-overwrite-trees";
 /// Maximum length of a label value.
-const LONGEST_LABEL: usize = 63;
+const MAX_LABEL_LENGTH: usize = 63;
 
-/// Read and written by name only, and not kept in the catalog.
+/// The kind ConfigMap, which is read and written by name only, and not kept in the catalog.
 static CONFIG_MAPS: Kind = Kind {
     group: "",
     version: "v1",
@@ -140,7 +140,7 @@ impl Write<'_> {
     }
 
     fn config_map_manifest(&self, part: &Part) -> Result<DynamicObject, Failure> {
-        let label: String = self.object.name.chars().take(LONGEST_LABEL).collect();
+        let label: String = self.object.name.chars().take(MAX_LABEL_LENGTH).collect();
         let label = label.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
         let config_map_manifest = json!({
             "apiVersion": "v1",

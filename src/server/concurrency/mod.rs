@@ -49,7 +49,7 @@ pub(super) struct ConcurrencyLimiter {
     /// Maximum number of requests that wait for their first permit.
     capacity: usize,
     policy: QueuePolicy,
-    /// How long a thread computes before it yields to the runtime.
+    /// Computing time after which a thread yields to the runtime.
     yield_after: Duration,
 }
 
@@ -71,8 +71,8 @@ impl Drop for Permit {
 }
 
 impl ConcurrencyLimiter {
-    /// Returns a limiter of `permits` permits and a queue of `capacity` requests. A thread yields to the runtime after it has
-    /// computed for `yield_after`, at the next point at which a decision waits.
+    /// Creates a limiter with `permits` permits and a queue of `capacity` requests. A thread yields to the runtime
+    /// after it has computed for `yield_after`, at the next point at which a decision waits.
     pub(super) fn new(permits: usize, capacity: usize, policy: QueuePolicy, yield_after: Duration) -> Arc<Self> {
         let credit = IdleCredit::full(policy, Instant::now());
         let permits = permits.max(1);
@@ -149,7 +149,7 @@ impl ConcurrencyLimiter {
         Some(Permit { limiter: Arc::clone(self), since: now })
     }
 
-    /// Takes back a permit that was held for `held`, and returns the request that gets it next, if any waits.
+    /// Takes back a permit that was held for `held`, and returns the request that gets it next, if any.
     fn release(&self, now: Instant, held: Duration) -> Option<oneshot::Sender<Permit>> {
         let mut queue = self.queue();
         queue.record_hold(held.min(self.policy.overload_deadline));

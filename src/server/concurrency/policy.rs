@@ -1,17 +1,17 @@
-//! The deadlines of the queue, and when a queue counts as overload.
+//! The deadlines of the queue, and the conditions under which a queue counts as overload.
 
 use std::time::Duration;
 
-/// How long requests wait for their first permit, and when a queue counts as overload.
+/// The time limits of requests in the queue, and the conditions for overload.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct QueuePolicy {
-    /// In overload: how long the oldest request may wait before the queue becomes LIFO.
+    /// In overload: the waiting time of the oldest request after which the queue becomes LIFO.
     pub(in crate::server) fifo_for: Duration,
     /// Maximum waiting time in overload.
     pub(in crate::server) overload_deadline: Duration,
     /// Maximum waiting time otherwise.
     pub(in crate::server) deadline: Duration,
-    /// The longest burst: the idle credit when it is full.
+    /// Maximum duration of a burst, which is the maximum idle credit.
     pub(in crate::server) burst: Duration,
     /// Queue length up to which there is never overload.
     pub(in crate::server) burst_length: usize,

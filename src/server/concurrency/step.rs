@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 thread_local! {
-    /// How long this thread has computed since it last yielded to the runtime.
+    /// Computing time of this thread since it last yielded to the runtime.
     static SINCE_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn yield_if_due(yield_after: Duration) {
     }
 }
 
-/// Polls `work` once, and records how long that took.
+/// Polls `work` once, and records the computing time.
 pub(super) async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
     let began = Instant::now();
     let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;

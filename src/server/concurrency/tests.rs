@@ -18,7 +18,7 @@ fn limiter(permits: usize, capacity: usize, policy: QueuePolicy) -> Arc<Concurre
     ConcurrencyLimiter::new(permits, capacity, policy, Duration::ZERO)
 }
 
-/// The numbers of the decisions in the order in which they were made.
+/// The numbers of decisions in the order in which they were made.
 #[derive(Default)]
 struct Order(Mutex<Vec<usize>>);
 

@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::registering::{Labels, Registering};
 use crate::admission::{Finding, Level, Operation, Outcome, Phase, Verdict};
 
-/// From 50 µs, a usual request without findings, to the API server's longest timeout.
+/// Histogram buckets in seconds, from 50 µs, a typical request without findings, to the API server's longest timeout.
 const LATENCY_BUCKETS: [f64; 15] =
     [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.5, 1.0, 5.0, 30.0];
 

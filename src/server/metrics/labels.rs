@@ -40,7 +40,7 @@ impl BadRequest {
     ];
 }
 
-/// The limit because of which a request was rejected with 429.
+/// The limit that caused a rejection with 429.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shed {
     /// Requests in flight.
@@ -78,7 +78,7 @@ impl Reload {
     pub(super) const WORDS: [&'static str; 2] = ["loaded", "failed"];
 }
 
-/// Why a client certificate was rejected.
+/// The reason why a client certificate was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusedClient {
     /// The client presented no certificate.

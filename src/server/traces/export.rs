@@ -31,7 +31,7 @@ use crate::https;
 /// Queue capacity: a second's worth of calls if the API server samples all of them; 2 to 4 MiB of memory. If the collector
 /// does not keep up, further spans are dropped.
 const QUEUE: usize = 1024;
-/// Largest number of spans in one request: some hundred KiB.
+/// Maximum number of spans in one request: some hundred KiB.
 const BATCH: usize = 256;
 /// Export delay: short enough that a person who looks for a span finds it.
 const DELAY: Duration = Duration::from_secs(1);
@@ -39,12 +39,12 @@ const DELAY: Duration = Duration::from_secs(1);
 const EXPORT: Duration = Duration::from_secs(5);
 /// Connect timeout for the OTLP collector.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Largest answer of a collector; usually a few bytes.
-const LARGEST_ANSWER: usize = 64 << 10;
+/// Maximum size of a collector's answer, which usually has a few bytes.
+const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// Interval of log records about failed exports.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Longest wait for the last spans at shutdown. With the lame-duck period, draining and the last log records, the shutdown takes
-/// less than the 30 s after which a pod is killed.
+/// Maximum time to wait for the last spans at shutdown. With the lame-duck period, draining and the last log records,
+/// the shutdown takes less than the 30 s after which a pod is killed.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// An exporter of the spans of calls to a collector. Clones share the exporter.
@@ -87,7 +87,7 @@ impl Traces {
         Ok(Self { provider, tracer })
     }
 
-    /// Sends the remaining spans, and waits for at most `LAST_SPANS`. Later spans are not sent.
+    /// Sends the remaining spans, waiting for at most `LAST_SPANS`. Later spans are not sent.
     pub async fn finish(&self) {
         let provider = self.provider.clone();
         let ended = spawn_blocking(move || provider.shutdown_with_timeout(LAST_SPANS)).await;
@@ -169,7 +169,7 @@ async fn exchange(
     request: Request<Full<Bytes>>,
 ) -> Result<Response<Bytes>, HttpError> {
     let (head, body) = client.request(request).await?.into_parts();
-    let body = Limited::new(body, LARGEST_ANSWER).collect().await?;
+    let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await?;
     Ok(Response::from_parts(head, body.to_bytes()))
 }
 

@@ -32,7 +32,7 @@ pub(super) use absent::Span;
 #[cfg(feature = "otlp")]
 pub(super) use span::Span;
 
-/// Why the exporter of spans cannot be created.
+/// The reason why the exporter of spans cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
     /// The build lacks the feature.

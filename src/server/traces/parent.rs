@@ -10,8 +10,9 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 
 // Version 00: 2, 32, 16 and 2 hexadecimal digits, separated by hyphens. Later versions start with the same fields.
 const LENGTH: usize = 55;
-/// The length that the specification requires to be propagated. A longer state is dropped, to bound the memory of queued spans.
-const LONGEST_STATE: usize = 512;
+/// Maximum length of the state. The specification requires this length to be propagated; longer states are dropped, to
+/// bound the memory of queued spans.
+const MAX_STATE_LENGTH: usize = 512;
 
 /// Returns the caller's span if the headers name one and it is sampled.
 pub(super) fn sampled(headers: &HeaderMap) -> Option<SpanContext> {
@@ -48,7 +49,7 @@ fn number(text: &[u8], digits: usize) -> Option<u128> {
 fn state(headers: &HeaderMap) -> TraceState {
     let parts: Option<Vec<_>> = headers.get_all("tracestate").iter().map(|part| part.to_str().ok()).collect();
     let whole = parts.unwrap_or_default().join(",");
-    if whole.len() > LONGEST_STATE {
+    if whole.len() > MAX_STATE_LENGTH {
         return TraceState::NONE;
     }
     TraceState::from_str(&whole).unwrap_or(TraceState::NONE)
@@ -127,6 +128,6 @@ mod tests {
         assert_eq!(state(&[]), "");
         assert_eq!(state(&["congo=t61", "rojo=00f0"]), "congo=t61,rojo=00f0");
         assert_eq!(state(&["no equals sign"]), "");
-        assert_eq!(state(&[&format!("a={}", "x".repeat(LONGEST_STATE))]), "");
+        assert_eq!(state(&[&format!("a={}", "x".repeat(MAX_STATE_LENGTH))]), "");
     }
 }

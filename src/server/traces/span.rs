@@ -8,8 +8,9 @@ use super::{Traces, parent};
 use crate::admission::{Finding, Phase, Refusal, Request, Verdict};
 use crate::server::log::RULES;
 
-/// Longest attribute value: the longest name that the API server accepts. Other clients may send longer ones.
-const LONGEST_TEXT: usize = 253;
+/// Maximum length of an attribute value: the longest name that the API server accepts. Other clients may send longer
+/// ones.
+const MAX_TEXT_LENGTH: usize = 253;
 
 /// The span of a call in progress. Clones share the span. It ends with [`answered`](Self::answered), or when the last clone is
 /// dropped because the call was cancelled.
@@ -121,5 +122,5 @@ fn rules(findings: &[Finding]) -> Value {
 }
 
 fn text(value: &str) -> String {
-    value[..value.floor_char_boundary(LONGEST_TEXT)].to_owned()
+    value[..value.floor_char_boundary(MAX_TEXT_LENGTH)].to_owned()
 }

@@ -17,7 +17,7 @@ use crate::dice::Dice;
 use folder::Folder;
 
 /// How many folders a tree has at most.
-const MOST_FOLDERS: usize = 6;
+const MAX_FOLDERS: usize = 6;
 const PLACES: &[&str] = &[
     "base",
     "app",
@@ -65,7 +65,7 @@ pub fn tree(dice: &mut Dice) -> Case {
 }
 
 fn places(dice: &mut Dice) -> Vec<&'static str> {
-    let count = 1 + dice.below(MOST_FOLDERS);
+    let count = 1 + dice.below(MAX_FOLDERS);
     let mut places: Vec<&str> = Vec::new();
     while places.len() < count {
         let first = dice.below(PLACES.len());

@@ -50,7 +50,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the outcome of the entries for this component. Entries for other components are omitted.
+    /// Returns the outcome of each overwrite for this component. Entries for other components are omitted.
     fn reasons(&self, step: &Step) -> Vec<String> {
         let entries = self.effect.overwrites.entries.iter().zip(&step.substitution.trace).enumerate();
         let is_about = |outcome: &Outcome| match outcome {

@@ -50,7 +50,7 @@ fn number(input: &Any) -> Option<Number> {
 }
 
 impl Number {
-    /// Multiplies; Go's integers wrap around.
+    /// Multiplies with a factor; integers wrap around on overflow, as in Go.
     fn times(&self, factor: i64) -> Any {
         match self {
             Self::Integer(value) => Any::Json(Value::from(value.wrapping_mul(factor))),

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Builds, ClusterOverview, Entry, Overview};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
 
-/// Maximum number of nodes of a cluster. More than this cannot be read, so Kustomizations are grouped.
+/// Maximum number of nodes per cluster. A larger graph is unreadable, so Kustomizations are grouped.
 const MAX_NODES: usize = 60;
 
-/// A Kustomization, or a group of Kustomizations that one renderer has and whose folders begin alike.
+/// A Kustomization, or a group of Kustomizations that have the same renderer and a common prefix of their folders.
 struct Node<'o> {
     entries: Vec<&'o Entry>,
-    /// The beginning of the folders of a group.
+    /// The common prefix of the folders of a group.
     prefix: String,
     parent: Option<usize>,
     depth: usize,
@@ -40,7 +40,7 @@ impl Node<'_> {
 }
 
 impl ClusterOverview {
-    /// Returns at most [`MAX_NODES`] nodes, if grouping by the first parts of folders can make them so few.
+    /// Returns at most [`MAX_NODES`] nodes, if grouping by the first parts of folders reduces their number so far.
     fn nodes(&self) -> Vec<Node<'_>> {
         let depth = |entry: &Entry| folder(entry).split('/').count();
         let deepest = self.entries.iter().map(depth).max().unwrap_or_default();
@@ -91,7 +91,7 @@ fn folder(entry: &Entry) -> &str {
     }
 }
 
-/// Returns the edges from dependencies to what depends on them, without those inside of a group.
+/// Returns the edges from dependencies to dependents, except those inside a group.
 fn dependencies(nodes: &[Node<'_>]) -> BTreeSet<(usize, usize)> {
     let names: BTreeMap<&str, usize> = nodes
         .iter()
@@ -198,7 +198,7 @@ mod tests {
         Entry { name: name.to_owned(), parent, builds: Builds::Folder(folder.to_owned()), depends_on, stage: Some(1) }
     }
 
-    /// A root that renders `teams` Kustomizations, each of which renders twenty.
+    /// Returns a root that renders `teams` Kustomizations, each of which renders twenty.
     fn cluster(teams: usize) -> ClusterOverview {
         let mut entries = vec![entry("flux", None, "clusters/main", &[])];
         for team in 0..teams {

@@ -1,4 +1,4 @@
-//! An overview of a repository: who builds which root, in which order, and what no object names.
+//! An overview of a repository: who builds which root, in which order, and which files are unused.
 
 mod graph;
 mod text;
@@ -12,14 +12,14 @@ use super::{Cluster, Member, Object, Survey};
 use crate::kustomize::options::Profile;
 use crate::kustomize::tree::TreePath;
 
-/// Who builds what in a repository. All paths are as they are displayed.
+/// The builders of a repository's roots. All paths are in the form for display.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Overview {
     /// The clusters that Flux manages from it.
     pub clusters: Vec<ClusterOverview>,
     /// The roots that Argo CD builds, by kind, namespace and name of the object.
     pub applications: BTreeMap<String, Vec<String>>,
-    /// What no object and no other file names.
+    /// The kustomizations and manifests to which nothing refers.
     pub unused: Unused,
     /// Problems that make the overview incomplete.
     pub problems: Vec<String>,
@@ -41,16 +41,16 @@ pub struct Entry {
     pub name: String,
     /// The index of the Kustomization that renders it.
     pub parent: Option<usize>,
-    /// What it builds.
+    /// The folder that it builds.
     pub builds: Builds,
     /// The names in `dependsOn`, with namespaces.
     pub depends_on: Vec<String>,
-    /// 1 for a Kustomization without dependencies, else one more than that of its last dependency. `None` for members of a
-    /// cycle and what depends on them.
+    /// The stage in the order of application: 1 without dependencies, otherwise one more than the highest stage of a
+    /// dependency. `None` for members of a cycle, and for Kustomizations that depend on them.
     pub stage: Option<usize>,
 }
 
-/// What a Kustomization builds.
+/// The target of a Kustomization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Builds {
     /// A folder of the repository.
@@ -61,7 +61,7 @@ pub enum Builds {
     Unknown(String),
 }
 
-/// What no object and no other file names.
+/// The kustomizations and manifests to which nothing refers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Unused {
     /// Kustomizations that nothing includes.
@@ -73,7 +73,7 @@ pub struct Unused {
 }
 
 impl Overview {
-    /// Creates the overview of a survey. `show` returns a path as it is displayed.
+    /// Creates the overview of a survey. `show` converts a path to the form for display.
     pub fn of(survey: &Survey, unused: Unused, show: &dyn Fn(&TreePath) -> String) -> Self {
         let reasons = Reasons::of(survey);
         let of = |cluster: &Cluster| ClusterOverview {
@@ -95,7 +95,7 @@ impl Overview {
         })
     }
 
-    /// Returns the names of Kustomizations by the repository elsewhere that they build.
+    /// Returns the names of Kustomizations that build other repositories, by repository.
     pub fn elsewhere(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut repositories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for entry in self.clusters.iter().flat_map(|cluster| &cluster.entries) {
@@ -124,7 +124,7 @@ impl ClusterOverview {
     }
 }
 
-/// Why Kustomizations have no root in the checkout, by name.
+/// The reasons why Kustomizations have no root in the checkout, by name.
 struct Reasons<'s> {
     elsewhere: HashMap<String, &'s str>,
     unknown: HashMap<String, &'s str>,
@@ -179,8 +179,8 @@ fn depends_on(object: &Object) -> Vec<String> {
     list.into_iter().flatten().map(entry).collect()
 }
 
-/// Returns the Kustomizations, parents before children, siblings by stage and name. One that is rendered again, for example
-/// because it renders itself, counts once.
+/// Returns the Kustomizations: parents before children, siblings by stage and name. A Kustomization that is rendered
+/// several times, for example because it renders itself, is included once.
 fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -> String) -> Vec<Entry> {
     let names: Vec<_> = members.iter().map(|member| name(&member.object)).collect();
     let dependencies: Vec<_> = members.iter().map(|member| depends_on(&member.object)).collect();
@@ -213,7 +213,7 @@ fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -
     entries
 }
 
-/// Returns the stage of each Kustomization; see [`Entry::stage`]. Dependencies that no file defines do not count.
+/// Returns the stage of each Kustomization; see [`Entry::stage`]. Ignores dependencies that no file defines.
 fn stages(names: &[String], dependencies: &[Vec<String>]) -> Vec<Option<usize>> {
     let known: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (&**name, at)).collect();
     let mut stages = vec![None; names.len()];

@@ -1,10 +1,10 @@
-//! The overview as text: a tree for each cluster, and lists.
+//! Formats the overview as text: a tree for each cluster, and lists.
 
 use std::collections::BTreeSet;
 
 use super::{Builds, ClusterOverview, Entry, Overview};
 
-/// Maximum number of unused files that are listed; the rest is counted.
+/// Maximum number of unused files that are listed; the rest are counted.
 const MAX_LISTED: usize = 20;
 
 impl Overview {
@@ -70,7 +70,7 @@ impl ClusterOverview {
         text
     }
 
-    /// Returns the lines of the tree before an entry.
+    /// Returns the branches of the tree before an entry.
     fn branch(&self, at: usize) -> String {
         let (mut branch, mut current) = (String::new(), Some(at));
         while let Some(own) = current {
@@ -90,7 +90,7 @@ impl ClusterOverview {
 }
 
 impl Entry {
-    /// Returns what it builds, and after what.
+    /// Describes the target and the dependencies.
     pub(super) fn description(&self) -> String {
         let builds = match &self.builds {
             Builds::Folder(folder) => folder.clone(),

@@ -113,7 +113,8 @@ fn finding(dependency: &Dependency, request: &Request<'_>, view: &View<'_>) -> O
     Some(warning(RULE.finding(field, message).help("remove one of these dependencies")))
 }
 
-/// Makes a finding a warning: what is missing may come, and the other members of a cycle may change in the same apply.
+/// Reduces a finding to a warning: a missing dependency may be created, and the other members of a cycle may change in
+/// the same apply.
 fn warning(mut finding: Finding) -> Finding {
     finding.level = Level::Warn;
     finding
@@ -123,7 +124,7 @@ fn is_suspended(object: &Value) -> bool {
     object.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true)
 }
 
-/// Reports whether an update leaves the dependencies unchanged: the controller itself writes finalizers.
+/// Returns whether an update leaves the dependencies unchanged. The controller itself writes finalizers.
 fn is_unchanged(request: &Request<'_>) -> bool {
     let depends_on = |object: &Value| object.pointer("/spec/dependsOn").cloned();
     request.operation == Operation::Update && depends_on(request.old_object()) == depends_on(request.object())
@@ -142,7 +143,7 @@ fn dependencies(object: &Value, namespace: &str) -> Vec<Dependency> {
     entries.filter_map(dependency).collect()
 }
 
-/// Returns the Kustomizations from `start` to the last one before `own`, if the dependencies of `start` lead to `own`.
+/// Returns the cycle through `own` that begins with the dependency `start`, without `own`; `None` if there is none.
 fn cycle(start: &Key, own: &Key, view: &View<'_>) -> Option<Vec<Key>> {
     let mut before: HashMap<Key, Option<Key>> = HashMap::from([(start.clone(), None)]);
     let mut open = VecDeque::from([start.clone()]);

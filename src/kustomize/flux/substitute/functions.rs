@@ -2,7 +2,7 @@
 
 use super::Failure;
 
-/// Returns whether an operator supplies a default for an unset variable.
+/// Returns whether an operator provides a default for an unset variable.
 pub(super) fn is_default(operator: &str) -> bool {
     matches!(operator, "=" | ":=" | ":-" | ":?" | ":+")
 }
@@ -39,7 +39,7 @@ fn first_letter(value: &str, change: impl Fn(char) -> String) -> String {
     letters.next().map(|letter| change(letter) + letters.as_str()).unwrap_or_default()
 }
 
-/// Evaluates `${name:offset:length}`, in bytes; arguments that are not numbers are ignored.
+/// Evaluates `${name:offset:length}`, in bytes. Ignores arguments that are not numbers.
 fn part(value: &str, arguments: &[String]) -> Result<String, Failure> {
     let number = |at: usize| arguments.get(at).map(|text| text.parse::<i64>().ok());
     let Some(Some(offset)) = number(0) else { return Ok(value.to_owned()) };
@@ -57,7 +57,7 @@ fn part(value: &str, arguments: &[String]) -> Result<String, Failure> {
     cut.map(str::to_owned).ok_or(Failure::Unclear("a character is cut into parts"))
 }
 
-/// Cuts off the longest or shortest beginning or end that a pattern matches.
+/// Removes the longest or shortest prefix or suffix that matches a pattern.
 fn trimmed(value: &str, pattern: &str, at_end: bool, longest: bool) -> Result<String, Failure> {
     if pattern.contains(['[', '\\'])
         || pattern.contains('?') && value.contains('/')

@@ -84,7 +84,7 @@ pub enum Step {
 /// The progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// No deployer has picked up the job.
+    /// No deployer has picked up the job yet.
     Waiting,
     /// The job is picked up.
     Init,
