@@ -298,3 +298,131 @@ fn github_appends_to_the_job_summary() {
     let text = fs::read_to_string(&summary).unwrap();
     assert!(text.starts_with("before\n**Plan: ") && text.contains("+      - image: web:2\n"), "{text}");
 }
+
+/// A copy of the example repository for Flux on both sides, with other texts in files of the new side.
+fn gitops(changes: &[(&str, &str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for side in ["old", "new"] {
+        copied(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/gitops"), &folder.path().join(side));
+    }
+    for (path, from, to) in changes {
+        let path = folder.path().join("new").join(path);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{} has no {from:?}", path.display());
+        fs::write(&path, text.replace(from, to)).unwrap();
+    }
+    folder
+}
+
+fn copied(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, target) = entry.map(|entry| (entry.path(), to.join(entry.file_name()))).unwrap();
+        if path.is_dir() {
+            copied(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+/// kubectl could not even build these roots: a patch is outside of the folder.
+#[test]
+fn builds_roots_as_flux_does_and_puts_variables_in() {
+    let folder = gitops(&[("clusters/production/settings.yaml", "domain: example.org", "domain: example.com")]);
+    let run = diff(folder.path(), &["old", "new"]);
+    let expected = "\
+apps/production: Kustomization flux-system/apps
+  ~ change   Deployment.apps web/web
+      spec.template.spec.containers[name=web].env[name=URL].value: https://example.org -> \
+                    https://example.com  (apps/base/web/deployment.yaml:19)
+
+clusters/production: Kustomization flux-system/flux-system
+  ~ change   ConfigMap flux-system/settings
+      data.domain: example.org -> example.com  (clusters/production/settings.yaml:7)
+
+Plan: 0 to create, 2 to change, 0 to replace, 0 to delete, 0 moved, 3 unchanged
+";
+    assert_eq!(run.stdout, expected, "{}", run.stderr);
+    let plan = plan(folder.path(), &["old", "new"]);
+    let owner = &plan["roots"][0]["builtBy"][0];
+    assert_eq!(
+        (&owner["object"], &owner["cluster"]),
+        (&"Kustomization flux-system/apps".into(), &"clusters/production/flux-system".into())
+    );
+    let kubectl = diff(folder.path(), &["old", "new", "--profile", "kubectl"]);
+    assert!(!kubectl.stdout.contains("apps/production"), "no file of that root changes: {}", kubectl.stdout);
+}
+
+/// The same Kustomization builds another folder: its objects change, and are not deleted.
+#[test]
+fn follows_a_kustomization_to_another_folder() {
+    let folder = gitops(&[("clusters/staging/apps.yaml", "path: ./apps/staging", "path: ./apps/production")]);
+    let plan = plan(folder.path(), &["old", "new"]);
+    assert_eq!(plan["summary"]["delete"], 0, "{plan:#}");
+    let staging = plan["roots"].as_array().unwrap().iter().find(|root| {
+        root["builtBy"].as_array().unwrap().iter().any(|owner| owner["cluster"] == "clusters/staging/flux-system")
+    });
+    assert_eq!(staging.unwrap()["root"], "apps/production");
+}
+
+#[test]
+fn says_what_a_cluster_keeps_without_pruning() {
+    let gone = ("apps/base/web/kustomization.yaml", "deployment.yaml", "config.yaml");
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n";
+    let prunes = gitops(&[gone]);
+    write(&prunes.path().join("new"), &[("apps/base/web/config.yaml", config)]);
+    fs::write(prunes.path().join("new/apps/replicas.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n")
+        .unwrap();
+    let summary = plan(prunes.path(), &["old", "new"])["summary"].clone();
+    assert_eq!((&summary["delete"], &summary["orphan"]), (&2.into(), &0.into()));
+    for side in ["old", "new"] {
+        let apps = prunes.path().join(side).join("clusters/production/apps.yaml");
+        let text = fs::read_to_string(&apps).unwrap().replace("prune: true", "prune: false");
+        fs::write(&apps, text).unwrap();
+    }
+    let summary = plan(prunes.path(), &["old", "new"])["summary"].clone();
+    assert_eq!((&summary["delete"], &summary["orphan"]), (&1.into(), &1.into()));
+    let text = diff(prunes.path(), &["old", "new"]).stdout;
+    assert!(text.contains("! orphan   Deployment.apps web/web (stays in the cluster: pruning is off)"), "{text}");
+    assert!(text.contains("1 to delete, 1 kept without a root, 0 moved"), "{text}");
+}
+
+/// The Kustomization goes, and Flux deletes what it applied, unless its deletionPolicy says otherwise.
+#[test]
+fn a_kustomization_that_goes_takes_its_objects_with_it() {
+    for (policy, expected) in [("", (1, 0)), ("\n  deletionPolicy: Orphan", (0, 1))] {
+        let folder = gitops(&[]);
+        let apps = "clusters/production/apps.yaml";
+        let old = folder.path().join("old").join(apps);
+        let text = fs::read_to_string(&old).unwrap().replace("prune: true", &format!("prune: true{policy}"));
+        fs::write(&old, text).unwrap();
+        fs::remove_file(folder.path().join("new").join(apps)).unwrap();
+        let plan = plan(folder.path(), &["old", "new"]);
+        let root = plan["roots"].as_array().unwrap().iter().find(|root| root["state"] == "vanishes").unwrap();
+        let count = |action: &str| {
+            root["objects"].as_array().unwrap().iter().filter(|object| object["action"] == action).count()
+        };
+        assert_eq!((count("delete"), count("orphan")), expected, "{root:#}");
+    }
+}
+
+/// The same object in two clusters is two objects.
+#[test]
+fn an_object_does_not_move_between_clusters() {
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: web}\n";
+    let folder = gitops(&[]);
+    write(&folder.path().join("old"), &[("clusters/staging/x.yaml", config)]);
+    write(&folder.path().join("new"), &[("clusters/production/x.yaml", config)]);
+    let summary = plan(folder.path(), &["old", "new"])["summary"].clone();
+    assert_eq!((&summary["create"], &summary["delete"], &summary["move"]), (&1.into(), &1.into(), &0.into()));
+}
+
+#[test]
+fn sets_common_metadata_as_flux_does() {
+    let common = "prune: true\n  commonMetadata: {labels: {team: web}}";
+    let folder = gitops(&[("clusters/staging/apps.yaml", "prune: true", common)]);
+    let run = diff(folder.path(), &["old", "new"]);
+    let expected = "  ~ change   Deployment.apps web/web\n      metadata.labels: set to {\"team\":\"web\"}\n";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+}

@@ -10,9 +10,29 @@ use super::trees::{TreePaths, tree_path};
 use crate::kustomize::Files;
 use crate::kustomize::checkout::{self, Checkout, Git, Survey};
 use crate::kustomize::file::NAMES;
-use crate::kustomize::options::{Options, Restrictor};
+use crate::kustomize::options::{NotAllowed, Options, Profile, Restrictor};
 use crate::kustomize::roots::{self, References};
 use crate::kustomize::tree::{Tree, TreePath};
+
+/// Who builds the kustomizations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// The system that the files name.
+    Auto,
+    /// The same for all.
+    One(Profile),
+}
+
+impl std::str::FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        text.parse().map(Self::One).map_err(|error: NotAllowed| error.to_string().replace("one of", "one of auto,"))
+    }
+}
 
 /// The folders of Flux sources, by namespace and name.
 pub(super) type Sources = BTreeMap<(String, String), TreePath>;
@@ -77,6 +97,16 @@ impl Scan {
         let Self { tree, manifests, folders, read: files, .. } = self;
         checkout::survey(&Checkout { tree, files, git, tops, folders, manifests, sources })
     }
+}
+
+/// Returns what git knows of a folder, as a tree of its own. Without `.git` in that folder, nothing is known.
+pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
+    let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
+    let top = tree_path(folder)?;
+    let git = Git::find(&tree, &top).filter(|git| git.top == top).unwrap_or_default();
+    let below = |path: &TreePath| TreePath::from(path.as_str().strip_prefix(top.as_str()).unwrap_or_default());
+    let submodules = git.submodules.iter().map(below).collect();
+    Ok(Git { top: TreePath::root(), submodules, ..git })
 }
 
 /// Returns the folders among paths.

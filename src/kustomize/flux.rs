@@ -15,5 +15,4 @@ mod substitute;
 
 pub(super) use absent::generate;
 pub(super) use generator::{Own, complete, merge};
-pub(super) use post_build::{Object, post_build};
-pub(super) use substitute::{Template, Variable};
+pub(super) use post_build::{Object, evaluated, is_left_alone, post_build};

@@ -155,6 +155,17 @@ pub struct FluxSpec {
     pub build_metadata: Vec<String>,
     /// `spec.postBuild`.
     pub post_build: Option<PostBuild>,
+    /// `spec.commonMetadata`, which Flux sets after the build.
+    pub common_metadata: CommonMetadata,
+}
+
+/// Labels and annotations of all objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CommonMetadata {
+    /// The labels.
+    pub labels: BTreeMap<String, String>,
+    /// The annotations.
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl FluxSpec {
@@ -164,10 +175,16 @@ impl FluxSpec {
         let patches = self.patches.iter().map(|patch| size_of::<Patch>() + patch.patch.len());
         let pairs = self.post_build.iter().flat_map(|post_build| &post_build.substitute);
         let images = self.images.iter().map(|image| size_of::<Image>() + image.name.len() + image.new_name.len());
+        let CommonMetadata { labels, annotations } = &self.common_metadata;
         components
             .chain(patches)
             .chain(images)
-            .chain(pairs.map(|(key, value)| 2 * size_of::<String>() + key.len() + value.len()))
+            .chain(
+                pairs
+                    .chain(labels)
+                    .chain(annotations)
+                    .map(|(key, value)| 2 * size_of::<String>() + key.len() + value.len()),
+            )
             .sum()
     }
 }

@@ -6,16 +6,15 @@ mod trees;
 
 use std::io::Read;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Instant;
 
-use super::checkout::SourceFolder;
+use super::checkout::{Choice, SourceFolder};
 use super::report::{Output, Report};
 use super::{DENIED, OK, UNUSABLE, Unusable, inputs, print_with, say, walk};
 use crate::admission::Level;
 use crate::catalog::manifests::Manifests;
 use crate::gate::Registry;
-use crate::kustomize::options::{NotAllowed, Profile, Restrictor, Version};
+use crate::kustomize::options::{Restrictor, Version};
 
 /// Judge Kubernetes manifests and kustomize trees in files before you apply them.
 ///
@@ -65,26 +64,6 @@ pub(super) struct Args {
     /// Exit with 1 on any finding, including warnings
     #[arg(long)]
     strict: bool,
-}
-
-/// The choice of the profile, which says what builds the kustomizations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
-    /// The profile that follows from the objects in the files.
-    Auto,
-    /// The same profile for all kustomizations.
-    One(Profile),
-}
-
-impl FromStr for Choice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "auto" {
-            return Ok(Self::Auto);
-        }
-        text.parse().map(Self::One).map_err(|error: NotAllowed| error.to_string().replace("one of", "one of auto,"))
-    }
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {

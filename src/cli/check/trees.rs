@@ -8,12 +8,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::Unusable;
-use super::super::checkout::{self, Scan};
+use super::super::checkout::{self, Choice, Scan};
 use super::super::parallel::in_order;
 use super::super::report::{Located, Report, Root};
 use super::super::trees::{reason_with_display_path, shown, tree_path, with_display_paths};
 use super::super::walk::Progress;
-use super::{Args, Choice};
+use super::Args;
 use crate::admission::Level;
 use crate::catalog::manifests::{Manifest, Source};
 use crate::gate::{Policy, Registry};

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::kustomize::changes::{Action, Counts, FieldChange, Located, ObjectChange, Plan, RootChange};
+use crate::kustomize::changes::{Action, Counts, FieldChange, Located, ObjectChange, Owner, Plan, RootChange};
+use crate::kustomize::tree::TreePath;
 
 /// Returns the plan.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> Value {
-    let Counts { create, change, replace, delete, moved, unchanged } = plan.counts();
+    let Counts { create, change, replace, delete, orphan, moved, unchanged } = plan.counts();
     json!({
-        "summary": {"create": create, "change": change, "replace": replace, "delete": delete, "move": moved,
-                    "unchanged": unchanged},
+        "summary": {"create": create, "change": change, "replace": replace, "delete": delete, "orphan": orphan,
+                    "move": moved, "unchanged": unchanged},
         "roots": plan.roots.iter().map(root).collect::<Vec<_>>(),
         "untouchedRoots": plan.untouched,
         "brokenLimits": broken,
@@ -20,8 +21,9 @@ fn root(root: &RootChange) -> Value {
     let reason = root.state.cause().map(
         |cause| json!({"message": cause.message, "file": cause.site.file.as_str(), "line": cause.site.place.line}),
     );
+    let owner = |owner: &Owner| json!({"object": owner.object, "cluster": owner.cluster.as_ref().map(TreePath::shown)});
     json!({
-        "root": root.root.shown(), "state": root.state.as_str(), "reason": reason, "unchanged": root.unchanged,
+        "root": root.root.shown(), "builtBy": root.owners.iter().map(owner).collect::<Vec<_>>(), "state": root.state.as_str(), "reason": reason, "unchanged": root.unchanged,
         "objects": root.objects.iter().map(object).collect::<Vec<_>>(),
     })
 }

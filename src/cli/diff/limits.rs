@@ -90,7 +90,7 @@ impl Limits {
         let deleted = objects.filter_map(|(root, object)| match &object.action {
             Action::Delete => Some((root, &object.id)),
             Action::Replace { old } => Some((root, old)),
-            Action::Create | Action::Change | Action::Move { .. } => None,
+            Action::Create | Action::Change | Action::Orphan | Action::Move { .. } => None,
         });
         let deleted = deleted.filter(|(_, id)| is_protected(&id.kind));
         deleted.map(|(root, id)| format!("{id} is protected, and {} deletes it", root.root.shown())).collect()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::text::{note, subject, summary};
+use super::text::{note, owners, subject, summary};
 use super::unified;
 use crate::kustomize::changes::{Plan, RootChange};
 
@@ -44,8 +44,8 @@ pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
 fn part(root: &RootChange, with_differences: bool) -> String {
     let count = root.objects.len();
     let objects = if count == 1 { "object" } else { "objects" };
-    let (name, note) = (root.root.shown(), note(&root.state));
-    let mut out = format!("\n<details><summary><code>{name}</code>{note}: {count} {objects}</summary>\n\n");
+    let (name, owners, note) = (root.root.shown(), owners(root), note(&root.state));
+    let mut out = format!("\n<details><summary><code>{name}</code>{owners}{note}: {count} {objects}</summary>\n\n");
     if let Some(cause) = root.state.cause() {
         let _ = writeln!(out, "{} (`{}:{}`)\n", cause.message, cause.site.file, cause.site.place.line);
     }

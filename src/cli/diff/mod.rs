@@ -9,6 +9,7 @@ mod unified;
 
 use std::path::PathBuf;
 
+use super::checkout::Choice;
 use super::parallel::in_order;
 use super::walk::Progress;
 use super::{OK, Unusable, pretty, print, say};
@@ -41,8 +42,8 @@ enum Output {
 
 /// Show what a change of files does to the objects of its kustomize roots.
 ///
-/// Both sides of every kustomize root that a changed file can reach are built as kustomize builds them, and their objects
-/// are compared. Exit codes: 0 success, 1 something changes (with --exit-code), 2 a limit is broken, 3 the change cannot be
+/// Both sides of every kustomize root that a changed file can reach are built as Flux, Argo CD or kustomize builds them, and
+/// their objects are compared. Exit codes: 0 success, 1 something changes (with --exit-code), 2 a limit is broken, 3 the change cannot be
 /// judged, because a side cannot be read or the result of a root is unknown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -65,9 +66,12 @@ pub(super) struct Args {
     exit_code: bool,
     #[command(flatten)]
     limits: Limits,
-    /// Which files a kustomization may load: root-only or none, as Flux allows
-    #[arg(long, default_value = "root-only")]
-    load_restrictor: Restrictor,
+    /// What builds the roots: auto finds out from the files; or kubectl, flux, argocd, fleet or sveltos
+    #[arg(long, default_value = "auto")]
+    profile: Choice,
+    /// Which files a kustomization that no object names may load: root-only or none; default: as in the profile
+    #[arg(long)]
+    load_restrictor: Option<Restrictor>,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
@@ -96,7 +100,7 @@ fn planned(sides: &Sides) -> Plan {
     let (mut progress, mut changes) = (Progress::new("compared kustomize roots:"), Vec::new());
     in_order(
         &roots,
-        |root| root_change(root, old, new),
+        |pair| root_change(pair, old, new),
         |number, change| {
             progress.step(number, roots.len());
             changes.push(change);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::kustomize::changes::{Action, FieldChange, Located, ObjectChange, Plan, RootChange, State};
+use crate::kustomize::changes::{Action, FieldChange, Located, ObjectChange, Owner, Plan, RootChange, State};
 
 /// Returns the plan: a part for each root that changes, then the summary.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
@@ -24,7 +24,7 @@ pub(super) fn summary(plan: &Plan) -> String {
 }
 
 fn part(out: &mut String, root: &RootChange) {
-    let _ = writeln!(out, "{}{}", root.root.shown(), note(&root.state));
+    let _ = writeln!(out, "{}{}{}", root.root.shown(), owners(root), note(&root.state));
     if let Some(cause) = root.state.cause() {
         let _ = writeln!(out, "  {} ({}:{})", cause.message, cause.site.file, cause.site.place.line);
     }
@@ -36,12 +36,29 @@ fn part(out: &mut String, root: &RootChange) {
     }
 }
 
+/// Maximum number of objects that are named beside a root; the rest is counted.
+const MAX_OWNERS: usize = 3;
+
+/// Returns the objects that name a root, with their clusters if there are several.
+pub(super) fn owners(root: &RootChange) -> String {
+    let with_cluster = |owner: &Owner| match &owner.cluster {
+        Some(cluster) if root.owners.len() > 1 => format!("{} in {}", owner.object, cluster.shown()),
+        _ => owner.object.clone(),
+    };
+    let mut names: Vec<_> = root.owners.iter().take(MAX_OWNERS).map(with_cluster).collect();
+    if root.owners.len() > MAX_OWNERS {
+        names.push(format!("{} more", root.owners.len() - MAX_OWNERS));
+    }
+    if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
+}
+
 fn mark(action: &Action) -> char {
     match action {
         Action::Create => '+',
         Action::Change => '~',
         Action::Replace { .. } => '±',
         Action::Delete => '-',
+        Action::Orphan => '!',
         Action::Move { .. } => '>',
     }
 }
@@ -64,6 +81,7 @@ pub(super) fn subject(object: &ObjectChange) -> String {
     match &object.action {
         Action::Replace { old } => format!("{} -> {}", old, object.id.name),
         Action::Move { to } => format!("{} -> {to}", object.id),
+        Action::Orphan => format!("{} (stays in the cluster: pruning is off)", object.id),
         Action::Create | Action::Change | Action::Delete => object.id.to_string(),
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn object(root: &str, change: &ObjectChange) -> String {
     let none = || "/dev/null".to_owned();
     let (before, after) = match &change.action {
         Action::Create => (none(), name(&place)),
-        Action::Delete => (name(&place), none()),
+        Action::Delete | Action::Orphan => (name(&place), none()),
         Action::Replace { old } => (name(&old.place()), name(&place)),
         Action::Change => (name(&place), name(&place)),
         Action::Move { to } => (name(&place), format!("{to}/{kind}/{place}")),

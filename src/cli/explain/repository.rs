@@ -50,7 +50,8 @@ pub(in crate::cli) struct Args {
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let mut files = walk::manifests(&args.folder).map_err(Unusable::new)?;
     let scan = Scan::of(&mut files, &Options::default())?;
-    let (tops, sources) = (checkout::tops(std::slice::from_ref(&args.folder))?, checkout::source_folders(&args.sources)?);
+    let (tops, sources) =
+        (checkout::tops(std::slice::from_ref(&args.folder))?, checkout::source_folders(&args.sources)?);
     let survey = scan.survey(&checkout::git(&scan.tree, &tops), &tops, &sources);
     let mut overview = Overview::of(&survey, unused(&scan, &survey), &shown);
     overview.problems = overview.problems.into_iter().map(with_display_paths).collect();

@@ -24,7 +24,9 @@ pub enum Action {
     },
     /// The object is deleted.
     Delete,
-    /// The object moves to another root.
+    /// No root renders it any more, but the cluster keeps it, because pruning is off.
+    Orphan,
+    /// Another root renders it from now on.
     Move {
         /// The other root.
         to: String,
@@ -39,6 +41,7 @@ impl Action {
             Self::Change => "change",
             Self::Replace { .. } => "replace",
             Self::Delete => "delete",
+            Self::Orphan => "orphan",
             Self::Move { .. } => "move",
         }
     }
@@ -62,8 +65,13 @@ pub struct ObjectChange {
 /// The objects of one side of a root, with their build.
 pub(super) type Rendered<'b, 'a> = (&'b [Object], &'b Built<'a>);
 
-/// Returns the changed objects, sorted by identity, and the number of unchanged ones.
-pub(super) fn objects(old: Option<Rendered<'_, '_>>, new: Option<Rendered<'_, '_>>) -> (Vec<ObjectChange>, usize) {
+/// Returns the changed objects, sorted by identity, and the number of the others. `prunes` says whether the cluster deletes
+/// objects that are not rendered any more.
+pub(super) fn objects(
+    old: Option<Rendered<'_, '_>>,
+    new: Option<Rendered<'_, '_>>,
+    prunes: bool,
+) -> (Vec<ObjectChange>, usize) {
     let by_id = |side: Option<Rendered<'_, '_>>| -> BTreeMap<Id, usize> {
         let objects = side.map(|(objects, _)| objects).unwrap_or_default();
         objects.iter().enumerate().map(|(at, object)| (object.id.clone(), at)).collect()
@@ -85,8 +93,9 @@ pub(super) fn objects(old: Option<Rendered<'_, '_>>, new: Option<Rendered<'_, '_
     let texts = |side: Option<Rendered<'_, '_>>, at: usize| {
         side.map(|(objects, _)| secret::shown(&objects[at])).unwrap_or_default()
     };
+    let is_kept = |at: usize| !prunes || old.is_some_and(|(objects, _)| objects[at].opts_out_of_pruning());
     changes.extend(gone.into_iter().map(|(id, at)| ObjectChange {
-        action: Action::Delete,
+        action: if is_kept(at) { Action::Orphan } else { Action::Delete },
         id,
         fields: Vec::new(),
         before: texts(old, at),

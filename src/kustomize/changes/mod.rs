@@ -31,6 +31,6 @@ mod side;
 pub use compare::{Action, ObjectChange};
 pub use fields::{FieldChange, Located};
 pub use object::{Id, Object};
-pub use plan::{Cause, Counts, Plan, RootChange, State, plan, reached, root_change};
+pub use plan::{Cause, Counts, Owner, Pair, Plan, RootChange, State, plan, reached, root_change};
 pub use reach::changed_files;
 pub use side::Side;

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use crate::kustomize::build::{Built, Resource, Step};
-use crate::kustomize::node::Node;
+use crate::kustomize::node::{Kind, Node, printed};
+use crate::kustomize::options::{CommonMetadata, PostBuild};
+use crate::kustomize::{emit, flux};
 
 /// The identity of an object in a cluster, which does not include the API version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,8 +73,82 @@ impl Object {
         Self { id, api_version, original_name, node: resource.node.clone(), text }
     }
 
+    /// Puts the known variables of Flux's `postBuild` in. Texts with an unknown one stay as they are.
+    pub(super) fn substitute(&mut self, post_build: &PostBuild) {
+        if !self.text.contains('$') || flux::is_left_alone(&self.node) {
+            return;
+        }
+        substitute(&mut self.node, post_build);
+        self.print();
+        let field = |path: &[&str]| self.node.at_path(path).and_then(Node::text).unwrap_or_default().to_owned();
+        (self.id.name, self.id.namespace) = (field(&["metadata", "name"]), field(&["metadata", "namespace"]));
+    }
+
+    /// Sets the labels and annotations of `spec.commonMetadata`, as Flux does after the build.
+    pub(super) fn set_common_metadata(&mut self, common: &CommonMetadata) {
+        let metadata = self.node.get_mut("metadata");
+        let Some(metadata) = metadata else { return };
+        for (field, values) in [("labels", &common.labels), ("annotations", &common.annotations)] {
+            if !values.is_empty() && !metadata.get(field).is_some_and(Node::is_map) {
+                metadata.set(field, Node::map(Vec::new()));
+            }
+            for (key, value) in values {
+                metadata.get_mut(field).into_iter().for_each(|map| map.set(key, Node::string(value.as_str())));
+            }
+        }
+        self.print();
+    }
+
+    fn print(&mut self) {
+        let mut text = String::new();
+        if printed(&self.node).is_ok_and(|value| emit::document(&value, &mut text).is_ok()) {
+            self.text = text;
+        }
+    }
+
+    /// Returns whether Flux leaves the object in the cluster when no root renders it any more.
+    pub(super) fn opts_out_of_pruning(&self) -> bool {
+        let is = |of: &str, key: &str, value: &str| {
+            let text = self.node.at_path(&["metadata", of, key]).and_then(Node::text);
+            text.is_some_and(|text| text.eq_ignore_ascii_case(value))
+        };
+        let flags = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "Ignore")];
+        let opts_out = |(name, value): &(&str, &str)| {
+            let key = format!("kustomize.toolkit.fluxcd.io/{name}");
+            is("annotations", &key, value) || is("labels", &key, value)
+        };
+        flags.iter().any(opts_out)
+    }
+
     /// Returns whether its values must not be shown.
     pub fn is_secret(&self) -> bool {
         self.id.group.is_empty() && self.id.kind == "Secret"
     }
+}
+
+/// Puts variables in. A text without quotes gets the type of the result, because Flux substitutes in YAML.
+fn substitute(node: &mut Node, post_build: &PostBuild) {
+    match &mut node.kind {
+        Kind::Scalar(text) if text.contains('$') => {
+            let Some(result) = flux::evaluated(text, post_build) else { return };
+            let new = if is_plain(text) { Node::resolved(result) } else { Node::string(result) };
+            (node.tag, node.kind) = (new.tag, new.kind);
+        }
+        Kind::Scalar(_) => {}
+        Kind::Seq(_) => node.items_mut().into_iter().flatten().for_each(|item| substitute(item, post_build)),
+        Kind::Map(_) => {
+            for entry in node.entries_mut().into_iter().flatten() {
+                if let Some(key) = Some(&entry.key).filter(|key| key.contains('$')) {
+                    entry.key = flux::evaluated(key, post_build).map_or_else(|| key.clone(), Into::into);
+                }
+                substitute(&mut entry.value, post_build);
+            }
+        }
+    }
+}
+
+/// Returns whether kustomize prints a text without quotes.
+fn is_plain(text: &str) -> bool {
+    let mut printed = String::new();
+    emit::document(&emit::Value::Text(text.into()), &mut printed).is_ok_and(|()| printed.trim_end() == text)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::compare::{self, Action, ObjectChange};
 use super::object::{Id, Object};
-use super::side::Side;
+use super::side::{Key, Root, Side};
 use crate::kustomize::build::{Built, Stop};
 use crate::kustomize::finding::Site;
 use crate::kustomize::tree::TreePath;
@@ -24,7 +24,10 @@ pub struct Plan {
 pub struct RootChange {
     /// The folder.
     pub root: TreePath,
-    /// Whether it builds before and after the change.
+    /// The objects that name the root: `Kustomization flux-system/apps`, each with the folder of its cluster. Empty for a
+    /// folder that no object names.
+    pub owners: Vec<Owner>,
+    /// Whether it builds before and after.
     pub state: State,
     /// The changed objects.
     pub objects: Vec<ObjectChange>,
@@ -32,7 +35,16 @@ pub struct RootChange {
     pub unchanged: usize,
 }
 
-/// The reason why the objects of a root are unknown.
+/// An object that names a root.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// The folder with the first objects of the cluster, if it is known.
+    pub cluster: Option<TreePath>,
+    /// Kind, namespace and name.
+    pub object: String,
+}
+
+/// Why the objects of a root are not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// The entry or object that is the cause.
@@ -100,7 +112,9 @@ pub struct Counts {
     pub replace: usize,
     /// Deleted objects.
     pub delete: usize,
-    /// Objects that move to another root.
+    /// Objects that are not rendered any more, but that the cluster keeps.
+    pub orphan: usize,
+    /// Objects that another root renders from now on.
     pub moved: usize,
     /// Unchanged objects in roots that a changed file reaches.
     pub unchanged: usize,
@@ -109,22 +123,27 @@ pub struct Counts {
 impl Counts {
     /// Returns the number of objects before the change.
     pub fn before(&self) -> usize {
-        self.change + self.replace + self.delete + self.moved + self.unchanged
+        self.change + self.replace + self.delete + self.orphan + self.moved + self.unchanged
     }
 }
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { create, change, replace, delete, moved, unchanged } = self;
-        write!(
-            f,
-            "{create} to create, {change} to change, {replace} to replace, {delete} to delete, {moved} moved, \
-             {unchanged} unchanged"
-        )
+        let Self { create, change, replace, delete, orphan, moved, unchanged } = self;
+        write!(f, "{create} to create, {change} to change, {replace} to replace, {delete} to delete, ")?;
+        if *orphan > 0 {
+            write!(f, "{orphan} kept without a root, ")?;
+        }
+        write!(f, "{moved} moved, {unchanged} unchanged")
     }
 }
 
 impl RootChange {
+    /// Returns the clusters of the objects that name the root.
+    fn clusters(&self) -> BTreeSet<Option<TreePath>> {
+        self.owners.iter().map(|owner| owner.cluster.clone()).collect()
+    }
+
     /// Returns whether there is something to report.
     pub fn is_changed(&self) -> bool {
         !self.objects.is_empty() || !matches!(self.state, State::Builds | State::Fails(_))
@@ -155,6 +174,7 @@ impl Plan {
                     Action::Change => counts.change += 1,
                     Action::Replace { .. } => counts.replace += 1,
                     Action::Delete => counts.delete += 1,
+                    Action::Orphan => counts.orphan += 1,
                     Action::Move { .. } => counts.moved += 1,
                 }
             }
@@ -163,27 +183,58 @@ impl Plan {
     }
 }
 
+/// A root on both sides of a change.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    old: Option<usize>,
+    new: Option<usize>,
+    keys: Vec<Key>,
+}
+
 /// Compares two sides. Only roots that one of the changed files reaches are built; `None` builds all.
 pub fn plan(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> Plan {
     let (reached, untouched) = reached(old, new, changed);
-    Plan::new(reached.iter().map(|root| root_change(root, old, new)).collect(), untouched)
+    Plan::new(reached.iter().map(|pair| root_change(pair, old, new)).collect(), untouched)
 }
 
-/// Returns the roots that a changed file reaches, and the number of other roots.
-pub fn reached(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> (Vec<TreePath>, usize) {
-    let all: BTreeSet<&TreePath> = old.roots.union(&new.roots).collect();
-    let count = all.len();
-    let is_wanted = |root: &&TreePath| changed.is_none_or(|changed| is_reached(root, old, new, changed));
-    let reached: Vec<_> = all.into_iter().filter(is_wanted).cloned().collect();
+/// Returns the roots that a changed file reaches, sorted by folder, and the number of the others.
+pub fn reached(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> (Vec<Pair>, usize) {
+    let mut pairs: BTreeMap<(Option<usize>, Option<usize>), Vec<Key>> = BTreeMap::new();
+    let keys: BTreeSet<&Key> = old.keys.keys().chain(new.keys.keys()).collect();
+    for key in keys {
+        let indexes = (old.keys.get(key).copied(), new.keys.get(key).copied());
+        pairs.entry(indexes).or_default().push(key.clone());
+    }
+    let count = pairs.len();
+    let pairs = pairs.into_iter().map(|((old, new), keys)| Pair { old, new, keys });
+    let is_wanted = |pair: &Pair| changed.is_none_or(|changed| pair.is_reached(old, new, changed));
+    let mut reached: Vec<_> = pairs.filter(is_wanted).collect();
+    reached.sort_by(|a, b| (a.folder(old, new), &a.keys).cmp(&(b.folder(old, new), &b.keys)));
     let untouched = count - reached.len();
     (reached, untouched)
 }
 
-/// Returns whether a changed file may change the output of a root. A root that exists on only one side is part of
-/// another root on the other side, or absent there.
-fn is_reached(root: &TreePath, old: &Side, new: &Side, changed: &BTreeSet<TreePath>) -> bool {
-    old.roots.contains(root) != new.roots.contains(root)
-        || [old, new].into_iter().any(|side| side.reach(root).has_any(changed))
+impl Pair {
+    fn roots<'s>(&self, old: &'s Side, new: &'s Side) -> (Option<&'s Root>, Option<&'s Root>) {
+        (self.old.and_then(|at| old.roots.get(at)), self.new.and_then(|at| new.roots.get(at)))
+    }
+
+    fn folder(&self, old: &Side, new: &Side) -> TreePath {
+        let (before, after) = self.roots(old, new);
+        after.or(before).map(|root| root.folder.clone()).unwrap_or_default()
+    }
+
+    /// Returns whether a changed file can change what the root renders. A root of one side only is part of another root on
+    /// the other side, or is not there.
+    fn is_reached(&self, old: &Side, new: &Side, changed: &BTreeSet<TreePath>) -> bool {
+        let (Some(before), Some(after)) = self.roots(old, new) else { return true };
+        !before.is_like(after) || old.reach(before).has_any(changed) || new.reach(after).has_any(changed)
+    }
+
+    fn owners(&self) -> Vec<Owner> {
+        let owner = |key: &Key| Some(Owner { cluster: key.cluster().cloned(), object: key.owner()?.to_owned() });
+        self.keys.iter().filter_map(owner).collect()
+    }
 }
 
 /// The result of building one side of a root.
@@ -195,11 +246,9 @@ enum Rendering<'a> {
 }
 
 impl<'a> Rendering<'a> {
-    fn of(side: &'a Side, root: &TreePath) -> Self {
-        if !side.roots.contains(root) {
-            return Self::Absent;
-        }
-        let built = side.build(root).and_then(|built| Ok((Object::of_build(&built)?, built)));
+    fn of(side: &'a Side, root: Option<&'a Root>) -> Self {
+        let Some(root) = root else { return Self::Absent };
+        let built = side.build(root).and_then(|built| Ok((Side::objects(root, &built)?, built)));
         match built {
             Ok((objects, built)) => Self::Built(objects, Box::new(built)),
             Err(stop @ Stop::Refused(_)) => Self::Refused(stop.into()),
@@ -216,8 +265,9 @@ impl<'a> Rendering<'a> {
 }
 
 /// Builds both sides of a root and compares them.
-pub fn root_change(root: &TreePath, old: &Side, new: &Side) -> RootChange {
-    let (before, after) = (Rendering::of(old, root), Rendering::of(new, root));
+pub fn root_change(pair: &Pair, old: &Side, new: &Side) -> RootChange {
+    let roots = pair.roots(old, new);
+    let (before, after) = (Rendering::of(old, roots.0), Rendering::of(new, roots.1));
     let state = match (&before, &after) {
         (Rendering::Unknown(cause), _) | (_, Rendering::Unknown(cause)) => State::Unknown(cause.clone()),
         (Rendering::Built(..), Rendering::Refused(cause)) => State::StopsBuilding(cause.clone()),
@@ -227,29 +277,38 @@ pub fn root_change(root: &TreePath, old: &Side, new: &Side) -> RootChange {
         (Rendering::Refused(_), _) => State::BeginsToBuild,
         (Rendering::Built(..), Rendering::Built(..)) => State::Builds,
     };
+    let prunes = match roots {
+        (_, Some(after)) => after.prunes,
+        (Some(before), None) => before.deletes,
+        (None, None) => true,
+    };
     let (objects, unchanged) = match state.cause() {
         Some(_) => (Vec::new(), 0),
-        None => compare::objects(before.objects(), after.objects()),
+        None => compare::objects(before.objects(), after.objects(), prunes),
     };
-    RootChange { root: root.clone(), state, objects, unchanged }
+    RootChange { root: pair.folder(old, new), owners: pair.owners(), state, objects, unchanged }
 }
 
 impl Plan {
-    /// Finds objects that are deleted from one root and created in another, and sets their action to a move.
+    /// Marks objects that one root deletes and another one creates in the same clusters as moved.
     fn find_moves(&mut self) {
-        let mut created: BTreeMap<Id, (usize, String)> = BTreeMap::new();
+        let clusters: Vec<_> = self.roots.iter().map(RootChange::clusters).collect();
+        let mut created: BTreeMap<(&BTreeSet<_>, Id), (usize, String)> = BTreeMap::new();
         for (number, root) in self.roots.iter().enumerate() {
             let of_root = root.objects.iter().filter(|object| object.action == Action::Create);
-            created.extend(of_root.map(|object| (object.id.clone(), (number, object.after.clone()))));
+            let entry =
+                |object: &ObjectChange| ((&clusters[number], object.id.clone()), (number, object.after.clone()));
+            created.extend(of_root.map(entry));
         }
         let names: Vec<String> = self.roots.iter().map(|root| root.root.shown().to_owned()).collect();
         let mut moved = BTreeSet::new();
-        for object in self.roots.iter_mut().flat_map(|root| &mut root.objects) {
-            if object.action == Action::Delete
-                && let Some((number, after)) = created.remove(&object.id)
-            {
-                (object.action, object.after) = (Action::Move { to: names[number].clone() }, after);
-                moved.insert((number, object.id.clone()));
+        for (root, clusters) in self.roots.iter_mut().zip(&clusters) {
+            let gone = |object: &&mut ObjectChange| matches!(object.action, Action::Delete | Action::Orphan);
+            for object in root.objects.iter_mut().filter(gone) {
+                if let Some((number, after)) = created.remove(&(clusters, object.id.clone())) {
+                    (object.action, object.after) = (Action::Move { to: names[number].clone() }, after);
+                    moved.insert((number, object.id.clone()));
+                }
             }
         }
         for (number, root) in self.roots.iter_mut().enumerate() {

@@ -19,6 +19,8 @@ impl Reach {
     pub(super) fn of(root: &TreePath, tree: &Tree, options: &Options, read: &Files) -> Self {
         let mut reach = Self { folders: BTreeSet::new(), files: BTreeSet::new() };
         let mut open = vec![root.clone()];
+        let loader = Loader { root, referrer: None };
+        open.extend(options.flux.components.iter().filter_map(|entry| loader.folder(tree, entry, options).ok()));
         while let Some(folder) = open.pop() {
             let references = roots::references(tree, &folder, options, read);
             reach.files.extend(references.parts);

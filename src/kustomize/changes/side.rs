@@ -1,66 +1,245 @@
-//! One side of a comparison: a tree and its roots.
+//! One side of a comparison: a tree, its roots, and who builds them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
+use serde_json::Value;
+
+use super::object::Object;
 use super::reach::Reach;
+use crate::catalog::manifests::is_manifest;
 use crate::kustomize::Files;
-use crate::kustomize::build::Built;
-use crate::kustomize::build::{Settings, Shared, Step, build_shared};
+use crate::kustomize::build::{Built, Settings, Shared, Step, build_shared};
+use crate::kustomize::checkout::{self, Build, Checkout, Git, Survey};
 use crate::kustomize::file::NAMES;
-use crate::kustomize::options::Options;
+use crate::kustomize::options::{CommonMetadata, Options, PostBuild, Profile};
 use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
 /// A tree with its roots.
 pub struct Side {
-    /// The tree.
-    pub tree: Tree,
-    options: Options,
     files: Files,
-    shared: Shared,
     settings: Settings,
-    /// The roots: folders with a kustomization file to which no other folder refers. Components are not roots.
-    pub(super) roots: BTreeSet<TreePath>,
+    pub(super) roots: Vec<Root>,
+    /// The index of each root in `roots`. Kustomizations that build the same have the same root.
+    pub(super) keys: BTreeMap<Key, usize>,
+}
+
+/// The identity of a root, which is the same on both sides of a change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// A folder that no object names.
+    Folder(TreePath),
+    /// A Flux Kustomization, or an Application of Argo CD.
+    Object {
+        /// The folder with the first objects of its cluster.
+        cluster: Option<TreePath>,
+        /// Kind, namespace and name.
+        object: String,
+        /// The folder, for an Application, which may have several.
+        folder: Option<TreePath>,
+    },
+}
+
+impl Key {
+    /// Returns the cluster, if it is known.
+    pub(super) fn cluster(&self) -> Option<&TreePath> {
+        match self {
+            Self::Folder(_) => None,
+            Self::Object { cluster, .. } => cluster.as_ref(),
+        }
+    }
+
+    /// Returns kind, namespace and name of the object that names the root.
+    pub(super) fn owner(&self) -> Option<&str> {
+        match self {
+            Self::Folder(_) => None,
+            Self::Object { object, .. } => Some(object),
+        }
+    }
+}
+
+/// A folder that is built.
+pub(super) struct Root {
+    tree: Arc<Tree>,
+    shared: Arc<Shared>,
+    pub(super) folder: TreePath,
+    /// How it is built, without `postBuild`.
+    pub(super) options: Options,
+    /// The variables that Flux puts in after the build.
+    pub(super) post_build: Option<PostBuild>,
+    /// Whether the cluster deletes objects that the root does not render any more (`spec.prune`).
+    pub(super) prunes: bool,
+    /// Whether the cluster deletes all objects with the object that names the root (`spec.deletionPolicy`).
+    pub(super) deletes: bool,
 }
 
 impl Side {
-    /// Finds the roots of a tree.
+    /// Finds the roots of a tree, all of which kustomize builds as it does without flags but `options`.
     pub fn new(tree: Tree, options: &Options) -> Self {
-        let (files, options) = (Files::default(), options.clone());
-        let mut folders = Vec::new();
-        collect(&tree, &TreePath::root(), &mut folders);
-        let is_component = |root: &TreePath| {
-            let file = NAMES.iter().find_map(|name| files.kustomization(&tree, &root.join(name)).ok());
-            file.is_some_and(|file| file.kustomization.is_component())
+        let found = Found::of(&tree, options);
+        Self::with(Arc::new(tree), options, found, &Survey::default())
+    }
+
+    /// Finds the roots of a tree, and who builds them. `git` says which sources are the repository; its top must be the
+    /// root of the tree.
+    pub fn surveyed(tree: Tree, options: &Options, git: &Git) -> Self {
+        let (found, tree) = (Found::of(&tree, options), Arc::new(tree));
+        let survey = checkout::survey(&Checkout {
+            tree: &tree,
+            files: &found.files,
+            git,
+            tops: &[TreePath::root()],
+            folders: &found.folders,
+            manifests: &found.manifests,
+            sources: &BTreeMap::new(),
+        });
+        Self::with(tree, options, found, &survey)
+    }
+
+    fn with(tree: Arc<Tree>, options: &Options, found: Found, survey: &Survey) -> Self {
+        let mut shared: HashMap<(*const Tree, Profile), Arc<Shared>> = HashMap::new();
+        let mut root = |build: &Build| {
+            let shared = shared.entry((Arc::as_ptr(&build.tree), build.options.profile)).or_default();
+            Root::of(build, Arc::clone(shared))
         };
-        let mut found = roots::roots(&folders, |folder| roots::references(&tree, folder, &options, &files).folders);
-        found.retain(|root| !is_component(root));
-        let roots = found.into_iter().collect();
-        Self { tree, options, files, shared: Shared::default(), settings: Settings::default(), roots }
+        let mut roots: Vec<Root> = survey.builds.iter().map(&mut root).collect();
+        let mut keys = keys(survey);
+        let rest = found.roots.into_iter().filter(|root| !survey.reached.contains(root));
+        for folder in rest {
+            let (tree, options) = (Arc::clone(&tree), options.clone());
+            keys.insert(Key::Folder(folder.clone()), roots.len());
+            roots.push(root(&Build { tree, root: folder, options, owners: Vec::new() }));
+        }
+        Self { files: found.files, settings: Settings::default(), roots, keys }
     }
 
     /// Builds a root.
-    pub(super) fn build(&self, root: &TreePath) -> Step<Built<'_>> {
-        build_shared(&self.tree, root, &self.options, &self.settings, (&self.files, &self.shared))
+    pub(super) fn build<'s>(&'s self, root: &'s Root) -> Step<Built<'s>> {
+        build_shared(&root.tree, &root.folder, &root.options, &self.settings, (&self.files, &root.shared))
     }
 
-    /// Returns the files that a root can read.
-    pub(super) fn reach(&self, root: &TreePath) -> Reach {
-        Reach::of(root, &self.tree, &self.options, &self.files)
+    /// Returns the objects of a build, with the known variables of `postBuild`.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be printed.
+    pub(super) fn objects(root: &Root, built: &Built<'_>) -> Step<Vec<Object>> {
+        let mut objects = Object::of_build(built)?;
+        if let Some(post_build) = &root.post_build {
+            objects.iter_mut().for_each(|object| object.substitute(post_build));
+        }
+        let common = &root.options.flux.common_metadata;
+        if *common != CommonMetadata::default() {
+            objects.iter_mut().for_each(|object| object.set_common_metadata(common));
+        }
+        Ok(objects)
+    }
+
+    /// Returns what a root can read.
+    pub(super) fn reach(&self, root: &Root) -> Reach {
+        Reach::of(&root.folder, &root.tree, &root.options, &self.files)
     }
 }
 
-/// Collects the folders with a kustomization file. Skips hidden folders and templates of Helm charts.
-fn collect(tree: &Tree, folder: &TreePath, found: &mut Vec<TreePath>) {
+impl Root {
+    fn of(build: &Build, shared: Arc<Shared>) -> Self {
+        let mut options = build.options.clone();
+        let wants = |post_build: &PostBuild| post_build.is_certain() || !post_build.from.is_empty();
+        let post_build = options.flux.post_build.take().filter(wants);
+        let spec = |pointer: &str| build.owners.first().and_then(|owner| owner.value.pointer(pointer));
+        let is_flux = options.profile == Profile::Flux && !build.owners.is_empty();
+        let prunes = !is_flux || spec("/spec/prune") == Some(&Value::Bool(true));
+        let deletes = match spec("/spec/deletionPolicy").and_then(Value::as_str).filter(|_| is_flux) {
+            Some("Delete" | "WaitForTermination") => true,
+            Some("Orphan") => false,
+            _ => prunes,
+        };
+        let (tree, folder) = (Arc::clone(&build.tree), build.root.clone());
+        Self { tree, shared, folder, options, post_build, prunes, deletes }
+    }
+
+    /// Returns whether both are built in the same way, apart from the files.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let settings = |root: &Self| (root.folder.clone(), root.options.clone(), root.post_build.clone());
+        settings(self) == settings(other)
+    }
+}
+
+/// Returns the keys of what Flux and Argo CD build, with the index of each build.
+fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
+    let mut keys = BTreeMap::new();
+    let name = |object: &checkout::Object| match object.namespace() {
+        "" => format!("{} {}", object.kind(), object.name()),
+        namespace => format!("{} {namespace}/{}", object.kind(), object.name()),
+    };
+    for cluster in &survey.clusters {
+        for member in &cluster.members {
+            let Some(build) = member.build else { continue };
+            let key = Key::Object { cluster: cluster.folder.clone(), object: name(&member.object), folder: None };
+            keys.entry(key).or_insert(build);
+        }
+    }
+    let known: BTreeSet<usize> = keys.values().copied().collect();
+    for (at, build) in survey.builds.iter().enumerate().filter(|(at, _)| !known.contains(at)) {
+        if build.owners.is_empty() {
+            keys.insert(Key::Folder(build.root.clone()), at);
+        }
+        for owner in &build.owners {
+            keys.insert(Key::Object { cluster: None, object: name(owner), folder: Some(build.root.clone()) }, at);
+        }
+    }
+    keys
+}
+
+/// The files of a tree that say what is built.
+struct Found {
+    files: Files,
+    /// The folders with a kustomization file.
+    folders: Vec<TreePath>,
+    /// The folders to which no other one refers, without Components.
+    roots: Vec<TreePath>,
+    /// YAML and JSON files that are neither kustomization files nor parts of kustomizations.
+    manifests: Vec<TreePath>,
+}
+
+impl Found {
+    fn of(tree: &Tree, options: &Options) -> Self {
+        let (files, mut folders, mut manifests) = (Files::default(), Vec::new(), Vec::new());
+        collect(tree, &TreePath::root(), &mut folders, &mut manifests);
+        let is_component = |root: &TreePath| {
+            let file = NAMES.iter().find_map(|name| files.kustomization(tree, &root.join(name)).ok());
+            file.is_some_and(|file| file.kustomization.is_component())
+        };
+        let references: HashMap<_, _> =
+            folders.iter().map(|folder| (folder, roots::references(tree, folder, options, &files))).collect();
+        let refers = |folder: &TreePath| references.get(folder).map(|found| found.folders.clone()).unwrap_or_default();
+        let mut roots = roots::roots(&folders, refers);
+        roots.retain(|root| !is_component(root));
+        let parts: BTreeSet<&TreePath> = references.values().flat_map(|found| &found.parts).collect();
+        manifests.retain(|file| !parts.contains(file));
+        drop(references);
+        Self { files, folders, roots, manifests }
+    }
+}
+
+/// Collects the folders with a kustomization file, and the other manifests. Hidden folders and templates of Helm charts are
+/// left out.
+fn collect(tree: &Tree, folder: &TreePath, folders: &mut Vec<TreePath>, manifests: &mut Vec<TreePath>) {
     let names = tree.names(folder);
     if names.iter().any(|name| NAMES.contains(&name.as_str())) {
-        found.push(folder.clone());
+        folders.push(folder.clone());
     }
     let is_chart = names.iter().any(|name| name == "Chart.yaml");
     let is_left_out = |name: &str| name.starts_with('.') || (is_chart && name == "templates");
-    for below in names.iter().filter(|name| !is_left_out(name)).map(|name| folder.join(name)) {
-        if tree.entry(&below) == Some(Entry::Folder) {
-            collect(tree, &below, found);
+    for name in names.iter().filter(|name| !is_left_out(name)) {
+        let path = folder.join(name);
+        match tree.entry(&path) {
+            Some(Entry::Folder) => collect(tree, &path, folders, manifests),
+            Some(_) if !NAMES.contains(&name.as_str()) && is_manifest(std::path::Path::new(name)) => {
+                manifests.push(path)
+            }
+            _ => {}
         }
     }
 }

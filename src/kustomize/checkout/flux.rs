@@ -261,8 +261,9 @@ impl Surveyor<'_> {
         if !pass.seen.insert((cluster, format!("{} {}", named(object), object.value))) {
             return Vec::new();
         }
-        let root = self.root(object).map(|(_, root)| root);
-        pass.survey.clusters[cluster].members.push(Member { object: object.clone(), parent, root });
+        let members = &mut pass.survey.clusters[cluster].members;
+        let own = members.len();
+        members.push(Member { object: object.clone(), parent, build: None });
         let Some(read) = Kustomization::of(&object.value, object.namespace()) else {
             self.not_read(object, pass);
             return Vec::new();
@@ -281,7 +282,8 @@ impl Surveyor<'_> {
         let objects = self.rendered(&key, &root, &options, pass);
         let tree = self.tree(&key);
         let post_build = options.flux.post_build.clone();
-        pass.add(Build { tree, root, options, owners: vec![object.clone()] }, key);
+        let build = pass.add(Build { tree, root, options, owners: vec![object.clone()] }, key);
+        pass.survey.clusters[cluster].members[own].build = Some(build);
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 

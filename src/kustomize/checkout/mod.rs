@@ -105,8 +105,8 @@ pub struct Member {
     pub object: Object,
     /// The index of the Kustomization that renders it.
     pub parent: Option<usize>,
-    /// The folder that it builds, if it is in the checkout.
-    pub root: Option<TreePath>,
+    /// The index of what it builds in [`Survey::builds`], if that is in the checkout.
+    pub build: Option<usize>,
 }
 
 impl Cluster {

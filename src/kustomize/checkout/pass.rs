@@ -36,15 +36,15 @@ impl Pass {
         self.survey.reached_files.extend(reach.files);
     }
 
-    pub(super) fn add(&mut self, build: Build, key: TreeKey) {
+    /// Adds a build, and returns its index. Kustomizations that build the same share one.
+    pub(super) fn add(&mut self, build: Build, key: TreeKey) -> usize {
         let key = (build.root.clone(), build.options.clone(), key);
-        match self.builds.get(&key) {
-            Some(at) => self.survey.builds[*at].owners.extend(build.owners),
-            None => {
-                self.builds.insert(key, self.survey.builds.len());
-                self.survey.builds.push(build);
-            }
+        let at = *self.builds.entry(key).or_insert(self.survey.builds.len());
+        match self.survey.builds.get_mut(at) {
+            Some(known) => known.owners.extend(build.owners),
+            None => self.survey.builds.push(build),
         }
+        at
     }
 
     pub(super) fn problem(&mut self, problem: String) {

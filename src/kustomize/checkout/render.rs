@@ -8,7 +8,7 @@ use crate::kustomize::build::{Resource, Settings, Step, build};
 use crate::kustomize::emit;
 use crate::kustomize::files::Files;
 use crate::kustomize::finding::Site;
-use crate::kustomize::flux::{Template, Variable};
+use crate::kustomize::flux;
 use crate::kustomize::node::printed;
 use crate::kustomize::options::{Options, PostBuild};
 use crate::kustomize::tree::{Tree, TreePath};
@@ -59,15 +59,7 @@ pub(super) fn substituted(object: &Object, post_build: Option<&PostBuild>) -> Ob
 fn substitute(value: &mut Value, post_build: &PostBuild) {
     match value {
         Value::String(text) if text.contains('$') => {
-            let variable = |name: &str| match post_build.substitute.get(name) {
-                Some(value) => Variable::Known(value),
-                None if !post_build.is_unset(name) => Variable::Unknown,
-                None if post_build.is_lenient => Variable::Known(""),
-                None => Variable::Unset,
-            };
-            if let Ok(Some(result)) = Template::read(text).and_then(|template| template.evaluate(&variable)) {
-                *text = result;
-            }
+            *text = flux::evaluated(text, post_build).unwrap_or_else(|| text.clone());
         }
         Value::Array(items) => items.iter_mut().for_each(|item| substitute(item, post_build)),
         Value::Object(members) => members.values_mut().for_each(|member| substitute(member, post_build)),

@@ -14,7 +14,7 @@ use crate::catalog::{Index, Kind, Reference, Scope, Storage, View};
 use crate::kustomize::analyse;
 use crate::kustomize::file::{Image, NAMES, Patch};
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::options::{FluxSpec, Options, PostBuild, Profile};
+use crate::kustomize::options::{CommonMetadata, FluxSpec, Options, PostBuild, Profile};
 use crate::kustomize::references::is_git;
 use crate::kustomize::rules::{kz004, kz009, kz011, kz014, kz040};
 use crate::kustomize::tree::{Memory, Tree, TreePath};
@@ -150,7 +150,15 @@ pub fn flux_spec(spec: &Value) -> FluxSpec {
         images: list("images").map(|image| Image::deserialize(image).unwrap_or_default()).collect(),
         build_metadata: list("buildMetadata").filter_map(|entry| text(Some(entry))).collect(),
         post_build: spec.get("postBuild").filter(|post_build| post_build.is_object()).map(post_build),
+        common_metadata: spec.get("commonMetadata").map(common_metadata).unwrap_or_default(),
     }
+}
+
+fn common_metadata(common: &Value) -> CommonMetadata {
+    let members = |key: &str| common.get(key).and_then(Value::as_object).into_iter().flatten();
+    let texts =
+        |key: &str| members(key).filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+    CommonMetadata { labels: texts("labels"), annotations: texts("annotations") }
 }
 
 fn post_build(spec: &Value) -> PostBuild {

@@ -75,14 +75,24 @@ struct Substitution<'a> {
     certain: bool,
 }
 
+/// Returns what is known of a variable.
+fn variable<'p>(post_build: &'p PostBuild, name: &str) -> Variable<'p> {
+    match post_build.substitute.get(name) {
+        Some(value) => Variable::Known(value),
+        None if !post_build.is_unset(name) => Variable::Unknown,
+        None if post_build.is_lenient => Variable::Known(""),
+        None => Variable::Unset,
+    }
+}
+
+/// Returns a text with the variables of `postBuild`; `None` if one is unknown, or Flux cannot read the text.
+pub(in crate::kustomize) fn evaluated(text: &str, post_build: &PostBuild) -> Option<String> {
+    Template::read(text).and_then(|template| template.evaluate(&|name| variable(post_build, name))).ok().flatten()
+}
+
 impl Substitution<'_> {
     fn variable(&self, name: &str) -> Variable<'_> {
-        match self.post_build.substitute.get(name) {
-            Some(value) => Variable::Known(value),
-            None if !self.post_build.is_unset(name) => Variable::Unknown,
-            None if self.post_build.is_lenient => Variable::Known(""),
-            None => Variable::Unset,
-        }
+        variable(self.post_build, name)
     }
 
     fn site(&self, object: &Object<'_>) -> Site {
@@ -202,7 +212,7 @@ fn key(id: &Id<'_>) -> Key {
     [id.gvk.group, id.gvk.version, id.gvk.kind, id.name, id.effective_namespace()].map(str::to_owned)
 }
 
-fn is_left_alone(node: &Node) -> bool {
+pub(in crate::kustomize) fn is_left_alone(node: &Node) -> bool {
     let opts_out = |of: &str| node.at_path(&["metadata", of, OPT_OUT]).and_then(Node::text) == Some("disabled");
     opts_out("labels") || opts_out("annotations")
 }

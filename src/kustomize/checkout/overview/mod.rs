@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Value, json};
 
 use super::object::text;
-use super::{Cluster, Member, Object, Survey};
+use super::{Build, Cluster, Member, Object, Survey};
 use crate::kustomize::options::Profile;
 use crate::kustomize::tree::TreePath;
 
@@ -124,8 +124,9 @@ impl ClusterOverview {
     }
 }
 
-/// The reasons why Kustomizations have no root in the checkout, by name.
+/// What Kustomizations build, or why that is not in the checkout, by name.
 struct Reasons<'s> {
+    builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,
     unknown: HashMap<String, &'s str>,
 }
@@ -133,13 +134,13 @@ struct Reasons<'s> {
 impl<'s> Reasons<'s> {
     fn of(survey: &'s Survey) -> Self {
         let by_name = |list: &'s [(Object, String)]| list.iter().map(|(object, why)| (name(object), &**why)).collect();
-        Self { elsewhere: by_name(&survey.elsewhere), unknown: by_name(&survey.unknown) }
+        Self { builds: &survey.builds, elsewhere: by_name(&survey.elsewhere), unknown: by_name(&survey.unknown) }
     }
 
     fn builds(&self, member: &Member, show: &dyn Fn(&TreePath) -> String) -> Builds {
         let name = name(&member.object);
-        match &member.root {
-            Some(root) => Builds::Folder(show(root)),
+        match member.build.and_then(|build| self.builds.get(build)) {
+            Some(build) => Builds::Folder(show(&build.root)),
             None => match (self.elsewhere.get(&name), self.unknown.get(&name)) {
                 (Some(repository), _) => Builds::Elsewhere((*repository).to_owned()),
                 (None, Some(why)) => Builds::Unknown((*why).to_owned()),
