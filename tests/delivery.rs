@@ -206,6 +206,54 @@ async fn judges_every_kustomization_of_a_source() {
     }
 }
 
+/// The rules and levels of the findings of an update to `object` of a Kustomization with an inventory.
+async fn updated(cluster: &Cluster, object: Value, inventory: &[&str]) -> Vec<String> {
+    let mut old = flux("./former", &[]);
+    let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+    old["status"] = json!({"inventory": {"entries": entries}});
+    let mut request = Case::new(Operation::Create, object).update(old).request();
+    request.deadline = Some(Instant::now() + deadline());
+    let verdict = cluster.gate.decide(Phase::Validate, &request).await;
+    verdict.findings.iter().map(|finding| format!("{} {}", finding.level, finding.rule)).collect()
+}
+
+#[tokio::test]
+async fn warns_about_objects_that_an_update_deletes() {
+    let cluster = Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)]);
+    let files = [
+        ("apps/kustomization.yaml", "resources: [settings.yaml]\n"),
+        ("apps/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n  namespace: ${ns}\n"),
+    ];
+    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    let mut apps = flux("./apps", &[]);
+    apps["spec"]["postBuild"] = json!({"substitute": {"ns": "a"}});
+    assert_eq!(
+        updated(&cluster, apps.clone(), &["a_s__ConfigMap"]).await,
+        [""; 0],
+        "after substitution it is the same"
+    );
+    assert_eq!(updated(&cluster, apps.clone(), &["a_s__ConfigMap", "_a__Namespace"]).await, ["warn KZ060"]);
+    assert_eq!(updated(&cluster, apps.clone(), &["b_s__ConfigMap"]).await, ["warn KZ061"], "nothing is left");
+    let many: Vec<_> = (0..10).map(|number| format!("a_x{number}__ConfigMap")).collect();
+    let many: Vec<_> = many.iter().map(String::as_str).chain(["a_s__ConfigMap"]).collect();
+    assert_eq!(updated(&cluster, apps.clone(), &many).await, ["warn KZ061"]);
+    assert_eq!(updated(&cluster, apps.clone(), &many[5..]).await, [""; 0], "five are an ordinary change");
+    let mut keeps = apps.clone();
+    keeps["spec"]["prune"] = false.into();
+    assert_eq!(updated(&cluster, keeps, &["_a__Namespace"]).await, [""; 0]);
+    let mut unknown = apps.clone();
+    unknown["spec"]["postBuild"] = json!({"substituteFrom": [{"kind": "Secret", "name": "s"}]});
+    let found = updated(&cluster, unknown, &["_a__Namespace"]).await;
+    assert!(
+        !found.iter().any(|finding| finding.contains("KZ06")),
+        "the namespace of the ConfigMap is unknown: {found:?}"
+    );
+    let mut unchanged = apps;
+    unchanged["spec"]["path"] = "./former".into();
+    unchanged["spec"].as_object_mut().unwrap().remove("postBuild");
+    assert!(!updated(&cluster, unchanged, &["_a__Namespace"]).await.iter().any(|finding| finding.contains("KZ06")));
+}
+
 #[tokio::test]
 async fn the_flux_vectors() {
     for case in vectors("kustomize/flux.json").as_array().unwrap() {

@@ -38,7 +38,11 @@ impl DeliveryContext<'_> {
         let mut unknown: HashMap<String, Vec<&Root>> = HashMap::new();
         for (root, outcome) in look.roots.iter().zip(outcomes) {
             match outcome {
-                Outcome::Judged(judged) => findings.extend(tree_findings(root, &judged)),
+                Outcome::Judged(judged) => {
+                    findings.extend(tree_findings(root, &judged));
+                    let consequences = delivery.consequences.filter(|_| !is_unchanged(self.request));
+                    findings.extend(consequences.iter().flat_map(|of| of(self.request, root, &judged)));
+                }
                 Outcome::Unknown(why) => unknown.entry(why).or_default().push(root),
                 Outcome::Unasked => {}
             }

@@ -6,6 +6,7 @@ use super::build::{self, Shared};
 use super::explain::Step;
 use super::files::Files;
 use super::finding::TreeFinding;
+use super::object_id::ObjectId;
 use super::options::{Options, Profile};
 use super::tree::{Tree, TreePath};
 
@@ -52,6 +53,8 @@ pub struct Report {
     pub findings: Vec<TreeFinding>,
     /// The evaluation; `None` if the root cannot be read.
     pub evaluation: Option<Step>,
+    /// The identities of all objects that Flux applies; `None` for other builders, or if one is not known.
+    pub rendered: Option<Vec<ObjectId>>,
 }
 
 /// Judges the root of a tree.
@@ -71,7 +74,7 @@ pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, s
 }
 
 fn reported(root: &TreePath, options: &Options, reported: build::Reported) -> Report {
-    let build::Reported { mut findings, reasons, evaluation } = reported;
+    let build::Reported { mut findings, reasons, evaluation, rendered } = reported;
     let first = findings.iter_mut().find(|finding| finding.location.refused);
     let verdict = match (first, reasons.is_empty()) {
         (Some(first), _) => {
@@ -81,7 +84,8 @@ fn reported(root: &TreePath, options: &Options, reported: build::Reported) -> Re
         (None, true) => Verdict::Accept,
         (None, false) => Verdict::Unknown,
     };
-    Report { root: root.clone(), profile: options.profile, verdict, reasons, findings, evaluation }
+    let rendered = rendered.filter(|_| verdict != Verdict::Reject);
+    Report { root: root.clone(), profile: options.profile, verdict, reasons, findings, evaluation, rendered }
 }
 
 #[cfg(test)]

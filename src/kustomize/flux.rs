@@ -10,9 +10,11 @@
 
 mod absent;
 mod generator;
+mod inventory;
 mod post_build;
 mod substitute;
 
 pub(super) use absent::generate;
 pub(super) use generator::{Own, complete, merge};
+pub(super) use inventory::stale;
 pub(super) use post_build::{Object, evaluated, is_left_alone, post_build};

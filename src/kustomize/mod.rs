@@ -43,6 +43,7 @@ mod flux;
 pub mod forgotten;
 pub mod merge;
 pub mod node;
+pub mod object_id;
 pub mod options;
 pub mod pattern;
 pub mod references;

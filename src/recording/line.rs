@@ -193,6 +193,9 @@ pub enum TreeOutcome {
         /// The number of findings that were omitted.
         #[serde(rename = "leftOut")]
         left_out: usize,
+        /// The objects that Flux applies, as in its inventory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rendered: Option<Vec<String>>,
     },
     /// The tree was not judged, with the reason.
     Unknown(String),

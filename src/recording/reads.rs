@@ -14,6 +14,7 @@ use crate::admission::{FieldPath, Level, json};
 use crate::catalog::{LiveReader, LiveReading, Reference};
 use crate::kustomize::delivery::{Artifact, Content, Judge, Judged, Judging, Outcome, Root};
 use crate::kustomize::finding::{self, InTree};
+use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
@@ -124,6 +125,7 @@ fn recorded(outcome: &Outcome) -> TreeOutcome {
         Outcome::Judged(judged) => TreeOutcome::Judged {
             findings: judged.findings.iter().map(TreeFinding::of).collect(),
             left_out: judged.left_out,
+            rendered: judged.rendered.as_ref().map(|ids| ids.iter().map(ObjectId::to_entry).collect()),
         },
         Outcome::Unknown(why) => TreeOutcome::Unknown(why.clone()),
         Outcome::Unasked => TreeOutcome::Unasked,
@@ -221,11 +223,13 @@ impl ReplayedTrees {
 
     fn outcome(&self, recorded: &TreeOutcome) -> Outcome {
         match recorded {
-            TreeOutcome::Judged { findings, left_out } => {
+            TreeOutcome::Judged { findings, left_out, rendered } => {
                 // Findings of a removed rule are dropped.
                 let rule = |finding: &TreeFinding| self.rules.iter().find(|id| **id == finding.rule).copied();
                 let findings = findings.iter().filter_map(|finding| Some(finding.replayed(rule(finding)?)));
-                Outcome::Judged(Arc::new(Judged { findings: findings.collect(), left_out: *left_out }))
+                let (findings, left_out) = (findings.collect(), *left_out);
+                let rendered = rendered.as_ref().map(|ids| ids.iter().filter_map(|id| ObjectId::parse(id)).collect());
+                Outcome::Judged(Arc::new(Judged { findings, left_out, rendered }))
             }
             TreeOutcome::Unknown(why) => Outcome::Unknown(why.clone()),
             TreeOutcome::Unasked => Outcome::Unasked,

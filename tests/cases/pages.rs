@@ -6,7 +6,7 @@ use std::sync::Arc;
 use portcullis::admission::{Finding, Level, Operation, Phase, Position, Verdict as Decision};
 use portcullis::config;
 use portcullis::gate::{Policy, Registry};
-use portcullis::kustomize::delivery::flux_spec;
+use portcullis::kustomize::delivery::{deletions, flux_spec};
 use portcullis::kustomize::forgotten::Search;
 use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::roots::references;
@@ -145,7 +145,7 @@ impl Page {
             findings.iter().map(|one| format!("{} {}", one.level, one.paragraph())).collect()
         }
         match example.analyse() {
-            Some(report) => lines(&report.findings),
+            Some(report) => [lines(&report.findings), lines(&example.deletions(&report))].concat(),
             None => lines(&self.decide(example).findings),
         }
     }
@@ -169,6 +169,13 @@ impl Example {
         let old = stored.iter().find(is_same).filter(|_| operation == Operation::Update).cloned();
         let case = Case { old, ..Case::new(operation, object) };
         Some(case.stored(stored).policy(policy).of(subresource).user(user))
+    }
+
+    /// Returns findings about the objects in the inventory of a Flux Kustomization that it does not render any more.
+    fn deletions(&self, report: &Report) -> Vec<Finding> {
+        let (Action::Flux { object }, Some(rendered)) = (&self.action, &report.rendered) else { return Vec::new() };
+        let object = objects(object).remove(0);
+        deletions(&object, &object, rendered, "main@sha1:1f3c")
     }
 
     /// Analyses the tree, if the example is one.

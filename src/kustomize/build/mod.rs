@@ -90,6 +90,7 @@ use super::explain;
 use super::files::Files;
 use super::finding::{Site, TreeFinding};
 use super::node::Node;
+use super::object_id::ObjectId;
 use super::options::Options;
 use super::tree::{Tree, TreePath};
 
@@ -239,6 +240,8 @@ pub(super) struct Reported {
     pub(super) reasons: Vec<String>,
     /// The evaluation; `None` if the root cannot be read.
     pub(super) evaluation: Option<explain::Step>,
+    /// The identities of all objects that Flux applies; `None` for other builders, or if one is not known.
+    pub(super) rendered: Option<Vec<ObjectId>>,
 }
 
 /// Builds a folder, and reports all errors and unknown parts. With `shared`, the evaluation is not recorded.
@@ -253,10 +256,15 @@ pub(super) fn report(
     let mut run = Run::new(tree, options, files, sources);
     run.is_strict = false;
     run.bases = shared.map(|shared| &shared.bases);
-    let checked = run.root(root, &Settings::default()).and_then(|mut map| run.check(&mut map));
+    let mut rendered = None;
+    let checked = run.root(root, &Settings::default()).and_then(|mut map| {
+        run.check(&mut map)?;
+        rendered = run.rendered(&map);
+        Ok(())
+    });
     if let Err(stop) = checked {
         run.record(stop, recover::Lost::Nothing);
     }
     let log::Folder { findings, reasons, step, .. } = run.take_log().end();
-    Reported { findings, reasons, evaluation: step }
+    Reported { findings, reasons, evaluation: step, rendered }
 }

@@ -9,6 +9,7 @@ use super::name_references;
 use super::origin::OriginNote;
 use super::recover::Lost;
 use super::resmap::ResMap;
+use super::resource::Resource;
 use super::run::{Run, Target};
 use super::sort::{self, Ranks};
 use super::stop::{Step, Stop};
@@ -20,12 +21,36 @@ use crate::kustomize::explain::{self, StepKind};
 use crate::kustomize::file::{NAMES, SharedFile};
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::flux::{self, Own};
+use crate::kustomize::node::Node;
+use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::options::Profile;
 use crate::kustomize::references::Loader;
 use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031};
 use crate::kustomize::tree::{Located, TreePath};
 
 impl Run<'_> {
+    /// Returns the identities of the objects that Flux applies, after substitution; `None` if one is not known.
+    pub(super) fn rendered(&self, map: &ResMap) -> Option<Vec<ObjectId>> {
+        if self.options.profile != Profile::Flux || map.lost != Lost::Nothing {
+            return None;
+        }
+        let post_build = self.options.flux.post_build.as_ref();
+        let id = |resource: &Resource| {
+            let substitutes = !flux::is_left_alone(&resource.node);
+            let known = |text: &str| match post_build.filter(|_| substitutes && text.contains('$')) {
+                Some(post_build) => flux::evaluated(text, post_build),
+                None => Some(text.to_owned()),
+            };
+            let version = resource.node.get("apiVersion").and_then(Node::text).unwrap_or_default();
+            let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+            let [namespace, name, group, kind] =
+                [resource.namespace(), resource.name(), group, resource.kind()].map(known);
+            let is_known = resource.lost == Lost::Nothing;
+            Some(ObjectId { namespace: namespace?, name: name?, group: group?, kind: kind? }).filter(|_| is_known)
+        };
+        map.resources().iter().map(id).collect()
+    }
+
     /// Builds a folder up to the objects that are printed.
     ///
     /// # Errors

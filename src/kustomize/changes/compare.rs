@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::fields::{self, FieldChange};
-use super::object::{Id, Object};
+use super::object::Object;
 use super::secret;
 use crate::kustomize::build::Built;
+use crate::kustomize::object_id::ObjectId;
 
 /// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;
@@ -20,7 +21,7 @@ pub enum Action {
     /// The object is deleted, and one with another hash in its name is created.
     Replace {
         /// The deleted object.
-        old: Id,
+        old: ObjectId,
     },
     /// The object is deleted.
     Delete,
@@ -53,7 +54,7 @@ pub struct ObjectChange {
     /// The action.
     pub action: Action,
     /// The object; after a replacement, the new object.
-    pub id: Id,
+    pub id: ObjectId,
     /// The changed fields, if it is changed or replaced.
     pub fields: Vec<FieldChange>,
     /// The text before, without values of Secrets; empty for a created object.
@@ -72,7 +73,7 @@ pub(super) fn objects(
     new: Option<Rendered<'_, '_>>,
     prunes: bool,
 ) -> (Vec<ObjectChange>, usize) {
-    let by_id = |side: Option<Rendered<'_, '_>>| -> BTreeMap<Id, usize> {
+    let by_id = |side: Option<Rendered<'_, '_>>| -> BTreeMap<ObjectId, usize> {
         let objects = side.map(|(objects, _)| objects).unwrap_or_default();
         objects.iter().enumerate().map(|(at, object)| (object.id.clone(), at)).collect()
     };
@@ -114,8 +115,8 @@ pub(super) fn objects(
 
 /// Pairs deleted and created objects that differ in the hash of their names.
 fn replace(
-    gone: &mut BTreeMap<Id, usize>,
-    came: &mut BTreeMap<Id, usize>,
+    gone: &mut BTreeMap<ObjectId, usize>,
+    came: &mut BTreeMap<ObjectId, usize>,
     (old, new): (Rendered<'_, '_>, Rendered<'_, '_>),
     changes: &mut Vec<ObjectChange>,
 ) {

@@ -30,7 +30,7 @@ mod side;
 
 pub use compare::{Action, ObjectChange};
 pub use fields::{FieldChange, Located};
-pub use object::{Id, Object};
+pub use object::Object;
 pub use plan::{Cause, Counts, Owner, Pair, Plan, RootChange, State, plan, reached, root_change};
 pub use reach::changed_files;
 pub use side::Side;

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::compare::{self, Action, ObjectChange};
-use super::object::{Id, Object};
+use super::object::Object;
 use super::side::{Key, Root, Side};
 use crate::kustomize::build::{Built, Stop};
 use crate::kustomize::finding::Site;
+use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::tree::TreePath;
 
 /// The effects of a change on all roots.
@@ -293,7 +294,7 @@ impl Plan {
     /// Marks objects that one root deletes and another one creates in the same clusters as moved.
     fn find_moves(&mut self) {
         let clusters: Vec<_> = self.roots.iter().map(RootChange::clusters).collect();
-        let mut created: BTreeMap<(&BTreeSet<_>, Id), (usize, String)> = BTreeMap::new();
+        let mut created: BTreeMap<(&BTreeSet<_>, ObjectId), (usize, String)> = BTreeMap::new();
         for (number, root) in self.roots.iter().enumerate() {
             let of_root = root.objects.iter().filter(|object| object.action == Action::Create);
             let entry =

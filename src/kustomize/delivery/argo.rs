@@ -39,6 +39,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     live_reads: None,
     ahead: None,
     withhold: None,
+    consequences: None,
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },
 };
 

@@ -26,6 +26,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     live_reads: None,
     ahead: None,
     withhold: None,
+    consequences: None,
     look: |request, _| Look { findings: Vec::new(), roots: root(request).into_iter().collect() },
 };
 

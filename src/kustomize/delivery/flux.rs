@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::source::{self, Known};
-use super::{At, Content, Delivery, Look, Root, late};
+use super::{At, Content, Delivery, Look, Root, deletions, late};
 use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::{Index, Kind, Reference, Scope, Storage, View};
 use crate::kustomize::analyse;
@@ -57,6 +57,7 @@ pub(super) static OBJECTS: Delivery = Delivery {
     live_reads: None,
     ahead: None,
     withhold: None,
+    consequences: None,
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },
 };
 
@@ -71,6 +72,7 @@ pub(super) static TREES: Delivery = Delivery {
     live_reads: Some(live_reads),
     ahead: None,
     withhold: None,
+    consequences: Some(deletions::of_update),
     look: |request, view| Look { findings: Vec::new(), roots: root(request, view).into_iter().collect() },
 };
 

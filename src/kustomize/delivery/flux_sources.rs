@@ -34,6 +34,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     live_reads: None,
     ahead: Some(|request| Artifact::of(request.object()).into_iter().collect()),
     withhold: Some(withhold),
+    consequences: None,
     look: |request, view| Look { findings: Vec::new(), roots: roots(request, view) },
 };
 

@@ -10,6 +10,7 @@ use super::{Artifact, At, Content, Root};
 use crate::kustomize::build::Shared;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{InTree, Site, TreeFinding};
+use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::roots::{references, roots};
 use crate::kustomize::rules::kz005;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
@@ -27,6 +28,8 @@ pub struct Judged {
     pub findings: Vec<TreeFinding>,
     /// Number of findings that were omitted because of the limit.
     pub left_out: usize,
+    /// The identities of all objects that Flux applies, if they are known.
+    pub rendered: Option<Vec<ObjectId>>,
 }
 
 impl Judged {
@@ -37,7 +40,10 @@ impl Judged {
             let of_options: usize = texts.into_iter().flatten().map(String::len).sum();
             size_of::<TreeFinding>() + finding.message.len() + finding.location.file.as_str().len() + of_options
         };
-        size_of::<Self>() + self.findings.iter().map(text).sum::<usize>()
+        let id =
+            |id: &ObjectId| size_of::<ObjectId>() + id.namespace.len() + id.name.len() + id.group.len() + id.kind.len();
+        let rendered: usize = self.rendered.iter().flatten().map(id).sum();
+        size_of::<Self>() + rendered + self.findings.iter().map(text).sum::<usize>()
     }
 }
 
@@ -92,6 +98,7 @@ pub fn judge(tree: &Tree, root: &Root, files: &Files) -> Judged {
             Some(shared) => analyse_shared(tree, &folder, &root.options, (files, shared)),
             None => analyse_with(tree, &folder, &root.options, files),
         };
+        judged.rendered = report.rendered;
         report.findings.into_iter().for_each(|finding| judged.add(finding, &mut reported));
     }
     if root.at == At::EveryRoot && kustomizations(tree).is_empty() {

@@ -9,6 +9,7 @@ mod carried;
 mod carriers;
 mod config_map;
 mod definitions;
+mod deletions;
 pub mod deployed;
 mod fleet;
 mod flux;
@@ -26,6 +27,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+pub use deletions::of_kustomization as deletions;
 pub use flux::flux_spec;
 pub(super) use flux::{Kustomization, SourceRef};
 pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
@@ -64,9 +66,14 @@ pub struct Delivery {
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
     /// Changes the object to report a denial, in the mutating webhook at level `deny`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
+    /// Returns findings about what the cluster does once a root of the object is built.
+    pub consequences: Option<Consequences>,
     /// Returns errors in the object, and the roots that are built because of it.
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
+
+/// A function that returns findings about what the cluster does once a root of the object is built.
+pub type Consequences = fn(&Request<'_>, &Root, &Judged) -> Vec<Finding>;
 
 /// Match conditions for requests, which get a webhook of their own.
 #[derive(Debug, PartialEq, Eq)]

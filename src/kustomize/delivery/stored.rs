@@ -84,6 +84,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     live_reads: Some(live_reads),
     ahead: None,
     withhold: None,
+    consequences: None,
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 

@@ -29,6 +29,8 @@ pub(super) mod kz030;
 pub(super) mod kz031;
 pub(super) mod kz040;
 mod kz050;
+pub(super) mod kz060;
+pub(super) mod kz061;
 
 use crate::rule::{Rule, RuleInfo};
 
@@ -62,6 +64,8 @@ pub static TREE_RULES: &[&RuleInfo] = &[
     &kz030::RULE,
     &kz031::RULE,
     &kz040::RULE,
+    &kz060::RULE,
+    &kz061::RULE,
 ];
 
 /// The rules about requests.

@@ -1,0 +1,31 @@
+//! The identity of an object in a cluster.
+
+use std::fmt;
+
+/// The identity of an object in a cluster, which does not include the API version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; empty if the object has none.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectId {
+    /// Returns namespace and name.
+    pub fn place(&self) -> String {
+        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+    }
+}
+
+impl fmt::Display for ObjectId {
+    /// Formats the identity, such as `Deployment.apps shop/web`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        write!(f, "{}{dot}{} {}", self.kind, self.group, self.place())
+    }
+}
