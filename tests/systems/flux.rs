@@ -120,7 +120,7 @@ fn controller(
     daemon
 }
 
-fn source(name: &str, repository: &Repository, branch: &str) -> String {
+pub fn source(name: &str, repository: &Repository, branch: &str) -> String {
     format!(
         "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {{name: {name}, namespace: $NS}}\nspec: \
          {{interval: 1h, url: \"{}\", ref: {{branch: {branch}}}}}\n---\n",
@@ -129,7 +129,7 @@ fn source(name: &str, repository: &Repository, branch: &str) -> String {
 }
 
 /// Returns a Kustomization on the source of its name, with further fields of the spec.
-fn kustomization(name: &str, source: &str, path: &str, more: &str) -> String {
+pub fn kustomization(name: &str, source: &str, path: &str, more: &str) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: \
          $NS}}\nspec:\n  interval: 1h\n  retryInterval: 2s\n  timeout: 30s\n  prune: true\n  path: {path}\n  \
@@ -137,7 +137,7 @@ fn kustomization(name: &str, source: &str, path: &str, more: &str) -> String {
     )
 }
 
-fn config_map(name: &str, value: &str) -> String {
+pub fn config_map(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  key: {value}\n")
 }
 
@@ -153,7 +153,7 @@ fn is_current(object: &Value) -> bool {
 
 /// Waits until a Kustomization is ready at a commit.
 #[track_caller]
-fn applied(ctx: &Context<'_>, name: &str, branch: &str, commit: &str) {
+pub fn applied(ctx: &Context<'_>, name: &str, branch: &str, commit: &str) {
     let revision = format!("{branch}@sha1:{commit}");
     let is_so = |object: &Value| {
         is_current(object)

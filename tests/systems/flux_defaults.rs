@@ -11,7 +11,10 @@ pub const SYSTEM: System = System {
     title: || format!("{}, at default levels", (flux::SYSTEM.title)()),
     configuration: flux::hosts,
     in_force: |cluster| gate::warns(cluster, "/abs", flux::PROBE),
-    scenarios: &[Scenario::new("broken", "a revision that does not build, and one that does", broken)],
+    scenarios: &[
+        Scenario::new("broken", "a revision that does not build, and one that does", broken),
+        Scenario::new("deletions", "a new path deletes what was applied", deletions),
+    ],
     ..flux::SYSTEM
 };
 
@@ -25,4 +28,26 @@ fn broken(ctx: &Context<'_>) {
     }
     ctx.wait("kustomizations", "app", "not ready: it cannot be built", |object| is(object, "Ready", "False"));
     flux::repair(ctx, &broken);
+}
+
+/// KZ061 names the objects that Flux then deletes; it keeps the one that is excluded from pruning.
+fn deletions(ctx: &Context<'_>) {
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
+    let files = ["first", "kept", "other"].map(|name| (format!("{name}/{name}.yaml"), flux::config_map(name, "one")));
+    let kustomization = "resources: [../first/first.yaml, ../kept/kept.yaml]\n".to_owned();
+    let all = files.iter().chain([&("app/kustomization.yaml".to_owned(), kustomization)]).cloned().collect::<Vec<_>>();
+    let all: Vec<_> = all.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let commit = repository.commit("main", &all);
+    ctx.apply(&(flux::source("app", &repository, "main") + &flux::kustomization("app", "app", "./app", "")));
+    flux::applied(ctx, "app", "main", &commit);
+    ctx.kubectl(&["annotate", "configmap", "kept", "kustomize.toolkit.fluxcd.io/prune=disabled"]);
+    let output = ctx.apply(&flux::kustomization("app", "app", "./other", ""));
+    if ctx.has_webhooks() {
+        let warning = "does not render 2 of the 2 objects that this Kustomization applied";
+        assert!(output.stderr.contains("KZ061") && output.stderr.contains(warning), "{output}");
+    }
+    ctx.wait("configmaps", "other", "there", |_| true);
+    ctx.wait_gone("configmaps", "first");
+    assert!(ctx.get("configmaps", "kept").is_some(), "it is excluded from pruning");
+    ctx.snapshot("pruned");
 }
