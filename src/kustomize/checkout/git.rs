@@ -3,7 +3,9 @@
 //! Reads four keys of `config`, `HEAD`, the default branches of remotes, and `.gitmodules`; the formats are those of
 //! git-config(1) and gitrepository-layout(5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use gix::config::{File, file};
 
 use super::url::Repository;
 use crate::kustomize::tree::{Entry, Located, Tree, TreePath};
@@ -76,25 +78,26 @@ impl Git {
     }
 
     fn with_remotes(mut self, tree: &Tree, own: &TreePath, common: &TreePath) -> Self {
-        let Some(config) = text(tree, &common.join("config")) else {
-            let problem = Some(format!("{} cannot be read", common.join("config")));
-            return Self { problem, ..self };
+        let path = common.join("config");
+        let config = text(tree, &path).ok_or_else(|| format!("{path} cannot be read"));
+        let config = config.and_then(|text| Config::parse(&text).map_err(|error| format!("{path}: {error}")));
+        let config = match config {
+            Ok(config) => config,
+            Err(problem) => return Self { problem: Some(problem), ..self },
         };
-        let sections = sections(&config);
-        let of = |kind: &'static str| sections.iter().filter(move |section| section.kind == kind);
-        let aliases: Vec<(&str, &str)> =
-            of("url").flat_map(|section| section.values("insteadof").map(|alias| (alias, &*section.name))).collect();
-        for remote in of("remote").take(MAX_REMOTES) {
-            for url in remote.values("url").chain(remote.values("pushurl")) {
-                let alias =
-                    aliases.iter().find_map(|(alias, base)| Some(format!("{base}{}", url.strip_prefix(alias)?)));
+        let aliases = config.sections("url", &["insteadOf"]);
+        let aliases: Vec<_> =
+            aliases.iter().flat_map(|(base, aliases)| aliases.iter().map(move |alias| (alias, base))).collect();
+        for (name, urls) in config.sections("remote", &["url", "pushurl"]).into_iter().take(MAX_REMOTES) {
+            for url in urls {
+                let aliased =
+                    |(alias, base): &(&String, &String)| Some(format!("{base}{}", url.strip_prefix(&***alias)?));
+                let alias = aliases.iter().find_map(aliased);
                 // Flux reads the URL as it is written; `insteadOf` is a setting of this machine.
-                let urls = [Some(url.to_owned()), alias];
-                self.remotes.extend(urls.into_iter().flatten().filter_map(|url| Repository::parse(&url)));
+                self.remotes.extend([Some(url), alias].iter().flatten().filter_map(|url| Repository::parse(url)));
             }
-            let head = text(tree, &TreePath::from(&*format!("{common}/refs/remotes/{}/HEAD", remote.name)));
-            let prefix = format!("refs/remotes/{}/", remote.name);
-            self.branches.extend(head.and_then(|head| branch(&head, &prefix)));
+            let head = text(tree, &TreePath::from(&*format!("{common}/refs/remotes/{name}/HEAD")));
+            self.branches.extend(head.and_then(|head| branch(&head, &format!("refs/remotes/{name}/"))));
         }
         let head = text(tree, &own.join("HEAD"));
         self.branches.extend(head.and_then(|head| branch(&head, "refs/heads/")));
@@ -122,64 +125,32 @@ fn folder(tree: &Tree, from: &TreePath, path: &str) -> Option<TreePath> {
 }
 
 fn submodules(tree: &Tree, top: &TreePath) -> Vec<TreePath> {
-    let Some(text) = text(tree, &top.join(".gitmodules")) else { return Vec::new() };
-    let sections = sections(&text);
-    let of_modules = sections.iter().filter(|section| section.kind == "submodule");
-    let paths = of_modules.flat_map(|section| section.values("path").map(|path| format!("{top}/{path}")));
-    paths.map(|path| TreePath::from(&*path)).collect()
+    let modules = text(tree, &top.join(".gitmodules")).and_then(|text| Config::parse(&text).ok());
+    let sections = modules.map(|modules| modules.sections("submodule", &["path"])).unwrap_or_default();
+    sections.iter().flat_map(|(_, paths)| paths).map(|path| TreePath::from(&*format!("{top}/{path}"))).collect()
 }
 
-/// A section of a git configuration: `[remote "origin"]`.
-#[derive(Debug, Default)]
-struct Section {
-    /// The kind in lower case: `remote`.
-    kind: String,
-    /// The name: `origin`.
-    name: String,
-    /// The values by key; keys are in lower case.
-    values: BTreeMap<String, Vec<String>>,
-}
+/// The values in the sections of a git configuration that have a name: `[remote "origin"]`.
+struct Config(File);
 
-impl Section {
-    fn values(&self, key: &str) -> impl Iterator<Item = &str> {
-        self.values.get(key).into_iter().flatten().map(String::as_str)
+/// A section: its name, and the values of some keys.
+type Section = (String, Vec<String>);
+
+impl Config {
+    /// Parses a text. Included files are not read.
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|error| error.to_string())
     }
-}
 
-/// Parses a git configuration. Skips invalid lines, because only some keys are needed.
-fn sections(text: &str) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
-    let text = text.replace("\\\r\n", "").replace("\\\n", "");
-    for line in text.lines().map(str::trim) {
-        if let Some(header) = line.strip_prefix('[') {
-            sections.push(header_of(header));
-        } else if let (Some(section), Some((key, value))) = (sections.last_mut(), line.split_once('=')) {
-            let values = section.values.entry(key.trim().to_ascii_lowercase()).or_default();
-            values.push(unquoted(value.trim()));
-        }
+    /// Returns the sections of a kind, with the values of the keys.
+    fn sections(&self, kind: &str, keys: &[&str]) -> Vec<Section> {
+        let sections = self.0.sections_by_name(kind).into_iter().flatten();
+        let of = |section: file::SectionRef<'_>| {
+            let values = keys.iter().flat_map(|key| section.values(key)).map(|value| value.to_string()).collect();
+            Some((section.header().subsection_name()?.to_string(), values))
+        };
+        sections.filter_map(of).collect()
     }
-    sections
-}
-
-fn header_of(header: &str) -> Section {
-    let (kind, rest) = header.split_once([' ', ']', '"']).unwrap_or((header, ""));
-    let quoted = rest.trim_start().trim_start_matches('"').rsplit_once('"').map(|(name, _)| name);
-    let name = quoted.unwrap_or_default().replace("\\\"", "\"").replace("\\\\", "\\");
-    Section { kind: kind.to_ascii_lowercase(), name, ..Section::default() }
-}
-
-/// Returns a value without its quotes and trailing comment.
-fn unquoted(value: &str) -> String {
-    let (mut text, mut is_quoted, mut letters) = (String::new(), false, value.chars());
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' => is_quoted = !is_quoted,
-            '#' | ';' if !is_quoted => break,
-            '\\' => text.extend(letters.next()),
-            letter => text.push(letter),
-        }
-    }
-    text.trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -235,6 +206,12 @@ mod tests {
         let git = found(Memory::new().file("r/.git/HEAD", "ref: refs/heads/main\n"), "r");
         assert_eq!(git.problem.as_deref(), Some("r/.git/config cannot be read"));
         assert_eq!(Git::find(&Tree::new(Memory::new().file("r/a", ""), "/"), &"r".into()), None);
+    }
+
+    #[test]
+    fn reports_a_configuration_that_git_cannot_read() {
+        let files = Memory::new().file("r/.git/config", "[remote\n").file("r/.git/HEAD", "ref: refs/heads/main\n");
+        assert!(found(files, "r").problem.is_some_and(|problem| problem.starts_with("r/.git/config: ")));
     }
 
     #[test]
