@@ -30,6 +30,9 @@
 //! deliveries:            # the highest level of findings in trees; see docs/delivery.md
 //!   flux-trees: warn
 //!   flux-sources: off
+//! check:                 # the repository that `portcullis check` judges; see docs/configuration.md
+//!   sources: {flux-system/apps: .}
+//!   complete: [clusters/production]
 //! artifactHosts:         # hosts of artifacts, besides Flux's own controllers in flux-system
 //!   - source-controller.gitops.svc.cluster.local
 //! ```
@@ -39,7 +42,7 @@ mod problem;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_saphyr::Spanned;
 use time::format_description::well_known::{Iso8601, Rfc3339};
 use time::{Date, OffsetDateTime};
@@ -96,6 +99,33 @@ struct File {
     deployers: Option<Spanned<Deployers>>,
     dry_run: Option<Spanned<DryRunFile>>,
     environment_configs: Option<EnvironmentConfigs>,
+    check: Option<Spanned<Repository>>,
+}
+
+/// The section `check`: what the files of a repository do not say. Folders are relative to the configuration file.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Repository {
+    /// The folders that are the roots of Flux sources, by `NAMESPACE/NAME`.
+    pub sources: BTreeMap<String, String>,
+    /// The folders that hold all objects of a cluster: what is missing there does not exist.
+    pub complete: Vec<String>,
+}
+
+impl Repository {
+    /// The name of the section.
+    const SECTION: &'static str = "check";
+
+    /// Returns the section of a policy.
+    pub fn of(policy: &Policy) -> Self {
+        let section = policy.settings.section(Self::SECTION);
+        section.and_then(|section| Self::deserialize(section.value()).ok()).unwrap_or_default()
+    }
+
+    fn problem(&self) -> Option<String> {
+        let source = self.sources.keys().find(|source| !source.contains('/'))?;
+        Some(format!("{source:?} is not NAMESPACE/NAME of a source, such as flux-system/apps"))
+    }
 }
 
 type Levels = BTreeMap<String, Spanned<Level>>;
@@ -182,6 +212,13 @@ impl Check<'_> {
         self.dry_runs(file.dry_run, &mut policy);
         if let Some(section) = file.environment_configs {
             policy.settings = policy.settings.with(environments::NAME, section.to_value());
+        }
+        if let Some(section) = file.check {
+            if let Some(problem) = section.value.problem() {
+                self.report(problem, &section);
+            }
+            let value = serde_json::to_value(&section.value).unwrap_or_default();
+            policy.settings = policy.settings.with(Repository::SECTION, value);
         }
         let deliveries: Vec<_> = self.registry.deliveries().iter().map(|delivery| delivery.name).collect();
         for (name, level) in file.deliveries {

@@ -373,3 +373,52 @@ Argo CD
     let rejected = report["roots"].as_array().unwrap().iter().find(|root| root["verdict"] == "reject").unwrap();
     assert_eq!((&rejected["profile"], &rejected["owners"][0]), (&"argocd".into(), &"Application argocd/dns".into()));
 }
+
+#[test]
+fn init_writes_what_it_found_out_once() {
+    let copy = team_repositories();
+    let paths = ["portcullis.yaml", ".pre-commit-config.yaml", ".github/workflows/portcullis.yaml"];
+    let shown = copy.run(&["init", "--dry-run"]);
+    assert!(
+        paths.iter().all(|path| shown.contains(&format!("writes {path}:\n")) && !copy.0.path().join(path).exists())
+    );
+    let expected: String = paths.iter().map(|path| format!("writes {path}\n")).collect();
+    assert_eq!(copy.run(&["init"]), expected);
+    let read = |path: &str| fs::read_to_string(copy.0.path().join(path)).unwrap();
+    assert!(read(paths[0]).contains("  sources:\n    flux-system/flux-system: .\n"), "{}", read(paths[0]));
+    assert!(read(paths[2]).contains("- uses: "), "{}", read(paths[2]));
+    let again: String = paths.iter().map(|path| format!("{path} is already there\n")).collect();
+    assert_eq!(copy.run(&["init"]), again);
+    assert!(copy.check(&[]).contains("0 denied, 0 warnings"), "the configuration is valid, and no manifest");
+}
+
+#[test]
+fn init_knows_gitlab_and_keeps_files() {
+    let copy = Copy::of("examples/gitops", "https://gitlab.example.org/team/fleet.git");
+    copy.write(".pre-commit-config.yaml", "repos:\n- repo: https://example.org/a\n  rev: v1\n  hooks: [{id: a}]\n");
+    copy.write(".gitlab-ci.yml", "test: {script: [make test]}\n");
+    let text = copy.run(&["init"]);
+    assert!(text.contains("appends a hook to .pre-commit-config.yaml\n"), "{text}");
+    assert!(text.contains(".gitlab-ci.yml exists and is not changed; add this:\n\n    portcullis:\n"), "{text}");
+    let hooks = fs::read_to_string(copy.0.path().join(".pre-commit-config.yaml")).unwrap();
+    assert!(
+        hooks.contains("  hooks: [{id: a}]\n- repo: https://") && hooks.contains("\n    - id: portcullis\n"),
+        "{hooks}"
+    );
+}
+
+/// What is missing in a folder that the configuration calls complete does not exist.
+#[test]
+fn the_configuration_says_which_folders_are_complete() {
+    let copy = team_repositories();
+    copy.replace("clusters/main/tenants.yaml", "sourceRef:", "dependsOn: [{name: gone}]\n  sourceRef:");
+    assert!(copy.findings(&[]).is_empty(), "{:?}", copy.findings(&[]));
+    copy.write("portcullis.yaml", "check: {complete: [clusters]}\n");
+    assert!(copy.findings(&[]).is_empty(), "the whole repository is not complete");
+    copy.write("portcullis.yaml", "check: {complete: [.]}\n");
+    assert!(copy.findings(&[]).iter().any(|finding| finding.starts_with("warn KZ043")), "{:?}", copy.findings(&[]));
+    copy.write("portcullis.yaml", "check: {sources: {fleet: .}}\n");
+    let run = Command::new(env!("CARGO_BIN_EXE_portcullis")).args(["check", "."]).current_dir(copy.0.path()).output();
+    let stderr = String::from_utf8(run.unwrap().stderr).unwrap();
+    assert!(stderr.contains("portcullis.yaml:1:8: \"fleet\" is not NAMESPACE/NAME"), "{stderr}");
+}

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Unusable;
+use super::inputs;
 use super::parallel::in_order;
 use super::trees::{TreePaths, tree_path};
+use crate::config::Repository;
+use crate::gate::{Policy, Registry};
 use crate::kustomize::Files;
 use crate::kustomize::checkout::{self, Checkout, Git, Survey};
 use crate::kustomize::file::NAMES;
@@ -144,11 +147,40 @@ impl std::str::FromStr for SourceFolder {
     }
 }
 
-/// Returns the folders of sources that the flags set.
-pub(super) fn source_folders(flags: &[SourceFolder]) -> Result<Sources, Unusable> {
-    let folder = |source: &SourceFolder| {
-        let path = tree_path(&source.folder)?;
-        Ok(((source.namespace.clone(), source.name.clone()), path))
-    };
-    flags.iter().map(folder).collect()
+/// The policy for a repository, and what is known of its folders.
+pub(super) struct Known {
+    pub(super) policy: Policy,
+    /// The folders of sources.
+    pub(super) sources: Sources,
+    /// The folders that hold all objects of a cluster.
+    complete: Vec<TreePath>,
+}
+
+impl Known {
+    /// Reads the configuration file, by default that of the repository. Flags take precedence over its sources.
+    pub(super) fn read(config: Option<&Path>, flags: &[SourceFolder], registry: &Registry) -> Result<Self, Unusable> {
+        let file = inputs::repository_file(config);
+        let policy = inputs::policy(file.as_deref(), registry)?;
+        let base = file.as_deref().and_then(Path::parent).unwrap_or_else(|| Path::new(""));
+        let Repository { sources: of_file, complete } = Repository::of(&policy);
+        let folder = |folder: &String| tree_path(&base.join(folder));
+        let mut sources = Sources::new();
+        for (source, path) in &of_file {
+            let (namespace, name) = source.split_once('/').unwrap_or(("", source));
+            sources.insert((namespace.to_owned(), name.to_owned()), folder(path)?);
+        }
+        for SourceFolder { namespace, name, folder } in flags {
+            sources.insert((namespace.clone(), name.clone()), tree_path(folder)?);
+        }
+        let complete = complete.iter().map(folder).collect::<Result<_, _>>()?;
+        Ok(Self { policy, sources, complete })
+    }
+
+    /// Returns whether all paths are in folders that hold all objects of a cluster.
+    pub(super) fn covers(&self, paths: &[PathBuf]) -> Result<bool, Unusable> {
+        let paths = paths.iter().filter(|path| path.as_os_str() != "-").map(|path| tree_path(path));
+        let paths: Vec<_> = paths.collect::<Result<_, _>>()?;
+        let is_in = |path: &TreePath| self.complete.iter().any(|folder| path.is_within(folder));
+        Ok(!paths.is_empty() && paths.iter().all(is_in))
+    }
 }

@@ -24,6 +24,30 @@ pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy,
     }
 }
 
+/// The configuration file of a repository.
+pub(super) const REPOSITORY_FILE: &str = "portcullis.yaml";
+
+/// Returns the given configuration file, or that of the repository: in the current folder, or in the closest folder above it up
+/// to the root of the git repository.
+pub(super) fn repository_file(given: Option<&Path>) -> Option<PathBuf> {
+    if let Some(path) = given {
+        return Some(path.to_owned());
+    }
+    let current = std::env::current_dir().ok()?;
+    let mut folders = Vec::new();
+    for folder in current.ancestors() {
+        folders.push(folder);
+        if folder.join(".git").exists() {
+            break;
+        }
+    }
+    // Without a git repository, only the current folder counts.
+    let is_repository = folders.last().is_some_and(|top| top.join(".git").exists());
+    let mut folders = folders.into_iter().take(if is_repository { usize::MAX } else { 1 });
+    let found = folders.find(|folder| folder.join(REPOSITORY_FILE).is_file())?;
+    Some(if found == current { PathBuf::from(REPOSITORY_FILE) } else { found.join(REPOSITORY_FILE) })
+}
+
 /// Reads the objects in files and folders; every file must be valid.
 pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, Unusable> {
     let manifests = Manifests::load(paths, namespace);

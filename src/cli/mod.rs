@@ -15,6 +15,7 @@ mod conformance;
 mod diff;
 mod explain;
 mod families;
+mod init;
 mod inputs;
 mod lazy;
 mod logging;
@@ -62,6 +63,8 @@ enum Command {
     Reconcile(Lazy<reconcile::Args>),
     /// Judge Kubernetes manifests in files before you apply them
     Check(Lazy<check::Args>),
+    /// Write a configuration file, a pre-commit hook and a CI job for a repository
+    Init(Lazy<init::Args>),
     /// Check a configuration file before a server reads it
     CheckConfig(Lazy<check_config::Args>),
     /// Print the output of `kustomize build`
@@ -132,6 +135,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::Serve(Lazy(args)) => serve::run(args),
         Command::Reconcile(Lazy(args)) => reconcile::run(&args),
         Command::Check(Lazy(args)) => check::run(&args),
+        Command::Init(Lazy(args)) => init::run(&args),
         Command::CheckConfig(Lazy(args)) => check_config::run(&args),
         Command::Audit(Lazy(args)) => audit::run(&args),
         Command::Build(Lazy(args)) => build::run(&args),

@@ -8,9 +8,9 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::checkout::{Choice, SourceFolder};
+use super::checkout::{Choice, Known, SourceFolder};
 use super::report::{Output, Report};
-use super::{DENIED, OK, UNUSABLE, Unusable, inputs, print_with, say, walk};
+use super::{DENIED, OK, UNUSABLE, Unusable, print_with, say, walk};
 use crate::admission::Level;
 use crate::catalog::manifests::Manifests;
 use crate::gate::Registry;
@@ -20,7 +20,7 @@ use crate::kustomize::options::{Restrictor, Version};
 ///
 /// Objects are judged as if all of them were applied together; every kustomize root is judged. Exit codes: 0 nothing is
 /// denied, 1 something is denied, 2 a file cannot be used.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct Args {
     /// Files and folders; `-` is standard input. With --root, folders are not searched for roots
     #[arg(required_unless_present = "roots", value_name = "PATH")]
@@ -55,7 +55,7 @@ pub(super) struct Args {
     /// Move entries of kustomization files to the right list, add forgotten manifests, and leave all other bytes unchanged
     #[arg(long)]
     fix: bool,
-    /// The configuration file
+    /// The configuration file; default: portcullis.yaml of the repository
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The output format of findings
@@ -68,9 +68,11 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let registry = Registry::standard();
-    let policy = inputs::policy(args.config.as_deref(), &registry)?;
+    let known = Known::read(args.config.as_deref(), &args.sources, &registry)?;
+    let args = &Args { complete: args.complete || known.covers(&args.paths)?, ..args.clone() };
     let mut files = args.files()?;
-    let mut trees = trees::Trees::of(args, &mut files)?;
+    let mut trees = trees::Trees::of(args, &known.sources, &mut files)?;
+    let policy = known.policy;
     if args.fix {
         say(&trees.fix());
     }

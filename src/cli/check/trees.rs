@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::Unusable;
-use super::super::checkout::{self, Choice, Scan};
+use super::super::checkout::{self, Choice, Scan, Sources};
 use super::super::parallel::in_order;
 use super::super::report::{Located, Report, Root};
 use super::super::trees::{reason_with_display_path, shown, tree_path, with_display_paths};
@@ -41,16 +41,16 @@ pub(super) struct Trees {
 impl Trees {
     /// Finds the kustomizations in `files`, and removes the files that only kustomize reads: kustomization files,
     /// patches, data.
-    pub(super) fn of(args: &Args, files: &mut Vec<PathBuf>) -> Result<Self, Unusable> {
+    pub(super) fn of(args: &Args, sources: &Sources, files: &mut Vec<PathBuf>) -> Result<Self, Unusable> {
         let options = args.options();
         let mut scan = Scan::of(files, &options)?;
         if !args.roots.is_empty() {
             scan.roots = args.roots.iter().map(|root| tree_path(root)).collect::<Result<_, _>>()?;
         }
-        let (tops, sources) = (checkout::tops(&args.paths)?, checkout::source_folders(&args.sources)?);
+        let tops = checkout::tops(&args.paths)?;
         let git = checkout::git(&scan.tree, &tops);
         let is_auto = args.profile == Choice::Auto && args.roots.is_empty() && !tops.is_empty();
-        let survey = if is_auto { scan.survey(&git, &tops, &sources) } else { Survey::default() };
+        let survey = if is_auto { scan.survey(&git, &tops, sources) } else { Survey::default() };
         let mut builds = survey.builds.clone();
         builds.iter_mut().for_each(|build| build.options = args.applied(build.options.clone()));
         let rest = scan.roots.iter().filter(|root| !survey.reached.contains(root)).cloned();
@@ -170,8 +170,8 @@ impl Trees {
     }
 
     /// Returns the texts of files with findings.
-    pub(super) fn sources<'t>(&'t self, registry: &'t Registry, policy: &'t Policy) -> Sources<'t> {
-        Sources { tree: &self.scan.tree, registry, policy, read: BTreeMap::new() }
+    pub(super) fn sources<'t>(&'t self, registry: &'t Registry, policy: &'t Policy) -> Texts<'t> {
+        Texts { tree: &self.scan.tree, registry, policy, read: BTreeMap::new() }
     }
 }
 
@@ -227,14 +227,14 @@ impl Args {
 }
 
 /// The texts of files with findings.
-pub(super) struct Sources<'t> {
+pub(super) struct Texts<'t> {
     tree: &'t Tree,
     registry: &'t Registry,
     policy: &'t Policy,
     read: BTreeMap<TreePath, Arc<Source>>,
 }
 
-impl<'t> Sources<'t> {
+impl<'t> Texts<'t> {
     /// Returns the text of a file, with its name for display.
     pub(super) fn get(&mut self, file: &TreePath) -> Arc<Source> {
         let read = || {

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::super::checkout::{self, Scan, SourceFolder};
+use super::super::checkout::{self, Known, Scan, SourceFolder};
 use super::super::trees::{shown, with_display_paths};
 use super::super::{OK, Unusable, pretty, print, walk};
+use crate::gate::Registry;
 use crate::kustomize::checkout::overview::{Overview, Unused};
 use crate::kustomize::checkout::{Cluster, Survey};
 use crate::kustomize::file::NAMES;
@@ -42,6 +43,9 @@ pub(in crate::cli) struct Args {
     /// The folder that is the root of a Flux source; may be repeated
     #[arg(long = "source", value_name = "NAMESPACE/NAME=DIR")]
     sources: Vec<SourceFolder>,
+    /// The configuration file; default: portcullis.yaml of the repository
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
@@ -50,8 +54,8 @@ pub(in crate::cli) struct Args {
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let mut files = walk::manifests(&args.folder).map_err(Unusable::new)?;
     let scan = Scan::of(&mut files, &Options::default())?;
-    let (tops, sources) =
-        (checkout::tops(std::slice::from_ref(&args.folder))?, checkout::source_folders(&args.sources)?);
+    let sources = Known::read(args.config.as_deref(), &args.sources, &Registry::standard())?.sources;
+    let tops = checkout::tops(std::slice::from_ref(&args.folder))?;
     let survey = scan.survey(&checkout::git(&scan.tree, &tops), &tops, &sources);
     let mut overview = Overview::of(&survey, unused(&scan, &survey), &shown);
     overview.problems = overview.problems.into_iter().map(with_display_paths).collect();

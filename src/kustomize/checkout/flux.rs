@@ -274,7 +274,8 @@ impl Surveyor<'_> {
             }
             return Vec::new();
         };
-        let Kustomization { spec: mut flux, .. } = read;
+        let Kustomization { source, spec: mut flux, .. } = read;
+        pass.survey.sources.insert((source.namespace, source.name), key.0.clone());
         let is_lenient = self.is_lenient;
         let resolved = |post_build| PostBuild { is_lenient, ..resolved(post_build, object.namespace(), known) };
         flux.post_build = flux.post_build.map(resolved);

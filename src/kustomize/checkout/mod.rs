@@ -80,6 +80,8 @@ pub struct Survey {
     pub clusters: Vec<Cluster>,
     /// The files whose Kustomizations are used only as they are rendered.
     pub rendered: HashSet<TreePath>,
+    /// The folders of Flux's sources that are this checkout, by namespace and name.
+    pub sources: BTreeMap<(String, String), TreePath>,
     /// The folders that Flux or Argo CD builds, including bases and components.
     pub reached: HashSet<TreePath>,
     /// The files that these builds read.
