@@ -101,7 +101,7 @@ impl Trees {
                 profile: judged.profile.as_str(),
                 verdict: judged.verdict.as_str(),
                 reasons: judged.reasons.iter().map(|reason| reason_with_display_path(reason)).collect(),
-                owners: self.builds[number].owners.iter().map(owner).collect(),
+                owners: self.builds[number].owners.iter().map(Object::title).collect(),
                 findings,
             });
         });
@@ -132,7 +132,7 @@ impl Trees {
 
     /// Adds the results of the survey other than roots.
     fn add_survey(&self, report: &mut Report) {
-        let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (owner(object), from.clone()));
+        let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
         report.problems = self.survey.problems.iter().cloned().map(with_display_paths).collect();
         let of_git = self.git.problem.clone().filter(|_| !self.survey.clusters.is_empty()).map(with_display_paths);
@@ -142,7 +142,7 @@ impl Trees {
             profile: Profile::Flux.as_str(),
             verdict: Verdict::Unknown.as_str(),
             reasons: vec![format!("{}:{}: {why}", shown(&object.file), object.line)],
-            owners: vec![owner(object)],
+            owners: vec![object.title()],
             findings: Vec::new(),
         });
         report.roots.extend(unknown);
@@ -198,14 +198,6 @@ fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
     match &finding.location.fix {
         Some(Fix::AddEntry { entry, .. }) => Some(finding.location.file.parent()?.join(entry)),
         _ => None,
-    }
-}
-
-/// Returns kind, namespace and name of the object that names a root.
-fn owner(object: &Object) -> String {
-    match object.namespace() {
-        "" => format!("{} {}", object.kind(), object.name()),
-        namespace => format!("{} {namespace}/{}", object.kind(), object.name()),
     }
 }
 

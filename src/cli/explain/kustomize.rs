@@ -6,26 +6,12 @@ use serde_json::{Value, json};
 
 use super::super::trees::{shown, tree_path, with_display_paths_of_root};
 use super::super::{DENIED, OK, Unusable, pretty, print};
+use super::Output;
 use crate::kustomize::build::{Change, Stop, history};
 use crate::kustomize::explain::Step;
 use crate::kustomize::options::{Options, Profile, Restrictor, Version};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{Report, Verdict, analyse};
-
-/// The output format.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Output {
-    /// Text for people
-    Text,
-    /// JSON for programs
-    Json,
-    /// A graph for Graphviz
-    Dot,
-    /// A graph for Mermaid
-    Mermaid,
-    /// A drawing
-    Svg,
-}
 
 /// Show the parts of a kustomize root in the order of evaluation.
 ///

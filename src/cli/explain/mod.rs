@@ -14,6 +14,21 @@ use super::lazy::Lazy;
 use super::{OK, Unusable};
 use crate::landscaper::owner::owner;
 
+/// The output format of explanations that can be drawn.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum Output {
+    /// Text for people
+    Text,
+    /// JSON for programs
+    Json,
+    /// A graph for Graphviz
+    Dot,
+    /// A graph for Mermaid
+    Mermaid,
+    /// A drawing
+    Svg,
+}
+
 /// The topic to explain.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Topic {

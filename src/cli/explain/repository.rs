@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::super::checkout::{self, Known, Scan, SourceFolder};
 use super::super::trees::{shown, with_display_paths};
 use super::super::{OK, Unusable, pretty, print, walk};
+use super::Output;
 use crate::gate::Registry;
 use crate::kustomize::checkout::overview::{Overview, Unused};
 use crate::kustomize::checkout::{Cluster, Survey};
@@ -15,21 +16,6 @@ use crate::kustomize::file::NAMES;
 use crate::kustomize::options::Options;
 use crate::kustomize::tree::TreePath;
 use crate::yaml::{self, Limits};
-
-/// The output format.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Output {
-    /// Text for people
-    Text,
-    /// JSON for programs
-    Json,
-    /// A graph for Graphviz
-    Dot,
-    /// A graph for Mermaid
-    Mermaid,
-    /// A drawing
-    Svg,
-}
 
 /// Show who builds which root of a repository, in which order, and what is in no build.
 ///

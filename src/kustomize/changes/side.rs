@@ -169,14 +169,10 @@ impl Root {
 /// Returns the keys of what Flux and Argo CD build, with the index of each build.
 fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     let mut keys = BTreeMap::new();
-    let name = |object: &checkout::Object| match object.namespace() {
-        "" => format!("{} {}", object.kind(), object.name()),
-        namespace => format!("{} {namespace}/{}", object.kind(), object.name()),
-    };
     for cluster in &survey.clusters {
         for member in &cluster.members {
             let Some(build) = member.build else { continue };
-            let key = Key::Object { cluster: cluster.folder.clone(), object: name(&member.object), folder: None };
+            let key = Key::Object { cluster: cluster.folder.clone(), object: member.object.title(), folder: None };
             keys.entry(key).or_insert(build);
         }
     }
@@ -186,7 +182,7 @@ fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
             keys.insert(Key::Folder(build.root.clone()), at);
         }
         for owner in &build.owners {
-            keys.insert(Key::Object { cluster: None, object: name(owner), folder: Some(build.root.clone()) }, at);
+            keys.insert(Key::Object { cluster: None, object: owner.title(), folder: Some(build.root.clone()) }, at);
         }
     }
     keys

@@ -218,7 +218,10 @@ impl Surveyor<'_> {
             let own = pass.survey.clusters[cluster].members.len();
             let inner = self.kustomization(&object, parent, cluster, known, pass);
             if depth == MAX_DEPTH && !inner.is_empty() {
-                pass.problem(format!("Kustomization {} is in a chain of more than {MAX_DEPTH}", named(&object)));
+                pass.problem(format!(
+                    "Kustomization {} is in a chain of more than {MAX_DEPTH}",
+                    object.qualified_name()
+                ));
             } else {
                 open.extend(inner.into_iter().map(|object| (object, Some(own), depth + 1)));
             }
@@ -258,7 +261,7 @@ impl Surveyor<'_> {
             pass.problem(format!("only the first {MAX_KUSTOMIZATIONS} Kustomizations are judged"));
             return Vec::new();
         }
-        if !pass.seen.insert((cluster, format!("{} {}", named(object), object.value))) {
+        if !pass.seen.insert((cluster, format!("{} {}", object.qualified_name(), object.value))) {
             return Vec::new();
         }
         let members = &mut pass.survey.clusters[cluster].members;
@@ -382,9 +385,4 @@ fn wanted(resource: &Resource) -> bool {
     let version = version.unwrap_or_default();
     let is_flux = [KUSTOMIZE, SOURCE].iter().any(|group| version.starts_with(group));
     is_flux || version == "v1" && ["ConfigMap", "Secret"].contains(&resource.kind())
-}
-
-/// Returns namespace and name.
-fn named(object: &Object) -> String {
-    format!("{}/{}", object.namespace(), object.name())
 }

@@ -52,6 +52,19 @@ impl Object {
         Metadata::of(&self.value).namespace()
     }
 
+    /// Returns namespace and name; only the name while it has no namespace.
+    pub fn qualified_name(&self) -> String {
+        match self.namespace() {
+            "" => self.name().to_owned(),
+            namespace => format!("{namespace}/{}", self.name()),
+        }
+    }
+
+    /// Returns kind, namespace and name.
+    pub fn title(&self) -> String {
+        format!("{} {}", self.kind(), self.qualified_name())
+    }
+
     /// Returns the position of a field in the file of the object; if the field is not in the file, that of its closest
     /// parent.
     pub fn site(&self, tree: &Tree, field: &FieldPath) -> Site {

@@ -133,12 +133,13 @@ struct Reasons<'s> {
 
 impl<'s> Reasons<'s> {
     fn of(survey: &'s Survey) -> Self {
-        let by_name = |list: &'s [(Object, String)]| list.iter().map(|(object, why)| (name(object), &**why)).collect();
+        let by_name =
+            |list: &'s [(Object, String)]| list.iter().map(|(object, why)| (object.qualified_name(), &**why)).collect();
         Self { builds: &survey.builds, elsewhere: by_name(&survey.elsewhere), unknown: by_name(&survey.unknown) }
     }
 
     fn builds(&self, member: &Member, show: &dyn Fn(&TreePath) -> String) -> Builds {
-        let name = name(&member.object);
+        let name = member.object.qualified_name();
         match member.build.and_then(|build| self.builds.get(build)) {
             Some(build) => Builds::Folder(show(&build.root)),
             None => match (self.elsewhere.get(&name), self.unknown.get(&name)) {
@@ -150,20 +151,12 @@ impl<'s> Reasons<'s> {
     }
 }
 
-/// Returns namespace and name.
-fn name(object: &Object) -> String {
-    match object.namespace() {
-        "" => object.name().to_owned(),
-        namespace => format!("{namespace}/{}", object.name()),
-    }
-}
-
 /// Returns the roots that Argo CD builds, by the objects that name them.
 fn applications(survey: &Survey, show: &dyn Fn(&TreePath) -> String) -> BTreeMap<String, Vec<String>> {
     let mut applications: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for build in survey.builds.iter().filter(|build| build.options.profile == Profile::ArgoCd) {
         for owner in &build.owners {
-            let name = format!("{} {}", owner.kind(), name(owner));
+            let name = owner.title();
             applications.entry(name).or_default().push(show(&build.root));
         }
     }
@@ -183,7 +176,7 @@ fn depends_on(object: &Object) -> Vec<String> {
 /// Returns the Kustomizations: parents before children, siblings by stage and name. A Kustomization that is rendered
 /// several times, for example because it renders itself, is included once.
 fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -> String) -> Vec<Entry> {
-    let names: Vec<_> = members.iter().map(|member| name(&member.object)).collect();
+    let names: Vec<_> = members.iter().map(|member| member.object.qualified_name()).collect();
     let dependencies: Vec<_> = members.iter().map(|member| depends_on(&member.object)).collect();
     let stages = stages(&names, &dependencies);
     let mut first: HashMap<&str, usize> = HashMap::new();
