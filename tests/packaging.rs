@@ -305,6 +305,17 @@ fn packages_install_the_command() {
     let wheel = of_this_machine(dist.path(), "portcullis_admission", wheel);
     succeeds(Command::new(environment.join("bin/pip")).args(["install", "--quiet", "--no-index"]).arg(wheel));
     assert_eq!(succeeds(Command::new(environment.join("bin/portcullis")).arg("--version")), version);
+    // As pre-commit installs a hook of the language python, in an environment of its own.
+    let hook = dist.path().join("hook");
+    succeeds(Command::new("python3").args(["-m", "venv"]).arg(&hook));
+    let mut pip = Command::new(hook.join("bin/pip"));
+    pip.args(["install", "--quiet", "--no-index", "--find-links"]).arg(dist.path()).arg(env!("CARGO_MANIFEST_DIR"));
+    succeeds(pip.env("PYTHONDONTWRITEBYTECODE", "1"));
+    let entry = &read(".pre-commit-hooks.yaml")[0];
+    assert_eq!((&entry["language"], &entry["entry"]), (&json!("python"), &json!("portcullis check")));
+    let mut check = Command::new(hook.join("bin/portcullis"));
+    let (code, text) = ran(check.arg("check").arg(path("examples/getting-started/wrong.yaml")));
+    assert!(code == Some(1) && text.contains("KZ001"), "{text}");
     let plugins = dist.path().join("plugins");
     fs::create_dir(&plugins).unwrap();
     let archive = of_this_machine(dist.path(), "kubectl-portcullis", krew);

@@ -60,26 +60,36 @@ def write(given, name, text):
 
 def wheel(given, platform):
     """A wheel whose only content is the binary, in the folder of scripts."""
-    info = f"{WHEEL}-{given.version}.dist-info"
     tags = [f"py3-none-{tag}" for tag in platform["wheel"].split(".")]
-    metadata = f"Metadata-Version: 2.1\nName: {WHEEL.replace('_', '-')}\nVersion: {given.version}\nSummary: {SUMMARY}\n"
-    metadata += f"License: Apache-2.0\nHome-page: https://github.com/{given.repository}\nRequires-Python: >=3.8\n"
-    files = [
-        (f"{WHEEL}-{given.version}.data/scripts/{NAME}", platform["binary"], 0o755),
+    binary = (f"{WHEEL}-{given.version}.data/scripts/{NAME}", platform["binary"], 0o755)
+    path = given.dist / f"{WHEEL}-{given.version}-py3-none-{platform['wheel']}.whl"
+    write_wheel(path, WHEEL, given.version, tags, f"Home-page: https://github.com/{given.repository}\n", [binary])
+    print(path)
+
+
+def project(name):
+    """The name on PyPI."""
+    return name.replace("_", "-")
+
+
+def write_wheel(path, name, version, tags, fields, files):
+    """Writes a wheel with these files, and these fields in its metadata."""
+    info = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {project(name)}\nVersion: {version}\nSummary: {SUMMARY}\n"
+    metadata += f"License: Apache-2.0\nRequires-Python: >=3.8\n{fields}"
+    files = files + [
         (f"{info}/METADATA", metadata.encode(), 0o644),
         (f"{info}/WHEEL", ("Wheel-Version: 1.0\nGenerator: packages.py\nRoot-Is-Purelib: false\n"
                            + "".join(f"Tag: {tag}\n" for tag in tags)).encode(), 0o644),
     ]
-    record = "".join(f"{name},sha256={digest(data)},{len(data)}\n" for name, data, _ in files)
+    record = "".join(f"{file},sha256={digest(data)},{len(data)}\n" for file, data, _ in files)
     files.append((f"{info}/RECORD", f"{record}{info}/RECORD,,\n".encode(), 0o644))
-    path = given.dist / f"{WHEEL}-{given.version}-py3-none-{platform['wheel']}.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data, mode in files:
-            entry = zipfile.ZipInfo(name, EPOCH)
+        for file, data, mode in files:
+            entry = zipfile.ZipInfo(file, EPOCH)
             entry.external_attr = (0o100000 | mode) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)
-    print(path)
 
 
 def digest(data):
