@@ -1,7 +1,7 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
 .PHONY: run test test-fast test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench memory-soak overload soak \
-	image image-archive packages test-kind test-cluster chart dist sbom checksums
+	image image-archive image-push packages test-kind test-cluster chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
 FEATURES := --features otlp
@@ -163,6 +163,10 @@ CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
 # OWNER/NAME on GitHub, for links in packages and labels.
 REPOSITORY ?= $(or $(GITHUB_REPOSITORY),OWNER/portcullis)
 platform = linux/$(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(firstword $(subst -, ,$(1)))))
+# With RELEASED=1, the binaries come from the archives of `make dist` in dist/.
+RELEASED_IN := target/released
+binary = $(if $(RELEASED),$(RELEASED_IN)/$(1)/portcullis; mkdir -p $(RELEASED_IN)/$(1); \
+		tar -xzf dist/portcullis-$(VERSION)-$(1).tar.gz -C $(RELEASED_IN)/$(1),$$(tools/packages/static.sh $(1) $(FEATURES)))
 
 ## Write an OCI image archive into dist/, without a container engine: the static binary on an empty base, the same bytes each time
 image-archive:
@@ -170,10 +174,18 @@ image-archive:
 	set -e; binaries=""; \
 	$(if $(QUICK),export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16;) \
 	$(foreach triple,$(ARCHIVE_TRIPLES), \
-		binary=$$(tools/packages/static.sh $(triple) $(FEATURES)); binaries="$$binaries $(call platform,$(triple))=$$binary";) \
+		binary=$(call binary,$(triple)); binaries="$$binaries $(call platform,$(triple))=$$binary";) \
 	python3 tools/packages/image.py --out dist/portcullis-$(VERSION)-image.tar --name $(IMAGE) --version $(VERSION) \
 		--revision $$(git rev-parse HEAD) --source https://github.com/$(REPOSITORY) --created $$(git log -1 --format=%ct) \
 		--certificates $(CERTIFICATES) $$binaries
+
+# The repository that the image is pushed to, without a tag.
+PUSH_TO ?= ghcr.io/$(REPOSITORY)
+
+## Push the image archive with the version as its tag, and write its digest into dist/image-digest; needs skopeo, and a login
+image-push:
+	skopeo copy --all --digestfile dist/image-digest $(SKOPEO_ARGUMENTS) \
+		oci-archive:dist/portcullis-$(VERSION)-image.tar docker://$(PUSH_TO):$(VERSION)
 
 ## Write wheels, krew archives and manifest, Homebrew formula and aqua entry for the archives in dist/
 packages:
