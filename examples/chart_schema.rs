@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use portcullis::gate::Registry;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 fn main() {
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/portcullis/values.schema.json");
@@ -19,16 +19,29 @@ pub(crate) fn updated(schema: &str) -> String {
     let registry = Registry::standard();
     let mut rules: Vec<&str> = registry.families();
     rules.extend(registry.ids());
-    let mutators = registry.mutators().iter().map(|mutator| mutator.name).collect();
-    let deliveries = registry.deliveries().iter().map(|delivery| delivery.name).collect();
-    let definitions = [("ruleOrFamily", rules), ("mutator", mutators), ("delivery", deliveries)];
+    let mutators: Vec<_> = registry.mutators().iter().map(|mutator| mutator.name).collect();
+    let deliveries: Vec<_> = registry.deliveries().iter().map(|delivery| delivery.name).collect();
+    let level = json!({"$ref": "#/definitions/level"});
+    let definitions = [
+        ("ruleOrFamily", json!({"enum": rules})),
+        ("levels", values_by_name(&rules, &level)),
+        ("mutators", values_by_name(&mutators, &json!({"enum": ["annotate", "apply", "off"]}))),
+        ("deliveries", values_by_name(&deliveries, &level)),
+    ];
     schema.lines().map(|line| replaced(line, &definitions) + "\n").collect()
 }
 
-fn replaced(line: &str, definitions: &[(&str, Vec<&str>)]) -> String {
-    let named = |(name, _): &&(&str, Vec<&str>)| line.trim_start().starts_with(&format!("\"{name}\": {{\"enum\""));
-    match definitions.iter().find(named) {
-        Some((name, values)) => format!("    \"{name}\": {},", json!({"enum": values})),
+/// Returns the schema of a map with these keys. It has no `propertyNames`, because Helm reports their errors without the path.
+fn values_by_name(names: &[&str], value: &Value) -> Value {
+    let properties: Map<_, _> = names.iter().map(|name| ((*name).to_owned(), value.clone())).collect();
+    json!({"additionalProperties": false, "properties": properties, "type": "object"})
+}
+
+fn replaced(line: &str, definitions: &[(&str, Value)]) -> String {
+    // Definitions are indented by four spaces, and other generated lines do not exist.
+    let is_definition = |(name, _): &&(&str, Value)| line.starts_with(&format!("    \"{name}\": {{\""));
+    match definitions.iter().find(is_definition) {
+        Some((name, definition)) => format!("    \"{name}\": {definition},"),
         None => line.to_owned(),
     }
 }

@@ -292,6 +292,14 @@ fn rejects_conflicting_values(_: &Context) {
         (json!({"certificate": {"way": "secret"}}), "certificate.caBundle: "),
         (json!({"clientCertificates": {"names": ["a"]}}), "clientCertificates.names: "),
         (json!({"audit": {"enabled": true}, "companion": {"enabled": false}}), "audit.enabled: "),
+        (
+            json!({"config": {"rules": {"KZ999": "warn"}}}),
+            "at '/config/rules': additional properties 'KZ999' not allowed",
+        ),
+        (
+            json!({"config": {"mutators": {"other": "off"}}}),
+            "at '/config/mutators': additional properties 'other' not allowed",
+        ),
     ] {
         let output = helm.template(&values).expect("it runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
