@@ -1,16 +1,20 @@
 //! `portcullis manifests`: writes the registration for the rules.
 
+mod complete;
+
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+
+use complete::Server;
 
 use super::families::Families;
 use super::{DENIED, OK, Unusable, inputs, say};
 use crate::catalog::{Declaration, Kind};
 use crate::gate::Registry;
 use crate::gate::registration::{Choice, Endpoint, Registration};
-use crate::reconciler;
+use crate::reconciler::{self, Controller};
 
 /// Write the webhook configurations, permissions and CRDs for the rules.
 #[derive(Debug, clap::Args)]
@@ -24,6 +28,9 @@ pub(super) struct Args {
     /// Write the templates of the chart instead
     #[arg(long, conflicts_with_all = ["url", "ca_bundle", "namespace", "service", "service_account", "families"])]
     chart: bool,
+    /// The image of the server: also write its Deployment, into numbered folders to apply in their order
+    #[arg(long, value_name = "REGISTRY/NAME:TAG", conflicts_with_all = ["chart", "url", "ca_bundle"])]
+    image: Option<String>,
     /// The URL of the server, if the API server does not use its Service
     #[arg(long, value_name = "https://HOST:PORT", conflicts_with = "service")]
     url: Option<String>,
@@ -92,8 +99,28 @@ impl Args {
         };
         let of_server = registration.manifests(&Registry::standard()).into_iter();
         let mut manifests: Vec<_> = of_server.map(|manifest| (manifest.file.to_owned(), manifest.text)).collect();
-        manifests.extend(manager.manifests(&reconciler::controllers(&reconciler::Settings::default())));
-        Ok(manifests)
+        let controllers = reconciler::controllers(&reconciler::Settings::default());
+        manifests.extend(manager.manifests(&controllers));
+        Ok(match &self.image {
+            Some(image) => complete::numbered(manifests, &self.server(image, &controllers), &is_optional(&controllers)),
+            None => manifests,
+        })
+    }
+
+    /// Returns the settings of the server's manifests.
+    fn server(&self, image: &str, controllers: &[Box<dyn Controller>]) -> Server {
+        let families = self.families.on();
+        let is_on = |one: &Box<dyn Controller>| {
+            !one.is_optional() && one.family().is_none_or(|family| families.contains(&family))
+        };
+        Server {
+            image: image.to_owned(),
+            namespace: self.namespace.clone(),
+            name: self.service.clone(),
+            account: self.service_account.clone(),
+            has_companion: controllers.iter().any(is_on),
+            families,
+        }
     }
 
     fn registration(&self) -> Result<Registration, Unusable> {
@@ -120,6 +147,14 @@ impl Args {
         let catalog = registry.catalog_of(inputs::objects(&self.definitions, "")?);
         catalog.choose(policy.composites);
         Ok(catalog.declarations())
+    }
+}
+
+/// Returns whether a file is for something that needs a flag, or another kind in the cluster.
+fn is_optional(controllers: &[Box<dyn Controller>]) -> impl Fn(&str) -> bool {
+    move |file| {
+        let is_of = |one: &&Box<dyn Controller>| file == format!("companion/{}.yaml", one.name());
+        file.starts_with("crds/kustomize/") || controllers.iter().find(is_of).is_some_and(|one| one.is_optional())
     }
 }
 

@@ -24,6 +24,7 @@ pub const CASES: &[Case] = &[
     ("chart::the_chart_passes_helm_lint", the_chart_passes_helm_lint),
     ("chart::two_renderings_are_identical", two_renderings_are_identical),
     ("chart::the_chart_registers_like_manifests", the_chart_registers_like_manifests),
+    ("chart::numbered_manifests_install_what_the_chart_does", numbered_manifests_install_what_the_chart_does),
     ("chart::the_api_server_accepts_every_rendering", the_api_server_accepts_every_rendering),
     ("chart::unknown_values_are_refused_at_every_level", unknown_values_are_refused),
     ("chart::values_that_do_not_go_together_are_refused", rejects_conflicting_values),
@@ -150,6 +151,64 @@ fn written_by_manifests(object: &Value) -> bool {
     let kind = object["kind"].as_str().unwrap_or_default();
     let is_of_certificates = object["metadata"]["name"] == "portcullis-certificates";
     (KINDS.contains(&kind) || kind.ends_with("WebhookConfiguration")) && !is_of_certificates
+}
+
+/// `portcullis manifests --image` writes the objects of the chart, but for NetworkPolicies and the Secret that the server creates.
+fn numbered_manifests_install_what_the_chart_does(ctx: &Context) {
+    let (helm, all) = (helm(), Registry::standard().families());
+    for families in [all.clone(), vec!["OW"], vec!["DR"], vec!["KZ"]] {
+        let on: Map<_, _> = all.iter().map(|one| ((*one).to_owned(), json!(families.contains(one)))).collect();
+        let image = json!({"repository": "registry.example/portcullis", "tag": "1"});
+        let values = json!({"families": on, "image": image, "networkPolicy": {"enabled": false}});
+        let rendered = helm.render(&values).expect("it renders").objects;
+        let folder = tempfile::tempdir().expect("there is room");
+        let mut command = Command::new(BINARY);
+        command.args([
+            "manifests",
+            "--image=registry.example/portcullis:1",
+            "--families",
+            &families.join(","),
+            "--out",
+        ]);
+        assert!(command.arg(folder.path()).status().expect("it runs").success());
+        let folders =
+            ["1-prerequisites", "2-permissions", "3-server", "4-webhooks"].map(|name| folder.path().join(name));
+        let is_of_release = |object: &Value| object["kind"] != "Secret";
+        let expected = by_name(rendered.into_iter().filter(is_of_release).map(without_labels));
+        let written = folders.iter().flat_map(|folder| files(folder)).filter(|object| object["kind"] != "Namespace");
+        let written = by_name(written.map(without_labels));
+        assert_eq!(written.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{families:?}");
+        for (name, object) in &expected {
+            assert_eq!(&written[name], object, "{families:?}: {name}");
+        }
+        for folder in folders {
+            let apply = [
+                "apply",
+                "--server-side",
+                "--force-conflicts",
+                "--dry-run=server",
+                "-f",
+                &folder.display().to_string(),
+            ];
+            ctx.cluster.kubectl().args(apply).run().expect_success();
+        }
+    }
+}
+
+/// Removes the labels that only say which chart an object is from.
+fn without_labels(mut object: Value) -> Value {
+    let labels = ["app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"];
+    if let Some(of_pods) = object.pointer_mut("/spec/template/metadata/labels").and_then(Value::as_object_mut) {
+        labels.iter().for_each(|label| drop(of_pods.remove(*label)));
+    }
+    let is_derived = object["kind"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("WebhookConfiguration") || kind == "CustomResourceDefinition");
+    let metadata = object["metadata"].as_object_mut().expect("it has metadata");
+    if !is_derived {
+        metadata.remove("labels");
+    }
+    object
 }
 
 /// Removes the parts that depend on the way to issue certificates, and empty lists of rules.

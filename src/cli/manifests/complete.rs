@@ -1,0 +1,74 @@
+//! Complete manifests for an installation without Helm, in numbered folders that are applied in their order.
+
+/// The settings of the server's manifests.
+pub(super) struct Server {
+    /// The image, with its tag or digest.
+    pub(super) image: String,
+    /// The namespace.
+    pub(super) namespace: String,
+    /// The name of the Deployment, the Service and the ConfigMap.
+    pub(super) name: String,
+    /// The ServiceAccount.
+    pub(super) account: String,
+    /// The families that are on.
+    pub(super) families: Vec<&'static str>,
+    /// Whether a controller of the controller manager is on.
+    pub(super) has_companion: bool,
+}
+
+const PREREQUISITES: &str = "1-prerequisites";
+const PERMISSIONS: &str = "2-permissions";
+const SERVER: &str = "3-server";
+const WEBHOOKS: &str = "4-webhooks";
+const OPTIONAL: &str = "optional";
+
+const CONTAINER: &str = include_str!("container.tmpl");
+const POD: &str = include_str!("pod.tmpl");
+const COMPANION: &str = include_str!("companion.tmpl");
+/// The files that every installation has.
+const FILES: [(&str, &str, &str); 4] = [
+    (PREREQUISITES, "namespace.yaml", include_str!("namespace.tmpl")),
+    (PERMISSIONS, "certificates.yaml", include_str!("certificates.tmpl")),
+    (SERVER, "configuration.yaml", include_str!("configuration.tmpl")),
+    (SERVER, "server.yaml", include_str!("server.tmpl")),
+];
+
+/// Moves derived manifests into numbered folders, and adds those of the server. `is_optional` selects what an installation
+/// does not need.
+pub(super) fn numbered(
+    derived: Vec<(String, String)>,
+    server: &Server,
+    is_optional: impl Fn(&str) -> bool,
+) -> Vec<(String, String)> {
+    let place = |file: &str| match file {
+        "companion/rbac.yaml" if !server.has_companion => OPTIONAL,
+        file if is_optional(file) => OPTIONAL,
+        file if file.starts_with("crds/") => PREREQUISITES,
+        file if file.starts_with("mutating") || file.starts_with("validating") => WEBHOOKS,
+        _ => PERMISSIONS,
+    };
+    let moved = derived.into_iter().map(|(file, text)| {
+        let name = file.strip_prefix("crds/").unwrap_or(&file).replace('/', "-");
+        (format!("{}/{name}", place(&file)), text)
+    });
+    let companion = server.has_companion.then_some((SERVER, "companion.yaml", COMPANION));
+    let added = FILES.into_iter().chain(companion);
+    moved.chain(added.map(|(folder, file, text)| (format!("{folder}/{file}"), server.fill(file, text)))).collect()
+}
+
+impl Server {
+    /// Replaces the placeholders of a template.
+    fn fill(&self, file: &str, template: &str) -> String {
+        let component = if file == "companion.yaml" { "portcullis-companion" } else { "portcullis" };
+        let text = template.replace("{container}\n", CONTAINER).replace("{pod}\n", POD);
+        let values = [
+            ("{image}", self.image.as_str()),
+            ("{namespace}", &self.namespace),
+            ("{name}", &self.name),
+            ("{account}", &self.account),
+            ("{families}", &self.families.join(",")),
+            ("{component}", component),
+        ];
+        values.iter().fold(text, |text, (placeholder, value)| text.replace(placeholder, value))
+    }
+}
