@@ -23,6 +23,11 @@ metadata:
 spec:
   backoffLimit: 3
   activeDeadlineSeconds: 600
+  # Exit code 1 is a result, for which the command has waited. Other failures are tried again.
+  podFailurePolicy:
+    rules:
+      - action: FailJob
+        onExitCodes: {operator: In, values: [1]}
   template:
     metadata:
       labels:
