@@ -4,7 +4,8 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::scenarios::{RELOAD, ROLLED_OUT};
+use crate::network::IPV6;
+use crate::scenarios::{INSTALL, RELOAD, ROLLED_OUT};
 use crate::stage::Stage;
 
 /// What docs/install.md and certs/README.md promise: within a minute; twice that on a busy machine.
@@ -15,6 +16,9 @@ const SERVER: &[u8] = b"/portcullis\0serve\0--";
 /// The pods of the server: each with its number of restarts, and whether it is ready.
 const RESTARTS: &str = "kubectl -n portcullis-system get pods -l app.kubernetes.io/name=portcullis \
                         -o jsonpath='{range .items[*]}{.status.containerStatuses[0].restartCount}{.status.containerStatuses[0].ready} {end}'";
+/// The addresses of the server: of its Service, and of its pods.
+const ADDRESSES: &str = "kubectl -n portcullis-system get services,pods -l app.kubernetes.io/name=portcullis \
+                         -o jsonpath='{.items[*].spec.clusterIPs[*]} {.items[*].status.podIPs[*].ip}'";
 
 /// Kills the process of one container.
 pub fn kill(stage: &mut Stage) -> Result<(), String> {
@@ -59,4 +63,15 @@ pub fn reboot(stage: &mut Stage) -> Result<(), String> {
     stage.until(RELOAD, "portcullis verify", |answer| answer.is_success)?;
     stage.succeed(ROLLED_OUT)?;
     Ok(())
+}
+
+/// Starts the cluster again with an IPv6-only network, and installs there.
+pub fn change_to_ipv6(stage: &mut Stage) -> Result<(), String> {
+    stage.node.change_network(&IPV6).map_err(|error| error.to_string())?;
+    stage.succeed(INSTALL)?;
+    let addresses = stage.succeed(ADDRESSES)?;
+    if addresses.split_whitespace().all(|address| address.contains(':')) {
+        return Ok(());
+    }
+    Err(format!("an address is not IPv6: {addresses}"))
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::network::{API_SERVICE, CNI, NODE, PODS};
+use crate::network::{CNI, Network};
 use crate::pki::{Authority, Subject};
 use crate::{packages, sandbox};
 
@@ -32,6 +32,7 @@ state = "FOLDER/run"
 "#;
 const KUBELET: &str = r#"apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
+address: "LISTEN"
 failCgroupV1: false
 cgroupDriver: cgroupfs
 cgroupRoot: /CGROUP
@@ -54,7 +55,7 @@ hostnameOverride: node
 ";
 const KUBECONFIG: &str = r#"apiVersion: v1
 kind: Config
-clusters: [{name: node, cluster: {server: "https://NODE:PORT", certificate-authority: FOLDER/ca.crt}}]
+clusters: [{name: node, cluster: {server: "https://HOST:PORT", certificate-authority: FOLDER/ca.crt}}]
 users: [{name: user, user: {client-certificate: FOLDER/USER.crt, client-key: FOLDER/USER.key}}]
 contexts: [{name: node, context: {cluster: node, user: user}}]
 current-context: node
@@ -69,14 +70,16 @@ const USERS: [(&str, &str, &str); 5] = [
 ];
 
 /// Writes all files.
-pub fn write(folder: &Path) -> io::Result<()> {
-    write_certificates(folder)?;
+pub fn write(folder: &Path, network: &Network) -> io::Result<()> {
+    write_certificates(folder, network)?;
     let plugins = packages::plugin_folder().ok_or_else(|| io::Error::other("there are no CNI plugins"))?;
     let place = |text: &str| {
         text.replace("FOLDER", &folder.display().to_string())
             .replace("PLUGINS", &plugins.display().to_string())
             .replace("CGROUP", &sandbox::cgroup(folder))
-            .replace("PODS", PODS)
+            .replace("PODS", network.pods)
+            .replace("ANY", network.any)
+            .replace("LISTEN", network.listen)
     };
     fs::create_dir_all(folder.join("cni"))?;
     for (name, text) in [
@@ -88,15 +91,16 @@ pub fn write(folder: &Path) -> io::Result<()> {
         fs::write(folder.join(name), place(text))?;
     }
     for (file, _, _) in USERS {
-        let text = KUBECONFIG.replace("USER", file).replace("NODE", NODE).replace("PORT", &PORT.to_string());
+        let text = KUBECONFIG.replace("USER", file).replace("HOST", network.host).replace("PORT", &PORT.to_string());
         fs::write(folder.join(format!("{file}.kubeconfig")), place(&text))?;
     }
     Ok(())
 }
 
-fn write_certificates(folder: &Path) -> io::Result<()> {
+fn write_certificates(folder: &Path, network: &Network) -> io::Result<()> {
     let authority = Authority::create(folder)?;
-    let names = ["127.0.0.1", NODE, API_SERVICE, "localhost", "kubernetes.default.svc"].map(str::to_owned);
+    let names =
+        ["127.0.0.1", network.node, network.api_service, "localhost", "kubernetes.default.svc"].map(str::to_owned);
     authority.issue(folder, &Subject { file: "server", user: "kube-apiserver", group: "", names: names.to_vec() })?;
     for (file, user, group) in USERS {
         authority.issue(folder, &Subject { file, user, group, names: Vec::new() })?;

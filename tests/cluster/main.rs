@@ -14,6 +14,7 @@
 mod assets;
 #[path = "../e2e/cache.rs"]
 mod cache;
+mod certificates;
 mod changes;
 #[path = "../e2e/cleanup.rs"]
 mod cleanup;

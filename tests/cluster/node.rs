@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::daemon::{Daemon, DaemonError};
 use crate::files::{self, PORT};
 use crate::kubectl::Kubectl;
-use crate::network::{self, NODE, SERVICES};
+use crate::network::{IPV4, Network};
 use crate::programs::Programs;
 use crate::{http, images, reboot, sandbox};
 
@@ -22,6 +22,7 @@ pub struct Node {
     daemons: Vec<Daemon>,
     programs: Programs,
     folder: PathBuf,
+    network: &'static Network,
 }
 
 /// Why the node does not run.
@@ -39,10 +40,10 @@ impl Node {
     /// Starts the node with these images, and waits until pods can run.
     pub fn start(programs: Programs, folder: &Path, archive: &Path) -> Result<Self, NodeError> {
         reboot::mount_empty_folders()?;
-        files::write(folder)?;
+        files::write(folder, &IPV4)?;
         create_cgroups(&sandbox::cgroup(folder))?;
         programs.link_into(&folder.join("bin"))?;
-        let mut node = Self { daemons: Vec::new(), programs, folder: folder.to_owned() };
+        let mut node = Self { daemons: Vec::new(), programs, folder: folder.to_owned(), network: &IPV4 };
         node.start_all()?;
         images::import(&node, archive)?;
         Ok(node)
@@ -55,12 +56,44 @@ impl Node {
         self.start_all()
     }
 
+    /// Starts again as a new cluster with another network. Only the images are kept.
+    pub fn change_network(&mut self, network: &'static Network) -> Result<(), NodeError> {
+        self.daemons.clear();
+        reboot::lose_everything(&self.folder)?;
+        for state in ["etcd", "kubelet", "kubelet-pki", "ipam", "cni"].map(|name| self.folder.join(name)) {
+            if state.exists() {
+                fs::remove_dir_all(state)?;
+            }
+        }
+        self.network = network;
+        files::write(&self.folder, network)?;
+        self.start_all()
+    }
+
     /// Restarts the API server.
     pub fn restart_api_server(&mut self) -> Result<(), NodeError> {
         let at = self.daemons.iter().position(|daemon| daemon.name() == "kube-apiserver");
         // Killed when it is dropped: it would wait a minute for its watches.
         drop(at.map(|at| self.daemons.remove(at)));
         self.start_api_server()
+    }
+
+    /// Returns the folder of cert-manager's CRDs.
+    pub fn cert_manager_crds(&self) -> PathBuf {
+        self.programs.cert_manager_crds()
+    }
+
+    /// Starts cert-manager's controllers, as a process of the node.
+    pub fn start_cert_manager(&mut self) -> Result<(), NodeError> {
+        let mut command = Command::new(self.programs.cert_manager());
+        let daemon = self.daemon_of("cert-manager", command.arg(self.kubeconfig()))?;
+        self.daemons.push(daemon);
+        Ok(())
+    }
+
+    /// Stops the controllers of cert-manager.
+    pub fn stop_cert_manager(&mut self) {
+        self.daemons.retain(|daemon| daemon.name() != "cert-manager");
     }
 
     /// Returns the folder of the node.
@@ -97,7 +130,7 @@ impl Node {
     }
 
     fn start_all(&mut self) -> Result<(), NodeError> {
-        network::create()?;
+        self.network.create()?;
         self.start_etcd()?;
         self.start_api_server()?;
         self.start_containerd()?;
@@ -115,7 +148,7 @@ impl Node {
             format!("--kubeconfig={}", file("node.kubeconfig")),
             format!("--root-dir={}", file("kubelet")),
             format!("--cert-dir={}", file("kubelet-pki")),
-            format!("--node-ip={NODE}"),
+            format!("--node-ip={}", self.network.node),
             "--hostname-override=node".to_owned(),
         ];
         let proxy = [format!("--config={}", file("proxy.yaml"))];
@@ -162,8 +195,9 @@ impl Node {
             format!("--kubelet-client-certificate={}", file("admin.crt")),
             format!("--kubelet-client-key={}", file("admin.key")),
             "--kubelet-preferred-address-types=InternalIP".to_owned(),
-            format!("--advertise-address={NODE}"),
-            format!("--service-cluster-ip-range={SERVICES}"),
+            format!("--bind-address={}", self.network.listen),
+            format!("--advertise-address={}", self.network.node),
+            format!("--service-cluster-ip-range={}", self.network.services),
         ]);
         command.args([
             "--service-account-issuer=https://kubernetes.default.svc",

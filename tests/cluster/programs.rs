@@ -13,24 +13,33 @@ const GO_MOD: &str = include_str!("assets/go.mod");
 const GO_SUM: &str = include_str!("assets/go.sum");
 const PAUSE: &str = include_str!("assets/pause/main.go");
 const KUBERNETES: [&str; 4] = ["kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy"];
+const CERT_MANAGER: &str = "github.com/cert-manager/cert-manager";
+const CERT_MANAGER_PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/assets/cert-manager");
+const CERT_MANAGER_SOURCES: [&str; 3] = [
+    include_str!("assets/cert-manager/go.mod"),
+    include_str!("assets/cert-manager/go.sum"),
+    include_str!("assets/cert-manager/main.go"),
+];
 const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
 
 /// The programs of the node, and those of its users.
 pub struct Programs {
     assets: Assets,
     node: PathBuf,
+    cert_manager: PathBuf,
     helm: PathBuf,
 }
 
 impl Programs {
     /// Finds the programs, and builds what is missing.
     pub fn find() -> Result<Self, AssetsError> {
-        Ok(Self { assets: Assets::find()?, node: built()?, helm: assets::helm()? })
+        Ok(Self { assets: Assets::find()?, node: built()?, cert_manager: built_cert_manager()?, helm: assets::helm()? })
     }
 
     /// Returns whether the programs of the node are built.
     pub fn are_built() -> bool {
-        Cache::open(&key()).is_ok_and(|cache| cache.has("node"))
+        let has = |key: &str, name: &str| Cache::open(key).is_ok_and(|cache| cache.has(name));
+        has(&key(), "node") && has(&cert_manager_key(), "cert-manager")
     }
 
     /// Returns the path of etcd, kube-apiserver or kubectl.
@@ -41,6 +50,16 @@ impl Programs {
     /// Returns the path of a program that is built for the node.
     pub fn of_node(&self, name: &str) -> PathBuf {
         self.node.join(name)
+    }
+
+    /// Returns the path of cert-manager's controllers.
+    pub fn cert_manager(&self) -> PathBuf {
+        self.cert_manager.join("controllers")
+    }
+
+    /// Returns the folder of cert-manager's CRDs.
+    pub fn cert_manager_crds(&self) -> PathBuf {
+        self.cert_manager.join("crds")
     }
 
     /// Links kubectl, helm and portcullis into a folder, for the `PATH` of commands in documentation.
@@ -67,5 +86,24 @@ fn built() -> Result<PathBuf, AssetsError> {
         let mut pause = Command::new("go");
         pause.current_dir(PINS).env("GOWORK", "off").env("CGO_ENABLED", "0");
         assets::build_with(pause, "-s -w", "./pause", &folder.join("pause"))
+    })
+}
+
+fn cert_manager_key() -> String {
+    let [pins, sums, source] = CERT_MANAGER_SOURCES;
+    cache::key(&[pins, sums, source, OS, ARCH])
+}
+
+fn built_cert_manager() -> Result<PathBuf, AssetsError> {
+    Cache::open(&cert_manager_key())?.entry("cert-manager", |folder| {
+        eprintln!("cluster: building cert-manager: minutes the first time, then kept");
+        let mut controllers = Command::new("go");
+        controllers.current_dir(CERT_MANAGER_PINS).env("GOWORK", "off").env("CGO_ENABLED", "0");
+        assets::build_with(controllers, "-s -w", ".", &folder.join("controllers"))?;
+        let crds = folder.join("crds");
+        let copied = fs::create_dir(&crds)
+            .and_then(|()| assets::module_folder(CERT_MANAGER_PINS, CERT_MANAGER))
+            .and_then(|module| assets::copy_yaml(&module.join("deploy/crds"), "", &crds));
+        copied.map_err(|source| AssetsError::Module { module: CERT_MANAGER, source })
     })
 }

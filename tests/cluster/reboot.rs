@@ -32,8 +32,10 @@ pub fn lose_everything(folder: &Path) -> io::Result<()> {
     command("umount", &["--lazy", RUN])?;
     command("mount", &["-t", "tmpfs", "tmpfs", RUN])?;
     fs::remove_dir_all(folder.join("run"))?;
-    for rules in RULES {
-        command("iptables", &rules.split(' ').collect::<Vec<_>>())?;
+    for program in ["iptables", "ip6tables"] {
+        for rules in RULES {
+            command(program, &rules.split(' ').collect::<Vec<_>>())?;
+        }
     }
     for link in ["cni0", "node0"] {
         command("ip", &["link", "delete", link])?;

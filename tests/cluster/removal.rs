@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::page::Page;
-use crate::scenarios::{INSTALL, ROLLED_OUT, WRONG};
+use crate::scenarios::{INSTALL, ROLLED_OUT, WRONG, is_denied_as_shown};
 use crate::stage::Stage;
 
 const GONE: Duration = Duration::from_mins(2);
@@ -33,6 +33,31 @@ pub fn emergency(stage: &mut Stage) -> Result<(), String> {
     stage.until(GONE, &format!("{WRONG} --dry-run=server"), |answer| !answer.is_success)?;
     stage.succeed(RIGHT)?;
     Ok(())
+}
+
+/// Installs a release whose servers do not answer, and removes it as docs/install.md says.
+pub fn fail_to_install(stage: &mut Stage) -> Result<(), String> {
+    stage.shell.write("fragment.yaml", FRAGMENT);
+    // Ready, but no request reaches the port of the webhooks.
+    let unreachable = format!("{INSTALL} --set arguments={{--listen=[::]:9999}} --set verify.seconds=10");
+    let failed = stage.shell.run(&unreachable).failure()?;
+    if !failed.contains("NOT ANSWERED") {
+        return Err(format!("Helm was to print the log of the hook: {failed}"));
+    }
+    stage.until(GONE, RIGHT, |answer| !answer.is_success)?;
+    stage.succeed(&Page::read("install.md").block("## If the installation fails", "sh", 0))?;
+    stage.until(GONE, RIGHT, |answer| answer.is_success)?;
+    uninstall(stage)
+}
+
+/// Installs, checks and removes without Helm, as docs/install.md says.
+pub fn install_without_helm(stage: &mut Stage) -> Result<(), String> {
+    let page = Page::read("install.md");
+    stage.succeed(&page.block("## Without Helm", "sh", 0))?;
+    stage.until(GONE, &format!("{WRONG} --dry-run=server"), |answer| !answer.is_success)?;
+    stage.succeed("kubectl -n portcullis-system rollout status deployment/portcullis-companion --timeout=300s")?;
+    stage.succeed(&page.block("## Without Helm", "sh", 1))?;
+    is_writable_and_unregistered(stage)
 }
 
 /// Uninstalls as the page says.
@@ -76,6 +101,23 @@ pub fn install_restricted(stage: &mut Stage) -> Result<(), String> {
     stage.succeed(ROLLED_OUT)?;
     stage.succeed("kubectl -n portcullis-system rollout status deployment/portcullis-companion --timeout=300s")?;
     uninstall(stage)
+}
+
+/// Follows docs/getting-started.md on the installed cluster.
+pub fn get_started(stage: &mut Stage) -> Result<(), String> {
+    let page = Page::read("getting-started.md");
+    stage.succeed(&page.block("## 2. Install Portcullis", "sh", 0))?;
+    is_denied_as_shown(stage, &page)?;
+    let applied = page.block("## 4. Apply the fixed tree", "console", 0);
+    let command = applied.lines().next().ok_or("the block is empty")?;
+    stage.succeed(command.trim_start_matches("$ "))?;
+    let found = stage.succeed(&page.block("## 5. See what was found", "sh", 0))?;
+    if !found.contains("KZ001") {
+        return Err(format!("the log was to show the denial: {found}"));
+    }
+    stage.succeed(&page.block("## 6. Remove Portcullis", "sh", 0))?;
+    stage.succeed("kubectl delete -f examples/getting-started/right.yaml")?;
+    is_writable_and_unregistered(stage)
 }
 
 fn is_writable_and_unregistered(stage: &Stage) -> Result<(), String> {

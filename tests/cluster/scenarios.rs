@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::page::Page;
 use crate::stage::Expected::{EveryWriteIsAnswered, EveryWriteIsChecked, FailuresOfKilledProcesses, NoWrites};
 use crate::stage::{Expected, Scenario, Stage};
-use crate::{changes, faults, removal};
+use crate::{certificates, changes, faults, removal};
 
 /// The kubelet updates a mounted ConfigMap within about a minute.
 pub const RELOAD: Duration = Duration::from_mins(3);
@@ -32,14 +32,20 @@ pub const ALL: &[Scenario] = &[
     scenario("bad-configuration", "upgrade to a configuration that is invalid", EveryWriteIsChecked, changes::configure_badly),
     scenario("kill", "SIGKILL of one of two servers", FailuresOfKilledProcesses, faults::kill),
     scenario("ca-secret", "delete the Secret of the CA, and restart", EveryWriteIsChecked, faults::delete_ca),
-    scenario("certificate-way", "change `certificate.way` to `secret`, and back", EveryWriteIsChecked, changes::change_certificates),
+    scenario("certificate-way", "change `certificate.way` to `secret`, and back", EveryWriteIsChecked, certificates::change_to_secret),
+    scenario("cert-manager", "change `certificate.way` to `cert-manager`, to `secret`, and back", EveryWriteIsChecked, certificates::change_to_cert_manager),
     scenario("api-server", "restart the API server", EveryWriteIsChecked, faults::restart_api_server),
     scenario("reboot", "reboot: everything on the node is killed", FailuresOfKilledProcesses, faults::reboot),
     scenario("emergency", "scale to zero, docs/emergency.md, and recovery", NoWrites, removal::emergency),
     scenario("uninstall", "uninstall, as docs/uninstalling.md says", EveryWriteIsAnswered, removal::uninstall),
     scenario("uninstall-without-pods", "uninstall without pods that run", NoWrites, removal::uninstall_without_pods),
     scenario("namespace", "delete the namespace first, and repair it", NoWrites, removal::delete_namespace),
+    scenario("failed-install", "install servers that do not answer, and repair it", NoWrites, removal::fail_to_install),
+    scenario("without-helm", "install without Helm, and uninstall", NoWrites, removal::install_without_helm),
+    scenario("newcomer", "docs/getting-started.md", NoWrites, removal::get_started),
     scenario("restricted", "install with Pod Security `restricted`, and uninstall", NoWrites, removal::install_restricted),
+    scenario("ipv6", "start over with an IPv6-only network, and install", NoWrites, faults::change_to_ipv6),
+    scenario("ipv6-restart", "`kubectl rollout restart`, IPv6 only", EveryWriteIsChecked, changes::restart),
 ];
 
 const fn scenario(
@@ -74,10 +80,14 @@ fn denies_as_getting_started_shows(stage: &Stage) -> Result<(), String> {
     stage.until(RELOAD, &format!("{WRONG} --dry-run=server"), |answer| !answer.is_success)?;
     // Each server reloads its file at a time of its own.
     stage.succeed(&format!("kubectl -n portcullis-system rollout restart deployment/portcullis\n{ROLLED_OUT}"))?;
-    let denied = stage.shell.run(WRONG).failure()?;
-    let page = Page::read("getting-started.md");
+    is_denied_as_shown(stage, &Page::read("getting-started.md"))
+}
+
+/// Runs the command of docs/getting-started.md that is denied, and compares the output.
+pub fn is_denied_as_shown(stage: &Stage, page: &Page) -> Result<(), String> {
     let shown = page.block("## 3. Apply something wrong", "console", 0);
-    let (_, expected) = shown.split_once('\n').ok_or("the page shows no output")?;
+    let (command, expected) = shown.split_once('\n').ok_or("the page shows no output")?;
+    let denied = stage.shell.run(command.trim_start_matches("$ ")).failure()?;
     // kubectl writes a space at the end of its first line.
     let lines = |text: &str| text.trim().lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
     if lines(&denied) == lines(expected) {

@@ -231,19 +231,28 @@ impl Crds {
     }
 
     fn copy(&self, target: &Path) -> io::Result<()> {
-        let mut command = go();
-        command.current_dir(self.pins).args(["mod", "download", "-json", self.module]);
-        let answer = command.stderr(Stdio::inherit()).output()?;
-        let module: serde_json::Value = serde_json::from_slice(&answer.stdout)?;
-        let folder = module["Dir"].as_str().ok_or_else(|| io::Error::other(format!("not downloaded: {module}")))?;
-        for file in yaml_files(&Path::new(folder).join(self.folder))? {
-            let name = file.file_name().expect("a listed file has a name").to_string_lossy().into_owned();
-            if name.starts_with(self.prefix) {
-                fs::write(target.join(name), fs::read(&file)?)?;
-            }
-        }
-        Ok(())
+        copy_yaml(&module_folder(self.pins, self.module)?.join(self.folder), self.prefix, target)
     }
+}
+
+/// Has Go download a module in the version that a folder pins. Returns the module's folder.
+pub fn module_folder(pins: &str, module: &str) -> io::Result<PathBuf> {
+    let mut command = go();
+    command.current_dir(pins).args(["mod", "download", "-json", module]);
+    let answer = command.stderr(Stdio::inherit()).output()?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer.stdout)?;
+    answer["Dir"].as_str().map(PathBuf::from).ok_or_else(|| io::Error::other(format!("not downloaded: {answer}")))
+}
+
+/// Copies the yaml files whose names start with a prefix.
+pub fn copy_yaml(source: &Path, prefix: &str, target: &Path) -> io::Result<()> {
+    for file in yaml_files(source)? {
+        let name = file.file_name().expect("a listed file has a name").to_string_lossy().into_owned();
+        if name.starts_with(prefix) {
+            fs::write(target.join(name), fs::read(&file)?)?;
+        }
+    }
+    Ok(())
 }
 
 fn require_go(otherwise: AssetsError) -> Result<(), AssetsError> {

@@ -1,0 +1,77 @@
+//! Scenarios of changes of `certificate.way`, with cert-manager's own controllers.
+
+use std::time::Duration;
+
+use crate::page::Page;
+use crate::pki;
+use crate::scenarios::{ROLLED_OUT, UPGRADE};
+use crate::stage::Stage;
+
+const ISSUED: Duration = Duration::from_mins(1);
+/// The name of a certificate's Secret in the way `cert-manager`, and its leaf.
+const LEAF: &str = "kubectl -n portcullis-system get secret portcullis-cert-manager -o jsonpath='{.data.tls\\.crt}'";
+
+/// Changes the way as docs/install.md says, and back.
+pub fn change_to_secret(stage: &mut Stage) -> Result<(), String> {
+    write_certificate(stage)?;
+    to_secret(stage)?;
+    to(stage, "self-managed")?;
+    stage.succeed("kubectl -n portcullis-system delete secret portcullis-certs")?;
+    Ok(())
+}
+
+/// Changes the way to `cert-manager` and back, from each of the other two. In between, cert-manager issues a new leaf.
+pub fn change_to_cert_manager(stage: &mut Stage) -> Result<(), String> {
+    let crds = stage.node.cert_manager_crds();
+    stage.succeed(&format!(
+        "kubectl apply --server-side -f {}\nkubectl wait --for=condition=Established crd --all --timeout=60s",
+        crds.display()
+    ))?;
+    stage.node.start_cert_manager().map_err(|error| error.to_string())?;
+    to(stage, "cert-manager")?;
+    issue_another_leaf(stage)?;
+    write_certificate(stage)?;
+    to_secret(stage)?;
+    to(stage, "cert-manager")?;
+    to(stage, "self-managed")?;
+    stage.node.stop_cert_manager();
+    stage.succeed("kubectl -n portcullis-system delete secret portcullis-certs")?;
+    Ok(())
+}
+
+fn to(stage: &Stage, way: &str) -> Result<(), String> {
+    stage
+        .succeed(&format!("{UPGRADE} --wait --set certificate.way={way} --set certificate.caBundle=\n{ROLLED_OUT}"))?;
+    Ok(())
+}
+
+fn to_secret(stage: &Stage) -> Result<(), String> {
+    stage.succeed(&Page::read("install.md").block("### Change the way", "sh", 0))?;
+    stage.succeed(ROLLED_OUT)?;
+    Ok(())
+}
+
+/// Deletes the Secret of the leaf, which has cert-manager issue another one.
+fn issue_another_leaf(stage: &Stage) -> Result<(), String> {
+    let before = stage.succeed(LEAF)?;
+    stage.succeed("kubectl -n portcullis-system delete secret portcullis-cert-manager")?;
+    stage.until(ISSUED, LEAF, |answer| answer.is_success && !answer.text.is_empty() && answer.text != before)?;
+    Ok(())
+}
+
+/// Writes `ca.crt`, and a Secret with a certificate of this CA.
+fn write_certificate(stage: &Stage) -> Result<(), String> {
+    let folder = stage.shell.folder();
+    let subject = pki::Subject {
+        file: "portcullis",
+        user: "portcullis",
+        group: "",
+        names: vec!["portcullis.portcullis-system.svc".to_owned()],
+    };
+    let issued = pki::Authority::create(folder).and_then(|authority| authority.issue(folder, &subject));
+    issued.map_err(|error| error.to_string())?;
+    stage.succeed(
+        "kubectl -n portcullis-system create secret tls portcullis-certs --cert=portcullis.crt --key=portcullis.key",
+    )?;
+    Ok(())
+}
