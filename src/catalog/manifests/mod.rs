@@ -12,6 +12,7 @@ use serde_json::Value;
 
 mod fill;
 mod parallel;
+mod pieces;
 mod read;
 
 pub use fill::fill;

@@ -3,23 +3,17 @@
 //! JSON is split into objects without parsing it. Other text is split into YAML documents, which are parsed one by one.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::pieces::{MAX_DOCUMENT_BYTES, PIECE_BYTES, Pieces, SEPARATOR};
 use super::{Aliased, MAX_FOLDER_DEPTH, ManifestError, Source, entries, is_manifest};
 use crate::admission::scan;
 use crate::catalog::frames::{self, FrameError, Frames};
 use crate::yaml::{self, Document};
-
-/// The separator of two YAML documents.
-const SEPARATOR: &[u8] = b"\n---";
-/// Size of a read, in bytes. Larger reads are not faster, and the allocator would keep the memory.
-const PIECE_BYTES: usize = 64 * 1024;
-/// Maximum size of a document, except for lists in JSON.
-const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
 
 /// An object in a file.
 #[derive(Debug, Clone, Copy)]
@@ -132,18 +126,20 @@ impl Reading<'_, '_> {
             let text = std::str::from_utf8(&pieces.buffer).map_err(|_| NoJson::Other)?;
             return self.values(text);
         }
-        match self.is_list(&pieces.buffer)? {
-            true => self.list(),
-            false => {
-                while !pieces.fill(pieces.buffer.len() + PIECE_BYTES)? {
-                    if pieces.buffer.len() > MAX_DOCUMENT_BYTES {
-                        return Err(NoJson::Other);
-                    }
-                }
-                let text = std::str::from_utf8(&pieces.buffer).map_err(|_| NoJson::Other)?;
-                self.values(text)
+        if self.is_list(&pieces.buffer)? {
+            match self.list() {
+                // Lists one after another, or no JSON.
+                Err(NoJson::Other) => {}
+                read => return read,
             }
         }
+        while !pieces.fill(pieces.buffer.len() + PIECE_BYTES)? {
+            if pieces.buffer.len() > MAX_DOCUMENT_BYTES {
+                return Err(NoJson::Other);
+            }
+        }
+        let text = std::str::from_utf8(&pieces.buffer).map_err(|_| NoJson::Other)?;
+        self.values(text)
     }
 
     /// Returns whether the file, which begins with `start`, is a list. Searches the whole file, because kubectl writes
@@ -151,10 +147,12 @@ impl Reading<'_, '_> {
     fn is_list(&self, start: &[u8]) -> Result<bool, NoJson> {
         let mut frames = Frames::default();
         frames.push(start);
-        if frames.advance()? && !frames.kind().is_empty() {
-            return Ok(frames.kind().ends_with("List"));
+        let has_items = frames.advance()?;
+        let kind = Some(frames.kind()).filter(|kind| !kind.is_empty());
+        match kind.or_else(|| kind_at_end(self.file)).filter(|_| has_items) {
+            Some(kind) => Ok(kind.ends_with("List")),
+            None => Self::holds_list(&mut File::open(self.file)?),
         }
-        Self::holds_list(&mut File::open(self.file)?)
     }
 
     fn holds_list(mut text: impl Read) -> Result<bool, NoJson> {
@@ -248,7 +246,7 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
             Some([]) | None => frames.end(),
             Some(bytes) => frames.push(bytes),
         }
-        while frames.advance()? {
+        while advance(&mut frames)? {
             take(frames.current()?)?;
         }
         if length == 0 {
@@ -257,54 +255,32 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
     }
 }
 
-/// A reader that splits a text at document separators.
-struct Pieces {
-    file: File,
-    buffer: Vec<u8>,
-    is_at_end: bool,
-    /// Number of lines read.
-    lines: u32,
+/// Advances to the next item. Rejects files whose end looks like that of a list, and which begin with something else.
+fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
+    match frames.advance() {
+        Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {
+            Err(io::Error::other("it begins with an object with items, and ends with a list: use a file for each")
+                .into())
+        }
+        advanced => Ok(advanced?),
+    }
 }
 
-impl Pieces {
-    fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::open(path)?, buffer: Vec::new(), is_at_end: false, lines: 0 })
-    }
-
-    /// Fills the buffer up to this size; returns whether the file ended before.
-    fn fill(&mut self, wanted: usize) -> io::Result<bool> {
-        let missing = wanted.saturating_sub(self.buffer.len());
-        let missing = u64::try_from(missing).unwrap_or(u64::MAX);
-        let read = (&self.file).take(missing).read_to_end(&mut self.buffer)?;
-        self.is_at_end |= u64::try_from(read).is_ok_and(|read| read < missing);
-        Ok(self.is_at_end)
-    }
-
-    /// Returns the next documents, and the number of lines before them.
-    fn next(&mut self) -> io::Result<Option<(String, u32)>> {
-        let mut wanted = PIECE_BYTES;
-        let end = loop {
-            if self.fill(wanted)? {
-                break self.buffer.len();
-            }
-            if let Some(at) = memchr::memmem::rfind(&self.buffer, SEPARATOR) {
-                break at + 1;
-            }
-            if self.buffer.len() > MAX_DOCUMENT_BYTES {
-                return Err(io::Error::other(format!("a document has more than {MAX_DOCUMENT_BYTES} bytes")));
-            }
-            wanted = self.buffer.len() * 2;
-        };
-        let rest = self.buffer.split_off(end);
-        let piece = std::mem::replace(&mut self.buffer, rest);
-        if piece.is_empty() {
-            return Ok(None);
-        }
-        let text = String::from_utf8(piece).map_err(|_| io::Error::other("it is not UTF-8 text"))?;
-        let before = self.lines;
-        self.lines += u32::try_from(memchr::memchr_iter(b'\n', text.as_bytes()).count()).unwrap_or(u32::MAX);
-        Ok(Some((text, before)))
-    }
+/// Returns the `kind` behind the last list of a file, without reading what is before. `None` if there is none.
+fn kind_at_end(file: &Path) -> Option<String> {
+    /// Enough for `kind` and `metadata`.
+    const END_BYTES: u64 = 4096;
+    let (mut file, mut end) = (File::open(file).ok()?, Vec::new());
+    file.seek(io::SeekFrom::End(0)).ok()?;
+    let start = file.stream_position().ok()?.saturating_sub(END_BYTES);
+    file.seek(io::SeekFrom::Start(start)).ok()?;
+    file.read_to_end(&mut end).ok()?;
+    memchr::memrchr_iter(b']', &end).find_map(|bracket| {
+        // JSON only if the bracket closes a member of the outermost object.
+        let text = [b"{\"items\":[]", end.get(bracket + 1..)?].concat();
+        let envelope: frames::Envelope = serde_json::from_slice(&text).ok()?;
+        Some(envelope.kind).filter(|kind| !kind.is_empty())
+    })
 }
 
 #[cfg(test)]
@@ -374,6 +350,27 @@ mod tests {
         // An object with `items` that is not a list.
         let text = r#"{"apiVersion":"example.org/v1","items":[{"a":1}],"kind":"Thing","metadata":{"name":"thing-0"}}"#;
         assert_eq!(read("a.json", text.as_bytes()), (things(1), Vec::new()));
+    }
+
+    #[test]
+    fn the_kind_behind_the_items_decides_what_a_large_file_is() {
+        let all: Vec<_> = (0..1_000).map(thing).collect();
+        let of_kind = |kind: &str, end: &str| {
+            let items = all.join(",");
+            format!(
+                r#"{{"apiVersion":"example.org/v1","items":[{items}],"kind":"{kind}","metadata":{{"name":"thing-0"}}{end}}}"#
+            )
+        };
+        let found = |text: String| read("a.json", text.as_bytes());
+        assert_eq!(found(of_kind("ThingList", "")), (things(1_000), Vec::new()));
+        assert_eq!(found(of_kind("ThingList", r#","more":[[{"kind":"Thing"}],"]"]"#)), (things(1_000), Vec::new()));
+        assert_eq!(found(of_kind("Thing", "")), (things(1), Vec::new()));
+        assert_eq!(found(of_kind("Thing", r#","more":["],\"kind\":\"List\"}"]"#)), (things(1), Vec::new()));
+        // The objects of the first list are read twice, before and after the second list is found.
+        let (lists, errors) = found(of_kind("ThingList", "") + &of_kind("ThingList", ""));
+        assert_eq!((lists.len(), errors), (3_000, Vec::new()));
+        let errors = found(of_kind("Thing", "") + &of_kind("ThingList", "")).1;
+        assert!(errors.len() == 1 && errors[0].contains("a file for each"), "{errors:?}");
     }
 
     #[test]

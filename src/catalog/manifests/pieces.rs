@@ -1,0 +1,63 @@
+//! Reading a file in pieces, so that a large one is never in memory as a whole.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// The separator of two YAML documents.
+pub(super) const SEPARATOR: &[u8] = b"\n---";
+/// Size of a read, in bytes. Larger reads are not faster, and the allocator would keep the memory.
+pub(super) const PIECE_BYTES: usize = 64 * 1024;
+/// Maximum size of a document, except for lists in JSON.
+pub(super) const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
+
+/// A text in pieces that end where a document does.
+pub(super) struct Pieces {
+    file: File,
+    /// What was read and not returned yet.
+    pub(super) buffer: Vec<u8>,
+    is_at_end: bool,
+    /// Number of lines read.
+    lines: u32,
+}
+
+impl Pieces {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::open(path)?, buffer: Vec::new(), is_at_end: false, lines: 0 })
+    }
+
+    /// Fills the buffer with this many bytes; returns whether the file ended before.
+    pub(super) fn fill(&mut self, wanted: usize) -> io::Result<bool> {
+        let missing = wanted.saturating_sub(self.buffer.len());
+        let missing = u64::try_from(missing).unwrap_or(u64::MAX);
+        let read = (&self.file).take(missing).read_to_end(&mut self.buffer)?;
+        self.is_at_end |= u64::try_from(read).is_ok_and(|read| read < missing);
+        Ok(self.is_at_end)
+    }
+
+    /// Returns the next documents, and how many lines come before them.
+    pub(super) fn next(&mut self) -> io::Result<Option<(String, u32)>> {
+        let mut wanted = PIECE_BYTES;
+        let end = loop {
+            if self.fill(wanted)? {
+                break self.buffer.len();
+            }
+            if let Some(at) = memchr::memmem::rfind(&self.buffer, SEPARATOR) {
+                break at + 1;
+            }
+            if self.buffer.len() > MAX_DOCUMENT_BYTES {
+                return Err(io::Error::other(format!("a document has more than {MAX_DOCUMENT_BYTES} bytes")));
+            }
+            wanted = self.buffer.len() * 2;
+        };
+        let rest = self.buffer.split_off(end);
+        let piece = std::mem::replace(&mut self.buffer, rest);
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        let text = String::from_utf8(piece).map_err(|_| io::Error::other("it is not UTF-8 text"))?;
+        let before = self.lines;
+        self.lines += u32::try_from(memchr::memchr_iter(b'\n', text.as_bytes()).count()).unwrap_or(u32::MAX);
+        Ok(Some((text, before)))
+    }
+}
