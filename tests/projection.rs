@@ -17,7 +17,7 @@ use cases::pages::Page;
 use cases::{Case, repository};
 use futures::executor::block_on;
 use portcullis::admission::{FieldPath, Finding, Level, Operation, Phase, Request, Verdict};
-use portcullis::catalog::View;
+use portcullis::catalog::{Index, Kind, Storage, Stored, View};
 use portcullis::config;
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::landscaper::kinds::INSTALLATIONS;
@@ -170,6 +170,33 @@ fn rules_read_only_what_kinds_declare() {
         }
     }
     assert!(decided > 5_000, "only {decided} decisions were compared");
+}
+
+/// Returns the keys of an object in an index, of which a catalog stores these parts.
+fn keys(kind: &Kind, index: &Index, storage: Storage, object: &Value) -> Vec<String> {
+    let Kind { group, version, kind, plural, scope, .. } = *kind;
+    let kind = Box::leak(Box::new(Kind { group, version, kind, plural, scope, indexes: &[], storage }));
+    (index.keys)(Stored::projected(kind, &object.to_string()).unwrap().value())
+}
+
+#[test]
+fn indexes_read_only_what_they_declare() {
+    let mut found = BTreeMap::new();
+    for (name, mut objects) in groups() {
+        objects.retain(|object| object["metadata"].is_object());
+        let [gate, _] = gates(Registry::standard, &objects);
+        for kind in gate.catalog().kinds().chain(gate.catalog().declared()) {
+            for (index, object) in kind.indexes.iter().flat_map(|index| objects.iter().map(move |of| (index, of))) {
+                if kind.is_kind_of(object) {
+                    let whole = keys(kind, index, Storage::Whole, object);
+                    assert_eq!(keys(kind, index, Storage::Parts(index.parts), object), whole, "{name}: {}", index.name);
+                    *found.entry((&kind.kind, index.name)).or_insert(0) += whole.len();
+                }
+            }
+        }
+    }
+    let without: Vec<_> = found.iter().filter(|(_, keys)| **keys == 0).collect();
+    assert!(found.len() > 10 && without.is_empty(), "no object has a key in {without:?}");
 }
 
 /// A rule that reads what its kind does not declare.

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use super::parts::Part;
 use super::storage::Storage;
+use crate::admission::Path;
 
 /// A kind of objects in the catalog, declared as a `static`. Kinds are compared by address.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub enum Scope {
 pub struct Index {
     /// A description of the keys.
     pub name: &'static str,
+    /// The paths that `keys` reads, besides the name and the namespace. Only these are parsed when an object is stored.
+    pub parts: &'static [Path],
     /// Returns the keys of an object.
     pub keys: fn(&Value) -> Vec<String>,
 }
@@ -56,6 +60,12 @@ impl Kind {
     /// Returns the `apiVersion` of its objects.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Returns the parts of its objects that its indexes read.
+    pub(super) fn indexed_parts(&self) -> Part {
+        let paths: Vec<Path> = self.indexes.iter().flat_map(|index| index.parts).copied().collect();
+        Part::of(&paths)
     }
 
     /// Returns whether this is the `apiVersion` of its objects.

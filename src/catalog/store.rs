@@ -10,7 +10,7 @@ use super::compression::{Dictionary, Samples};
 use super::index::Postings;
 use super::namespaces::Namespaces;
 use super::parts::{EVERYTHING, Part};
-use super::prepared::{Prepared, keys};
+use super::prepared::{Preparation, Prepared, keys};
 use super::projection::Projection;
 use super::record::{Compressed, NamespaceId};
 use super::records::{Id, Records};
@@ -49,6 +49,8 @@ pub(super) struct Changed {
 pub(super) struct Store {
     kind: &'static Kind,
     part: Arc<Part>,
+    /// The parts that indexes read.
+    indexed: Arc<Part>,
     coverage: Coverage,
     records: Records,
     namespaces: Namespaces,
@@ -64,9 +66,11 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(kind: &'static Kind, is_whole: bool) -> Self {
+        let parts = |declared| Arc::new(if is_whole { Part::of(EVERYTHING) } else { declared });
         Self {
             kind,
-            part: Arc::new(Part::of(if is_whole { EVERYTHING } else { kind.storage.parts() })),
+            part: parts(Part::of(kind.storage.parts())),
+            indexed: parts(kind.indexed_parts()),
             coverage: Coverage::Pending,
             records: Records::default(),
             namespaces: Namespaces::default(),
@@ -91,8 +95,8 @@ impl Store {
         Arc::clone(&self.part)
     }
 
-    pub(super) fn dictionary(&self) -> Option<Arc<Dictionary>> {
-        self.dictionary.clone()
+    pub(super) fn preparation(&self) -> Preparation {
+        Preparation { dictionary: self.dictionary.clone(), indexed: Arc::clone(&self.indexed) }
     }
 
     pub(super) fn coverage(&self) -> Coverage {
@@ -222,7 +226,7 @@ impl Store {
         if record.holds(&new.parts) || record.text_length == object.text.len() && before.text() == object.text {
             return None;
         }
-        self.file(id, &object.namespace, &keys(self.kind, &before.value()), &new.keys);
+        self.file(id, &object.namespace, &self.keys(&before), &new.keys);
         self.records.replace(id, &new.parts.record(record.namespace, &object.name));
         self.learn(&object.text);
         Some(Changed { before: Some(before), now: self.held(id) })
@@ -231,13 +235,17 @@ impl Store {
     fn remove_id(&mut self, id: Id) -> Option<Changed> {
         let before = self.held(id)?;
         let record = before.record()?;
-        self.file(id, &before.namespace, &keys(self.kind, &before.value()), &[]);
+        self.file(id, &before.namespace, &self.keys(&before), &[]);
         if let Ok(found) = self.names.find_entry(self.hash(record.namespace, record.name), |known| *known == id) {
             found.remove();
         }
         self.records.remove(id);
         self.namespaces.leave(record.namespace);
         Some(Changed { before: Some(before), now: None })
+    }
+
+    fn keys(&self, held: &Held) -> Vec<Vec<String>> {
+        keys(self.kind, &self.indexed, &held.namespace, held.name(), &held.text())
     }
 
     /// Updates the indexes of an object; the lists of keys are in the order of the indexes.
@@ -281,10 +289,11 @@ impl Store {
         self.namespaces = Namespaces::default();
         self.names = HashTable::new();
         self.indexes.iter_mut().for_each(|postings| *postings = Postings::default());
+        let preparation = self.preparation();
         for held in objects {
             let (namespace, name, text) = (held.namespace.to_string(), held.name().to_owned(), held.text());
             let object = Projection { namespace, name, text, resource_version: String::new() };
-            if let Some(object) = Prepared::of(self.kind, object, self.dictionary.as_deref()) {
+            if let Some(object) = Prepared::of(self.kind, object, &preparation) {
                 self.add(&object);
             }
         }
@@ -300,6 +309,7 @@ mod tests {
 
     static BY_COLOUR: Index = Index {
         name: "colour",
+        parts: &[&["colour"]],
         keys: |object| object.get("colour").and_then(Value::as_str).map(str::to_owned).into_iter().collect(),
     };
     static THINGS: Kind = Kind {

@@ -31,8 +31,8 @@ impl Catalog {
 
     /// Prepares an object without locking the store; `None` if it cannot be stored.
     pub(super) fn prepare(&self, kind: &'static Kind, object: Projection) -> Option<Prepared> {
-        let dictionary = self.read(kind, Store::dictionary).flatten();
-        Prepared::of(kind, object, dictionary.as_deref())
+        let preparation = self.read(kind, Store::preparation)?;
+        Prepared::of(kind, object, &preparation)
     }
 
     /// Stores a prepared object, and replaces the one with the same name.

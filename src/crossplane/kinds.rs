@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::admission::{Metadata, Operation};
-use crate::catalog::{Declaration, Declared, Index, Kind, Scope, Storage, Stored, View};
+use crate::admission::{Metadata, Operation, Path};
+use crate::catalog::{Declaration, Declared, EVERY, Index, Kind, Scope, Storage, Stored, View};
 use crate::rule::{DECLARED, FailurePolicy, Match};
 
 pub use super::api::GROUP;
@@ -38,9 +38,13 @@ pub fn served(view: &View<'_>) -> &'static Kind {
     if is_old { &ALPHA_ENVIRONMENT_CONFIGS } else { &ENVIRONMENT_CONFIGS }
 }
 
+/// The labels of an object.
+const LABELS: &[Path] = &[&["metadata", "labels"]];
+
 /// Index of objects by each of their labels: `stage=prod`.
 pub static BY_LABEL: Index = Index {
     name: "label",
+    parts: LABELS,
     keys: |object| {
         let labels = Metadata::of(object).labels();
         let keys = labels.into_iter().flatten().map(|(key, value)| label_key(key, value.as_str().unwrap_or_default()));
@@ -51,6 +55,7 @@ pub static BY_LABEL: Index = Index {
 /// Index of objects by the keys of their labels.
 pub static BY_LABEL_KEY: Index = Index {
     name: "label-key",
+    parts: LABELS,
     keys: |object| {
         let labels = Metadata::of(object).labels();
         labels.into_iter().flat_map(|labels| labels.keys().cloned()).collect()
@@ -60,6 +65,7 @@ pub static BY_LABEL_KEY: Index = Index {
 /// Index of objects by the first letters of their name, used for suggestions.
 pub static BY_NAME_PREFIX: Index = Index {
     name: "beginning",
+    parts: &[],
     keys: |object| {
         let name = Some(Metadata::of(object).name()).filter(|name| !name.is_empty());
         name.map(name_prefix).into_iter().collect()
@@ -104,8 +110,11 @@ pub static REVISIONS: Kind = Kind {
 pub const COMPOSITION_LABEL: &str = "crossplane.io/composition-name";
 
 /// Index of CompositionRevisions by the name of their Composition.
-pub static BY_REVISED: Index =
-    Index { name: "composition", keys: |object| revised(object).map(str::to_owned).into_iter().collect() };
+pub static BY_REVISED: Index = Index {
+    name: "composition",
+    parts: LABELS,
+    keys: |object| revised(object).map(str::to_owned).into_iter().collect(),
+};
 
 /// Returns the name of the Composition that a CompositionRevision belongs to.
 pub fn revised(revision: &Value) -> Option<&str> {
@@ -115,6 +124,7 @@ pub fn revised(revision: &Value) -> Option<&str> {
 /// Index of Compositions by the type of their composites: `example.org/v1, Kind=XExample`.
 pub static BY_COMPOSITE_TYPE: Index = Index {
     name: "composite-type",
+    parts: &[&["spec", "compositeTypeRef"]],
     keys: |object| {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         vec![type_key(text("/spec/compositeTypeRef/apiVersion"), text("/spec/compositeTypeRef/kind"))]
@@ -129,6 +139,7 @@ pub fn type_key(api_version: &str, kind: &str) -> String {
 /// Index of Compositions by the names of the EnvironmentConfigs that they reference.
 pub static BY_REFERRED_CONFIG: Index = Index {
     name: "environment-config",
+    parts: &[&["spec"]],
     keys: |object| {
         let sources = composition::sources(object).into_iter().flat_map(|(_, selection)| selection.sources);
         let named = sources.flatten().filter_map(|source| Some(source.reference?.name));
@@ -142,6 +153,7 @@ pub static BY_REFERRED_CONFIG: Index = Index {
 /// Index of Compositions by the label keys of their EnvironmentConfig selectors.
 pub static BY_SELECTED_LABEL: Index = Index {
     name: "selected-label",
+    parts: &[&["spec"]],
     keys: |object| {
         let sources = composition::sources(object).into_iter().flat_map(|(_, selection)| selection.sources);
         let selectors = sources.flatten().filter_map(|source| source.selector);
@@ -166,6 +178,7 @@ pub static DEFINITIONS: Kind = Kind {
 /// Index of CompositeResourceDefinitions by the group and kind of their composites.
 pub static BY_DECLARED_TYPE: Index = Index {
     name: "declared-type",
+    parts: &[&["spec", "group"], &["spec", "names"]],
     keys: |object| {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         vec![type_key(text("/spec/group"), text("/spec/names/kind"))]
@@ -205,9 +218,20 @@ fn offers(definition: &Value) -> Option<Declared> {
     Some(Declared { kind: text("kind")?, plural: text("plural")?, scope: Scope::Namespaced, ..composite })
 }
 
+/// What [`offers`] reads: not the schemas of the versions.
+const DEFINING: &[Path] = &[
+    &["spec", "claimNames"],
+    &["spec", "group"],
+    &["spec", "names"],
+    &["spec", "scope"],
+    &["spec", "versions", EVERY, "name"],
+    &["spec", "versions", EVERY, "referenceable"],
+];
+
 /// Index of CompositeResourceDefinitions by the plural name and the group of their claims.
 pub static BY_CLAIM: Index = Index {
     name: "claim",
+    parts: DEFINING,
     keys: |definition| offers(definition).map(|claim| claim_key(&claim.plural, &claim.group)).into_iter().collect(),
 };
 
@@ -235,12 +259,16 @@ fn declares(definition: &Value) -> Option<Declared> {
 }
 
 /// Index of composites by the name in their `compositionRef`.
-pub static BY_COMPOSITION: Index =
-    Index { name: "composition", keys: |object| composition_name(object).map(str::to_owned).into_iter().collect() };
+pub static BY_COMPOSITION: Index = Index {
+    name: "composition",
+    parts: &[&["spec", "compositionRef"], &["spec", "crossplane"]],
+    keys: |object| composition_name(object).map(str::to_owned).into_iter().collect(),
+};
 
 /// Index of composites by the names of the EnvironmentConfigs that they reference.
 pub static BY_REFERENCE: Index = Index {
     name: "environment-config",
+    parts: &[&["spec", "environmentConfigRefs"]],
     keys: |object| {
         let names = references(object).into_iter().filter(|name| !name.is_empty());
         names.map(str::to_owned).collect()
@@ -250,6 +278,7 @@ pub static BY_REFERENCE: Index = Index {
 /// Index of composites with at least one reference to an EnvironmentConfig, under one key.
 pub static WITH_REFERENCES: Index = Index {
     name: "has-environment-configs",
+    parts: &[&["spec", "environmentConfigRefs"]],
     keys: |object| {
         let has = references(object).iter().any(|name| !name.is_empty());
         has.then(|| WITH_REFERENCES_KEY.to_owned()).into_iter().collect()

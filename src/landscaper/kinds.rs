@@ -28,8 +28,11 @@ pub static CONTEXTS: Kind = Kind {
 };
 
 /// Index of Contexts by the name of the overwrites that they use.
-pub static CONTEXTS_BY_OVERWRITES: Index =
-    Index { name: "overwrites", keys: |object| keys(context::overwrites_name(object)) };
+pub static CONTEXTS_BY_OVERWRITES: Index = Index {
+    name: "overwrites",
+    parts: &[&["componentVersionOverwrites"]],
+    keys: |object| keys(context::overwrites_name(object)),
+};
 
 /// `ComponentVersionOverwrites`: a list of replacements for component references.
 pub static OVERWRITES: Kind = Kind {
@@ -73,8 +76,11 @@ pub static INSTALLATIONS: Kind = Kind {
 };
 
 /// Index of Installations by the name of their Context.
-pub static INSTALLATIONS_BY_CONTEXT: Index =
-    Index { name: "context", keys: |object| keys(Some(installation::context_name(object))) };
+pub static INSTALLATIONS_BY_CONTEXT: Index = Index {
+    name: "context",
+    parts: &[&["spec", "context"]],
+    keys: |object| keys(Some(installation::context_name(object))),
+};
 
 /// `Execution`: the DeployItems of an Installation. It has the same name as the Installation.
 pub static EXECUTIONS: Kind = Kind {
@@ -147,7 +153,7 @@ pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
 };
 
 /// Index of all objects, under the empty key.
-pub static ALL: Index = Index { name: "all", keys: |_| vec![String::new()] };
+pub static ALL: Index = Index { name: "all", parts: &[], keys: |_| vec![String::new()] };
 
 /// `DryRunConfiguration`: simulated objects on Targets, for dry runs. A kind of Portcullis, in Landscaper's API group.
 pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
@@ -163,6 +169,7 @@ pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
 /// Index of objects by their owner: `Installation/name` or `Execution/name`.
 pub static BY_OWNER: Index = Index {
     name: "owner",
+    parts: &[&["metadata", "ownerReferences"]],
     keys: |object| owner::owner(object).map(|owner| owner_key(owner.kind.name(), owner.name)).into_iter().collect(),
 };
 
@@ -183,6 +190,7 @@ pub fn owner_reference(owner: &Owner<'_>, namespace: &str) -> Reference {
 /// Index of objects in dry run, by the name of the DryRunConfiguration that they use.
 pub static BY_DRY_RUN_CONFIGURATION: Index = Index {
     name: "dry-run-configuration",
+    parts: &[&["metadata", "annotations", CONFIGURATION_ANNOTATION], &["metadata", "annotations", DRY_RUN_ANNOTATION]],
     keys: |object| {
         let annotations = DryRunAnnotations::of(object);
         keys(annotations.configuration.filter(|_| annotations.is_dry_run()))

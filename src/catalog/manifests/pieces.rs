@@ -11,7 +11,7 @@ pub(super) const PIECE_BYTES: usize = 64 * 1024;
 /// Maximum size of a document, except for lists in JSON.
 pub(super) const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
 
-/// A text in pieces that end where a document does.
+/// A reader that splits a text at document separators.
 pub(super) struct Pieces {
     file: File,
     /// What was read and not returned yet.
@@ -26,7 +26,7 @@ impl Pieces {
         Ok(Self { file: File::open(path)?, buffer: Vec::new(), is_at_end: false, lines: 0 })
     }
 
-    /// Fills the buffer with this many bytes; returns whether the file ended before.
+    /// Fills the buffer up to this size; returns whether the file ended before.
     pub(super) fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         let missing = wanted.saturating_sub(self.buffer.len());
         let missing = u64::try_from(missing).unwrap_or(u64::MAX);
@@ -35,7 +35,7 @@ impl Pieces {
         Ok(self.is_at_end)
     }
 
-    /// Returns the next documents, and how many lines come before them.
+    /// Returns the next documents, and the number of lines before them.
     pub(super) fn next(&mut self) -> io::Result<Option<(String, u32)>> {
         let mut wanted = PIECE_BYTES;
         let end = loop {

@@ -38,6 +38,7 @@ pub(super) static KUSTOMIZATIONS: Kind = Kind {
 /// Index of Kustomizations by their source: `GitRepository/flux-system/apps`.
 pub(super) static BY_SOURCE: Index = Index {
     name: "source",
+    parts: &[&["spec"]],
     keys: |object| {
         let namespace = Metadata::of(object).namespace();
         Kustomization::of(object, namespace).map(|kustomization| kustomization.source.key()).into_iter().collect()

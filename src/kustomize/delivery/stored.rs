@@ -54,11 +54,15 @@ static KINDS: [&Kind; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 static LOOKS_UP: [&Kind; 3] = [&KUSTOMIZATIONS, &COMPONENTS, &NAMESPACES];
 
 /// Index of objects by folder.
-static BY_PATH: Index =
-    Index { name: "path", keys: |object| folder(object).map(|folder| folder.to_string()).into_iter().collect() };
+static BY_PATH: Index = Index {
+    name: "path",
+    parts: &PARTS,
+    keys: |object| folder(object).map(|folder| folder.to_string()).into_iter().collect(),
+};
 /// Index of objects by the folders to which their entries lead.
 static BY_REFERENCE: Index = Index {
     name: "reference",
+    parts: &PARTS,
     keys: |object| {
         let folders: BTreeSet<_> = entries(object).into_iter().map(|entry| entry.folder.to_string()).collect();
         folders.into_iter().collect()
