@@ -3,10 +3,12 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader, copy, sink};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
 
 use crate::http;
 use crate::objects::Row;
@@ -48,12 +50,27 @@ impl Memory {
     }
 }
 
-impl Server {
+/// A build of Portcullis, with a certificate to serve.
+pub struct Program {
+    path: PathBuf,
+    certs: TempDir,
+}
+
+impl Program {
+    /// Creates a certificate for a program; without a path, the one of this build.
+    pub fn new(path: Option<&str>) -> Self {
+        let path = PathBuf::from(path.unwrap_or(env!("CARGO_BIN_EXE_portcullis")));
+        let certs = tempfile::tempdir().unwrap();
+        let made = Command::new(&path).args(["certs", "--out"]).arg(certs.path()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Self { path, certs }
+    }
+
     /// Starts a server that knows a cluster by these arguments.
-    pub fn start<A: AsRef<OsStr>>(certs: &Path, arguments: &[A]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--certs"]).arg(certs);
-        command.args(arguments).stderr(Stdio::piped());
+    pub fn serve<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Server {
+        let mut command = Command::new(&self.path);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--certs"]);
+        command.arg(self.certs.path()).args(arguments).stderr(Stdio::piped());
         let begun = Instant::now();
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
@@ -65,14 +82,16 @@ impl Server {
             }
         };
         thread::spawn(move || copy(&mut log, &mut sink()));
-        Self { child, admin, begun }
+        Server { child, admin, begun }
     }
+}
 
+impl Server {
     /// Waits until the server is ready; the time since its start.
     pub fn ready(&self) -> Duration {
         while !http::is_ok(&http::get(self.admin, "/readyz")) {
             assert!(self.begun.elapsed() < LIMIT, "{:?}", http::get(self.admin, "/readyz?verbose"));
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(5));
         }
         self.begun.elapsed()
     }

@@ -1,0 +1,168 @@
+//! The memory of servers with the same objects from files, and from an API server.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use crate::informer::Informer;
+use crate::objects::{ROWS, Row, everything};
+use crate::server::{Memory, Program, Server};
+use crate::stage::Stage;
+use crate::{megabytes, thousands};
+
+/// Objects in one file.
+const IN_A_FILE: usize = 500;
+/// Objects in the table of kinds.
+const OF_A_KIND: u64 = 10_000;
+
+/// The results for some objects.
+struct Measured {
+    rows: Vec<Row>,
+    json: u64,
+    memory: Memory,
+    /// The size that its metrics report.
+    counted: f64,
+    ready: Duration,
+    /// The time to transfer the JSON and read every byte.
+    scanned: Duration,
+    informer: Option<Informer>,
+}
+
+impl Measured {
+    /// Measures a server that was started with some objects.
+    fn of(server: &Server, rows: &[Row], json: u64, scanned: Duration) -> Self {
+        let ready = server.ready();
+        let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes", rows));
+        let stored = server.metric("portcullis_catalog_objects", rows) as usize;
+        assert_eq!(stored, rows.iter().map(|row| row.count).sum::<usize>());
+        Self { rows: rows.to_vec(), json, memory, counted, ready, scanned, informer: None }
+    }
+
+    /// Returns the memory that the objects take.
+    fn own(&self, empty: Memory) -> u64 {
+        self.memory.resident.saturating_sub(empty.resident)
+    }
+
+    fn line(&self, empty: Memory) -> String {
+        let Self { rows, json, memory, counted, ready, scanned, informer } = self;
+        let peak = memory.peak as f64 / memory.resident as f64;
+        let go = informer.as_ref().map_or_else(String::new, |informer| {
+            format!(" {} | {} |", megabytes(informer.heap), megabytes(informer.memory.resident))
+        });
+        let resident = format!("{:.1}", memory.resident as f64 / 1e6);
+        if rows.is_empty() {
+            return format!("| nothing | – | {resident} | – | {peak:.2} | – | {:.2} | – |{go}\n", ready.as_secs_f64());
+        }
+        let times = |bytes: u64| bytes as f64 / *json as f64;
+        format!(
+            "| {} | {} | {resident} | {:.2} ({:.2}) | {peak:.2} | {:.1} | {:.2} | {:.1} |{go}\n",
+            name_of(rows),
+            megabytes(*json),
+            times(memory.resident),
+            times(self.own(empty)),
+            counted / 1e6,
+            ready.as_secs_f64(),
+            ready.as_secs_f64() / scanned.as_secs_f64(),
+        )
+    }
+}
+
+const HEAD: &str = "| stored | JSON, MB | resident, MB | times the JSON | peak, times that | `portcullis_catalog_bytes`, MB | ready \
+                    after, s | times transfer and scan |";
+const RULE: &str = "|---|--:|--:|--:|--:|--:|--:|--:|";
+
+fn name_of(rows: &[Row]) -> String {
+    match rows {
+        [row] => format!("{} {}", thousands(row.count), row.name),
+        rows => format!("everything: {} objects", thousands(rows.iter().map(|row| row.count).sum())),
+    }
+}
+
+/// Returns nothing, the rows individually, and all together.
+fn runs() -> Vec<Vec<Row>> {
+    let single = ROWS.iter().map(|row| vec![*row]);
+    std::iter::once(Vec::new()).chain(single).chain([everything()]).collect()
+}
+
+/// Measures every run.
+fn measured(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
+    let report = |rows: Vec<Row>| {
+        let measured = measure(&rows);
+        eprint!("{}", measured.line(Memory { resident: 0, peak: 0 }));
+        measured
+    };
+    runs().into_iter().map(report).collect()
+}
+
+/// Returns the table. The first row is the empty server.
+fn table(measured: &[Measured], columns: [&str; 2]) -> String {
+    let lines: String = measured.iter().map(|row| row.line(measured[0].memory)).collect();
+    format!("{HEAD}{}\n{RULE}{}\n{lines}", columns[0], columns[1])
+}
+
+/// Measures servers with objects in files.
+pub fn from_files(program: &Program) -> String {
+    let measured = measured(|rows| {
+        let folder = tempfile::tempdir().unwrap();
+        let json = rows.iter().map(|row| write(row, folder.path())).sum();
+        let before = scan(folder.path());
+        let server = program.serve(&["--manifests".as_ref(), folder.path().as_os_str()]);
+        let measured = Measured::of(&server, rows, json, before);
+        // Before and after, as other processes are busy at times.
+        Measured { scanned: (before + scan(folder.path())) / 2, ..measured }
+    });
+    table(&measured, ["", ""])
+}
+
+/// Reads every byte of the files in a folder, and returns the time.
+fn scan(folder: &Path) -> Duration {
+    let begun = Instant::now();
+    for entry in fs::read_dir(folder).unwrap() {
+        let _: IgnoredAny = serde_json::from_slice(&fs::read(entry.unwrap().path()).unwrap()).unwrap();
+    }
+    begun.elapsed()
+}
+
+/// Writes the objects of a row as Lists; returns the bytes.
+fn write(row: &Row, folder: &Path) -> u64 {
+    let mut written = 0;
+    for first in (0..row.count).step_by(IN_A_FILE) {
+        let items: Vec<_> = (first..row.count.min(first + IN_A_FILE)).map(|number| row.object(number)).collect();
+        let text = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        written += text.len() as u64;
+        fs::write(folder.join(format!("{}-{first:06}.json", row.plural)), text).unwrap();
+    }
+    written
+}
+
+/// Measures servers with objects of an API server, beside an informer of client-go; and returns the memory of each kind.
+pub fn from_cluster(program: &Program) -> (String, String) {
+    let measured = measured(|rows| {
+        let stage = Stage::with(rows);
+        let (json, before) = stage.transfer();
+        let kubeconfig = stage.kubeconfig();
+        let server = program.serve(&["--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
+        let measured = Measured::of(&server, rows, json, before);
+        let informer = Some(Informer::measure(&kubeconfig, rows));
+        Measured { scanned: (before + stage.transfer().1) / 2, informer, ..measured }
+    });
+    (table(&measured, [" Go informer, heap, MB | resident, MB |", "--:|--:|"]), kinds(&measured))
+}
+
+/// Returns what objects of each kind take.
+fn kinds(measured: &[Measured]) -> String {
+    let empty = measured[0].memory;
+    let mut text =
+        format!("| objects | JSON of one | resident, {} of them |\n|---|--:|--:|\n", thousands(OF_A_KIND as usize));
+    for one in measured {
+        if let [row] = &one.rows[..] {
+            let (count, own) = (row.count as u64, one.own(empty));
+            let (json, resident) = (one.json / count / 1000, megabytes(own * OF_A_KIND / count));
+            text.push_str(&format!("| {} | {json} KB | {resident} MB |\n", row.kind));
+        }
+    }
+    text
+}
