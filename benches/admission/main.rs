@@ -5,7 +5,8 @@
 //! machine affects them equally. `docs/performance.md` has the results.
 //!
 //! `cargo bench --bench admission` prints the tables; `-- --write` writes them into that page, `-- --rounds=N` sets the
-//! number of rounds, `-- memory` measures only that (or `sizes`, `overwrites`, `catalogs`).
+//! number of rounds, `-- memory` measures only that (or `sizes`, `overwrites`, `catalogs`). `--before=PATH` compares with
+//! another build of Portcullis, and nothing else.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -20,7 +21,7 @@ mod rounds;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::ClientConfig;
@@ -28,7 +29,7 @@ use rustls::version::TLS13;
 use tempfile::TempDir;
 
 use called::{Call, Called, Memory};
-use report::{Costs, Report};
+use report::{Comparison, Costs, Report};
 use rounds::Rounds;
 use support::client;
 use support::pki::{Authority, SecretMount};
@@ -59,7 +60,16 @@ fn main() {
     if !has("--bench") {
         return;
     }
-    let report = tokio::runtime::Runtime::new().unwrap().block_on(Bench::new(&arguments).run());
+    let (runtime, bench) = (tokio::runtime::Runtime::new().unwrap(), Bench::new(&arguments));
+    if let Some(before) = arguments.iter().find_map(|argument| argument.strip_prefix("--before=")) {
+        let comparison = runtime.block_on(bench.against(before.as_ref()));
+        print!("{comparison}");
+        if has("--write") {
+            comparison.write();
+        }
+        return;
+    }
+    let report = runtime.block_on(bench.run());
     print!("{report}");
     if has("--write") {
         report.write();
@@ -156,6 +166,23 @@ impl Bench {
         CATALOGS.into_iter().zip(costs.chunks(2).map(<[Costs]>::to_vec)).collect()
     }
 
+    /// Measures the same Installation with another build and this one.
+    async fn against(&self, before: &Path) -> Comparison {
+        let mut comparison = Comparison { rounds: self.rounds, costs: Vec::new() };
+        for objects in CATALOGS {
+            for (path, expected) in [("/validate", ALLOWED), ("/mutate", PATCHED)] {
+                let mut rounds = Rounds::new(USUAL.1, self.rounds);
+                for build in [before, process::PORTCULLIS.as_ref()] {
+                    let server = rounds.server(self.build(build, objects).await);
+                    rounds.call(server, Call::new(path, path, &reviews::installation(USUAL.0), expected));
+                }
+                let costs = rounds.run().await;
+                comparison.costs.extend(costs.into_iter().map(|costs| (objects, costs)));
+            }
+        }
+        comparison
+    }
+
     /// Measures resident memory with an empty catalog: when idle, after typical reviews, after the largest ones.
     async fn memory(&self) -> Vec<Memory> {
         let mut server = self.portcullis(0).await;
@@ -175,11 +202,15 @@ impl Bench {
 
     /// Starts the server with this number of objects in its catalog.
     async fn portcullis(&self, objects: usize) -> Called {
+        self.build(process::PORTCULLIS.as_ref(), objects).await
+    }
+
+    async fn build(&self, build: &Path, objects: usize) -> Called {
         let manifests: PathBuf = self.folder.path().join(objects.to_string());
         if !manifests.exists() {
             catalogs::write(&manifests, objects);
         }
-        Called::connect(process::portcullis(self.mount.path(), &manifests), &self.client).await
+        Called::connect(process::portcullis(build, self.mount.path(), &manifests), &self.client).await
     }
 }
 

@@ -37,9 +37,9 @@ pub fn floor_by(mut command: Command, certs: &Path) -> Process {
     Process::start(command)
 }
 
-/// Starts the server with its default settings.
-pub fn portcullis(certs: &Path, manifests: &Path) -> Process {
-    portcullis_by(Command::new(PORTCULLIS), certs, manifests)
+/// Starts a build of the server with its default settings.
+pub fn portcullis(build: &Path, certs: &Path, manifests: &Path) -> Process {
+    portcullis_by(Command::new(build), certs, manifests)
 }
 
 /// The executable of the server.

@@ -8,8 +8,6 @@ use std::process::Command;
 use super::called::{Call, Memory};
 
 const PAGE: &str = "docs/performance.md";
-const BEGIN: &str = "<!-- measured: begin -->\n";
-const END: &str = "<!-- measured: end -->\n";
 /// The libraries that determine the cost of the baseline.
 const LIBRARIES: [&str; 6] = ["tokio", "hyper", "rustls", "ring", "serde_json", "mimalloc"];
 const LOCK: &str = include_str!("../../Cargo.lock");
@@ -95,11 +93,7 @@ impl Report {
 
     /// Puts the report into its page, between the markers.
     pub fn write(&self) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-        let page = fs::read_to_string(&path).unwrap();
-        let (before, rest) = page.split_once(BEGIN).expect("the page has the first marker");
-        let (_, after) = rest.split_once(END).expect("the page has the second marker");
-        fs::write(path, format!("{before}{BEGIN}\n{self}\n{END}{after}")).unwrap();
+        write("measured", &format!("\n{self}\n"));
     }
 
     fn write_catalogs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,6 +121,40 @@ impl fmt::Display for Report {
         self.write_catalogs(f)?;
         writeln!(f, "\n| an empty catalog | resident | of it anonymous | aim |\n|:--|--:|--:|:--|")?;
         self.memory.iter().try_for_each(|memory| memory.fmt(f))
+    }
+}
+
+/// Puts a text into the page, between its markers.
+fn write(name: &str, text: &str) {
+    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->\n"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(&begin).expect("the page has the first marker");
+    let (_, after) = rest.split_once(&end).expect("the page has the second marker");
+    fs::write(path, format!("{before}{begin}{text}{end}{after}")).unwrap();
+}
+
+/// The costs of this build against those of another one, by the number of objects in the catalog.
+pub struct Comparison {
+    pub rounds: usize,
+    pub costs: Vec<(usize, Costs)>,
+}
+
+impl Comparison {
+    /// Puts the table into the page, between its markers.
+    pub fn write(&self) {
+        write("before", &self.to_string());
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rounds = self.rounds;
+        writeln!(f, "Made by `cargo bench --bench admission -- --before=PATH --write --rounds={rounds}`:\n")?;
+        writeln!(f, "| objects in the catalog | call | before, µs | after, µs | ratio |\n|--:|:--|--:|--:|--:|")?;
+        self.costs.iter().try_for_each(|(objects, Costs { name, floor, cost, ratio, spread, .. })| {
+            writeln!(f, "| {objects} | {name} | {floor:.1} | {cost:.1} | {ratio:.2} ± {spread:.2} |")
+        })
     }
 }
 
