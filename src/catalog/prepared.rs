@@ -22,7 +22,8 @@ pub(super) struct Preparation {
 /// An object that is ready to be stored.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) object: Projection,
+    pub(super) namespace: String,
+    pub(super) name: String,
     pub(super) parts: Compressed,
     /// Its keys in each index of its kind.
     pub(super) keys: Vec<Vec<String>>,
@@ -30,13 +31,14 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Prepares an object; `None` if it is larger than 4 GiB, which decoders reject.
-    pub(super) fn of(kind: &Kind, mut object: Projection, with: &Preparation) -> Option<Self> {
-        if kind.scope.namespace(&object.namespace).is_empty() {
-            object.namespace.clear();
+    pub(super) fn of(kind: &Kind, object: Projection, with: &Preparation) -> Option<Self> {
+        let Projection { mut namespace, name, text, .. } = object;
+        if kind.scope.namespace(&namespace).is_empty() {
+            namespace.clear();
         }
-        let parts = Compressed::text(&object.text, with.dictionary.as_deref())?;
-        let keys = keys(kind, &with.indexed, &object.namespace, &object.name, &object.text);
-        Some(Self { object, parts, keys })
+        let parts = Compressed::text(&text, with.dictionary.as_deref())?;
+        let keys = keys(kind, &with.indexed, &namespace, &name, &text);
+        Some(Self { namespace, name, parts, keys })
     }
 }
 

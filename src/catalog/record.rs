@@ -22,6 +22,11 @@ impl Compressed {
         Some(Self { form, text_length, stored: stored.into_owned() })
     }
 
+    /// Returns the JSON text that was compressed.
+    pub(super) fn original(&self, dictionary: Option<&Dictionary>) -> String {
+        compression::decompress(self.form, &self.stored, size(self.text_length), dictionary)
+    }
+
     /// Returns the bytes of a record.
     pub(super) fn record(&self, namespace: NamespaceId, name: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + name.len() + self.stored.len());
@@ -81,9 +86,13 @@ impl<'b> Record<'b> {
         self.form == Form::Alone
     }
 
-    /// Returns whether it has the same parts, compressed in the same way.
-    pub(super) fn holds(&self, parts: &Compressed) -> bool {
-        self.form == parts.form && self.stored == parts.stored
+    /// Returns whether it has the same parts.
+    pub(super) fn holds(&self, parts: &Compressed, dictionary: Option<&Dictionary>) -> bool {
+        let is_same_form = self.form == parts.form;
+        is_same_form && self.stored == parts.stored
+            || !is_same_form
+                && self.text_length == size(parts.text_length)
+                && self.text(dictionary) == parts.original(dictionary)
     }
 }
 
@@ -128,7 +137,8 @@ mod tests {
             let record = Record::read(&all).unwrap();
             prop_assert_eq!((record.namespace, record.name, record.length), (namespace, &*name, bytes.len()));
             prop_assert_eq!(record.text(None), text);
-            prop_assert!(record.holds(&parts));
+            prop_assert!(record.holds(&parts, None));
+            prop_assert_eq!(parts.original(None), record.text(None));
         }
 
         #[test]

@@ -152,7 +152,7 @@ impl Store {
 
     /// Stores an object, and replaces the one with the same name. Returns the change; `None` if they are equal.
     pub(super) fn insert(&mut self, new: &Prepared) -> Option<Changed> {
-        match self.id(&new.object.namespace, &new.object.name) {
+        match self.id(&new.namespace, &new.name) {
             Some(id) => self.replace(id, new),
             None => self.add(new),
         }
@@ -204,17 +204,16 @@ impl Store {
     }
 
     fn add(&mut self, new: &Prepared) -> Option<Changed> {
-        let object = &new.object;
-        let namespace = self.namespaces.enter(&object.namespace)?;
-        let id = self.records.insert(&new.parts.record(namespace, &object.name))?;
+        let namespace = self.namespaces.enter(&new.namespace)?;
+        let id = self.records.insert(&new.parts.record(namespace, &new.name))?;
         self.records.see(id);
-        let hash = self.hash(namespace, &object.name);
+        let hash = self.hash(namespace, &new.name);
         let (records, seed) = (&self.records, &self.seed);
         self.names.insert_unique(hash, id, |id| {
             records.get(*id).map_or(0, |(record, _)| seed.hash_one((record.namespace, record.name)))
         });
-        self.file(id, &object.namespace, &[], &new.keys);
-        self.learn(&object.text);
+        self.file(id, &new.namespace, &[], &new.keys);
+        self.learn(&new.parts);
         Some(Changed { before: None, now: self.held(id) })
     }
 
@@ -222,13 +221,12 @@ impl Store {
         self.records.see(id);
         let before = self.held(id)?;
         let record = before.record()?;
-        let object = &new.object;
-        if record.holds(&new.parts) || record.text_length == object.text.len() && before.text() == object.text {
+        if record.holds(&new.parts, self.dictionary.as_deref()) {
             return None;
         }
-        self.file(id, &object.namespace, &self.keys(&before), &new.keys);
-        self.records.replace(id, &new.parts.record(record.namespace, &object.name));
-        self.learn(&object.text);
+        self.file(id, &new.namespace, &self.keys(&before), &new.keys);
+        self.records.replace(id, &new.parts.record(record.namespace, &new.name));
+        self.learn(&new.parts);
         Some(Changed { before: Some(before), now: self.held(id) })
     }
 
@@ -262,9 +260,9 @@ impl Store {
     }
 
     /// Adds a text to the dictionary, unless it is complete.
-    fn learn(&mut self, text: &str) {
+    fn learn(&mut self, parts: &Compressed) {
         if self.dictionary.is_none() {
-            self.dictionary = self.samples.add(text).map(Arc::new);
+            self.dictionary = self.samples.add(&parts.original(None)).map(Arc::new);
         }
     }
 

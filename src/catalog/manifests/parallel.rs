@@ -10,8 +10,9 @@ use super::read::{Found, Object, files_in, objects};
 
 /// Size of a batch in bytes of JSON. Threads synchronize once per batch.
 const BATCH_BYTES: usize = 64 * 1024;
-/// Maximum number of finished batches that a thread may have waiting.
-const BATCHES: usize = 2;
+/// Maximum number of finished batches of all threads that wait: 8 MiB of JSON, so that all threads work while one file is stored.
+/// Finished objects take a small part of that.
+const BATCHES: usize = 128;
 
 /// The results for some objects of a file.
 struct Batch<T> {
@@ -40,7 +41,7 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Send>(
         let batches: Vec<_> = shares
             .into_iter()
             .map(|share| {
-                let (sender, batches) = sync_channel(BATCHES);
+                let (sender, batches) = sync_channel(BATCHES.div_ceil(threads));
                 let make = &make;
                 scope.spawn(move || share.into_iter().try_for_each(|file| send(file, make, &sender)));
                 batches
