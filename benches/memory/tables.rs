@@ -15,6 +15,8 @@ use crate::{megabytes, thousands};
 
 /// Objects in one file.
 const IN_A_FILE: usize = 500;
+/// The share of the catalog in the default memory limit of the chart: `PortcullisCatalogLarge` fires beyond it.
+const CATALOG: u64 = 256 << 20;
 /// Objects in the table of kinds.
 const OF_A_KIND: u64 = 10_000;
 
@@ -164,5 +166,10 @@ fn kinds(measured: &[Measured]) -> String {
             text.push_str(&format!("| {} | {json} KB | {resident} MB |\n", row.kind));
         }
     }
+    let largest = measured.last().expect("there are runs");
+    let (objects, json, own) = (name_of(&largest.rows), megabytes(largest.json), largest.own(empty));
+    let share = 100.0 * own as f64 / CATALOG as f64;
+    let (own, catalog) = (megabytes(own), CATALOG >> 20);
+    text.push_str(&format!("\n{objects}, {json} MB of JSON, take {own} MB: {share:.0} % of {catalog} MiB.\n"));
     text
 }
