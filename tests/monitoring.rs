@@ -201,6 +201,15 @@ fn dashboard_and_alerts_use_existing_metrics() {
 }
 
 #[test]
+fn the_alert_about_the_catalog_fires_at_a_quarter_of_the_memory_limit() {
+    let values = file("charts/portcullis/values.yaml");
+    let limit = Regex::new(r"\nresources:\n.*\n  limits: \{memory: (\d+)Gi\}").unwrap();
+    let gib: u64 = limit.captures(&values).expect("the server has a limit")[1].parse().unwrap();
+    let alerts = file("charts/portcullis/monitoring/alerts.yaml");
+    assert!(alerts.contains(&format!("(portcullis_catalog_bytes) > {}\n", (gib << 30) / 4)));
+}
+
+#[test]
 fn every_alert_has_its_page_and_every_page_its_alert() {
     let alerts = file("charts/portcullis/monitoring/alerts.yaml");
     let pages: BTreeSet<String> = fs::read_dir(root().join("docs/runbooks"))
