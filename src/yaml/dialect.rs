@@ -176,7 +176,11 @@ pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<P
 /// Returns whether a text contains a possible tag that does not end with a blank.
 pub(super) fn has_odd_tag(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:!<>".contains(letter);
-    let tags = text.split_whitespace().filter_map(|word| word.find('!').map(|at| &word[at..]));
+    // within a word, a tag follows a bracket or a mark; `#!/bin/sh` in quotes is none
+    let begins =
+        |word: &str, at: usize| word[..at].chars().next_back().is_none_or(|before| "[]{},:?-&*".contains(before));
+    let tag = |word: &'_ str| word.match_indices('!').map(|(at, _)| at).find(|at| begins(word, *at));
+    let tags = text.split_whitespace().filter_map(|word| tag(word).map(|at| &word[at..]));
     tags.into_iter().any(|tag| !tag.chars().all(is_plain))
 }
 

@@ -57,6 +57,7 @@ pub mod node;
 mod nodes;
 mod number;
 mod place;
+mod quotes;
 mod reader;
 mod scalar;
 mod scalar_value;

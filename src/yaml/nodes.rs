@@ -18,7 +18,7 @@ use super::place::Place;
 use super::reader::{Reader, content, weight};
 use super::scalar;
 use super::stream::Chunk;
-use super::{Limits, strict};
+use super::{Limits, quotes, strict};
 
 /// Parses the first document of a part of a manifest; `None` if the part is empty or null.
 pub(super) fn read(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Option<Node>, YamlError> {
@@ -26,7 +26,7 @@ pub(super) fn read(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Opt
         return Err(YamlError { place: chunk.place(at), problem });
     }
     let (chunk, behind) = end::cut(chunk, false)?;
-    let node = read_document(chunk, source, limits)?;
+    let node = quotes::with_any_indentation(chunk, |chunk| read_document(chunk, source, limits))?;
     if let Some(behind) = behind {
         check_behind(behind, limits)?;
     }
