@@ -81,12 +81,15 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     }
 }
 
-/// Returns the texts of a mapping in both objects; those of the new object take precedence.
+/// Returns the texts of a mapping in both objects; those of the new object take precedence. Of a duplicate key, the first one
+/// counts.
 fn overlaid(old: &Resource, new: &Resource, path: &[&str]) -> BTreeMap<String, Node> {
-    let entries =
-        |resource: &'_ Resource| resource.node.at_path(path).map(|map| map.entries().to_vec()).unwrap_or_default();
-    let pair = |entry: Entry| (entry.key.to_string(), entry.value);
-    entries(old).into_iter().chain(entries(new)).map(pair).collect()
+    let mut values = BTreeMap::new();
+    for resource in [old, new] {
+        let entries = resource.node.at_path(path).map(Node::entries).unwrap_or_default();
+        values.extend(entries.iter().rev().map(|entry| (entry.key.to_string(), entry.value.clone())));
+    }
+    values
 }
 
 fn set_map(owner: Option<&mut Node>, field: &str, values: BTreeMap<String, Node>, is_data: bool) {

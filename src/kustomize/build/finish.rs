@@ -14,8 +14,8 @@ use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
 use super::stop::{Step, Stop};
-use crate::kustomize::emit;
-use crate::kustomize::node::{Entry, Node, Origin, Tag, printed};
+use crate::kustomize::emit::{self, EmitError, Value};
+use crate::kustomize::node::{Entry, Node, Origin, Style, Tag, printed};
 use crate::kustomize::rules::kz013;
 use crate::yaml;
 
@@ -135,11 +135,12 @@ pub(super) fn annotations(map: &mut ResMap, with_origins: bool, with_transformat
     }
 }
 
-/// Returns whether annotations are strings already, their keys need no quotes, and none is removed.
+/// Returns whether annotations are strings already, their style decides nothing, their keys need no quotes, and none is removed.
 fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
     let is_string = |entry: &Entry| {
         entry.value.is_scalar()
             && entry.value.tag == Tag::Str
+            && entry.value.style != Style::Folded
             && kept(&entry.key)
             && yaml::core::tag_of(&entry.key) == Tag::Str
     };
@@ -255,9 +256,22 @@ pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
 }
 
 fn document(resource: &Resource, run: &Run<'_>, out: &mut String) -> Step<()> {
+    with_value(resource, run, |value| emit::document(value, out))
+}
+
+/// Prints an object with `print`.
+///
+/// # Errors
+///
+/// If it cannot be printed.
+pub(super) fn with_value<T>(
+    resource: &Resource,
+    run: &Run<'_>,
+    print: impl FnOnce(&Value<'_>) -> Result<T, EmitError>,
+) -> Step<T> {
     let words = || resource.id(&run.scope()).words();
     let value = printed(&resource.node)
         .map_err(|error| Stop::of_content(kz013::unprintable(run.site_of(error.origin), &words(), &error)))?;
-    emit::document(&value, out)
+    print(&value)
         .map_err(|error| Stop::of_content(kz013::no_object(run.site_of(resource.origin), &words(), &error.to_string())))
 }

@@ -2,6 +2,9 @@
 //!
 //! Source: `accumulateComponents` and `accumulateDirectory` in kustomize's `api/internal/target/kusttarget.go`.
 
+use std::sync::Arc;
+
+use super::config::merge_shared;
 use super::recover::Lost;
 use super::resmap::ResMap;
 use super::run::{Run, Target};
@@ -12,7 +15,7 @@ use crate::kustomize::explain::{self, StepKind};
 use crate::kustomize::file::{KustomizationFile, SharedFile};
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::references::{Loader, NoFolder};
-use crate::kustomize::rules::{kz001, kz002, kz003, kz021, kz030};
+use crate::kustomize::rules::{kz001, kz002, kz003, kz021, kz030, kz031};
 use crate::kustomize::tree::TreePath;
 
 impl Run<'_> {
@@ -115,7 +118,19 @@ impl Run<'_> {
         }
         self.accumulate(&inner, acc)?;
         self.unique(&acc.map, &entry.site)?;
+        self.regather(entry, acc)?;
         Ok(None)
+    }
+
+    /// Merges the field specs into none, as kustomize gathers everything again after a component. Specs that are covered by
+    /// a later one hide it.
+    fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
+        let mut config = Arc::default();
+        let merged = merge_shared(&mut config, &acc.config);
+        let merged = merged.map_err(|conflict| Stop::refused(kz031::found(entry.site.clone(), &conflict.to_string())));
+        self.recover(&mut acc.map.lost, Lost::Changes, merged)?;
+        acc.config = config;
+        Ok(())
     }
 
     fn inner<'t>(&self, target: &Target<'_>, entry: &Entry<'_>, loader: Loader<'t>, file: SharedFile) -> Target<'t> {

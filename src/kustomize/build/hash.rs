@@ -30,9 +30,9 @@ pub(super) fn of(resource: &Resource) -> Result<Option<String>, Unprintable> {
     for field in fields {
         members.insert((*field).to_owned(), content(resource.node.get(field))?);
     }
-    let value = content(resource.node.get(optional))?;
-    if value.is_object() {
-        members.insert(optional.to_owned(), value);
+    let optional_node = resource.node.get(optional).filter(|node| !node.is_scalar());
+    if optional_node.is_some() {
+        members.insert(optional.to_owned(), content(optional_node)?);
     }
     Ok(Some(encoded(&marshal(&Value::Object(members)))))
 }
@@ -40,6 +40,8 @@ pub(super) fn of(resource: &Resource) -> Result<Option<String>, Unprintable> {
 fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
     match node {
         None => Ok(json!("")),
+        // kustomize reads it as a mapping, and ignores the error
+        Some(node) if node.is_seq() => Ok(Value::Null),
         Some(node) => match node.text() {
             Some(text) => Ok(json!(text)),
             None => Ok(json::with_floats(json::of_node(node)?)),
@@ -73,6 +75,13 @@ mod tests {
         let node = yaml::node("kind: ConfigMap\nmetadata: {name: c}\ndata: {a: '1'}\n", 0, &Limits::default());
         let resource = Resource::new(node.unwrap().unwrap());
         assert_eq!(of(&resource).unwrap().as_deref(), Some("h29d89cmmt"));
+    }
+
+    #[test]
+    fn a_list_counts_as_null() {
+        let text = "kind: ConfigMap\nmetadata: {name: gen-2, namespace: prod}\ndata: [a]\n";
+        let resource = Resource::new(yaml::node(text, 0, &Limits::default()).unwrap().unwrap());
+        assert_eq!(of(&resource).unwrap().as_deref(), Some("dk855m5d49"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::go::{floats, integers};
 use crate::kustomize::emit::{TextStyle, Value};
-use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag, Unprintable, printed};
+use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag, Unprintable, printed, printed_inner};
 
 /// Converts a node to JSON.
 ///
@@ -13,6 +13,15 @@ use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag, Unprintable,
 /// If the node cannot be printed.
 pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed(node)?))
+}
+
+/// Converts a node within another one to JSON.
+///
+/// # Errors
+///
+/// If the node cannot be printed.
+pub(super) fn of_inner(node: &Node) -> Result<Json, Unprintable> {
+    Ok(of_value(&printed_inner(node)?))
 }
 
 /// Converts a value to JSON. A float without a fraction becomes an integer, as in Go.

@@ -263,7 +263,10 @@ impl Operations<'_, '_> {
         if resource.has_internal_annotations() {
             let _ = resource.metadata_map("annotations");
         }
-        self.patch.apply(&mut resource.node, self.origin, &self.run.budget)?;
+        resource.write_notes();
+        let applied = self.patch.apply(&mut resource.node, self.origin, &self.run.budget);
+        resource.take_notes();
+        applied?;
         resource.shared.clear();
         let is_empty = |node: &Node| node.is_null_or_empty();
         if resource.node.at_path(&["metadata", "annotations"]).is_some_and(is_empty)

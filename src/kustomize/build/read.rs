@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::json;
 use super::resource::Resource;
-use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag, Unprintable, UnprintableKind};
+use crate::kustomize::node::{Entry, Kind, Node, Origin, Unprintable, UnprintableKind};
 use crate::kustomize::rules::kz013::fault_words;
 use crate::yaml::{self, Limits, YamlError};
 
@@ -160,9 +160,6 @@ fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     let ambiguous = |what| Err(BadObjects::Ambiguous(what, node.origin));
     let metadata = node.get("metadata");
     let decisive = |entry: &&Entry| matches!(&*entry.key, "apiVersion" | "kind");
-    if node.entries().iter().any(|entry| entry.key.is_empty() || entry.key_tag == Tag::Null) {
-        return ambiguous("an empty key");
-    }
     if has_duplicates(node.entries().iter().filter(decisive)) {
         return ambiguous("duplicate keys that identify it");
     }
@@ -193,7 +190,7 @@ fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
             objects.push(node);
             continue;
         }
-        // kustomize decodes a list; keys that are no strings matter only in its items
+        // kustomize decodes a list
         duplicate(&node, "").map_or(Ok(()), Err).map_err(BadObjects::Unprintable)?;
         match node.get("items") {
             Some(items) => queue.extend(items_of(&node, items)?),
@@ -230,7 +227,7 @@ fn items_of(list: &Node, items: &Node) -> Result<Vec<Node>, BadObjects> {
     };
     let mut nodes = Vec::new();
     for item in items.iter() {
-        let mut node = json::to_node(&json::of_node(item).map_err(BadObjects::Unprintable)?, item.origin);
+        let mut node = json::to_node(&json::of_inner(item).map_err(BadObjects::Unprintable)?, item.origin);
         json::restore_origins(&mut node, item);
         match is_plain_list(&node) {
             true => nodes.extend(plain_items(&node)?),

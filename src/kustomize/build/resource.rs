@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::id::{Gvk, Id, Scope};
-use super::origin::OriginNote;
+use super::origin::{ORIGIN, OriginNote, TRANSFORMATIONS};
 use super::recover::Lost;
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag};
 use crate::yaml::core;
@@ -224,12 +224,41 @@ impl Resource {
         self.prefixes.clear();
         self.suffixes.clear();
         (self.behavior, self.needs_hash) = (Behavior::None, false);
+        self.source = None;
+        self.transformations.clear();
     }
 
     /// Returns whether kustomize stores state in annotations of the object.
     pub(super) fn has_internal_annotations(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
         !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
+    }
+
+    /// Adds the annotations in which kustomize stores origins and transformers, if it records them.
+    pub(super) fn write_notes(&mut self) {
+        let keys = [(ORIGIN, self.source.is_some()), (TRANSFORMATIONS, !self.transformations.is_empty())];
+        for (key, _) in keys.into_iter().filter(|(_, is_recorded)| *is_recorded) {
+            if let Some(annotations) = self.metadata_map("annotations") {
+                annotations.set(key, Node::string(""));
+            }
+        }
+    }
+
+    /// Removes these annotations, and forgets what a patch removed of them.
+    pub(super) fn take_notes(&mut self) {
+        if self.source.is_none() && self.transformations.is_empty() {
+            return;
+        }
+        let mut take = |key: &str| {
+            let metadata = self.node.get_mut("metadata");
+            let annotations = metadata.and_then(|metadata| metadata.get_mut("annotations"));
+            annotations.is_some_and(|annotations| annotations.remove(key).is_some())
+        };
+        let (has_origin, has_transformations) = (take(ORIGIN), take(TRANSFORMATIONS));
+        self.source = self.source.take().filter(|_| has_origin);
+        if !has_transformations {
+            self.transformations.clear();
+        }
     }
 
     /// Returns the value of an annotation.

@@ -17,8 +17,6 @@ pub struct Definitions {
     pub fault: Option<(Place, String)>,
     /// The reason why the result is unknown.
     pub unknown: Option<(Place, String)>,
-    /// Whether it names fields that prefixes apply to, which may be names and kinds.
-    pub names: bool,
 }
 
 /// The allowed values of a schema's field. Null is always allowed.
@@ -87,8 +85,6 @@ const SCHEMA: [(&str, Shape); 37] = [
 ];
 /// The properties by which kustomize recognizes a Kubernetes type.
 const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
-/// The extensions with a meaning for kustomize. The first one is about names.
-const MEANINGS: [&str; 3] = ["x-kubernetes-identity", "x-kubernetes-label-selector", "x-kubernetes-annotation"];
 
 /// Decodes a file of `crds` that is not empty.
 pub fn definitions(text: &str) -> Definitions {
@@ -133,7 +129,7 @@ impl Reader {
                 let is_ours = !matches!(error.problem, yaml::Problem::Syntax(_));
                 let reason = Some((error.place, format!("is not YAML: {}", error.problem)));
                 let (fault, unknown) = if is_ours { (None, reason) } else { (reason, None) };
-                Err(Definitions { fault, unknown, names: false })
+                Err(Definitions { fault, unknown })
             }
         }
     }
@@ -144,7 +140,7 @@ impl Reader {
             self.definition(definition, &FieldPath::of([name]));
         }
         if self.found.fault.is_none() && self.found.unknown.is_none() {
-            self.meanings(members);
+            self.cycles(members);
         }
     }
 
@@ -222,8 +218,8 @@ impl Reader {
         }
     }
 
-    /// Derives the field specs that kustomize uses (`loadCrdIntoConfig`).
-    fn meanings(&mut self, members: &Map<String, Value>) {
+    /// Looks for types that refer to themselves, which kustomize follows without end (`loadCrdIntoConfig`).
+    fn cycles(&mut self, members: &Map<String, Value>) {
         for (name, definition) in members {
             let is_type = properties(definition).is_some_and(|found| TYPE.iter().all(|key| found.contains_key(*key)));
             if is_type {
@@ -250,13 +246,6 @@ impl Reader {
         }
         way.push(name);
         for property in members.get(name).and_then(properties).into_iter().flat_map(Map::values) {
-            let means = |extension: &&&str| property.get(**extension).is_some_and(Value::is_string);
-            if let Some(extension) = MEANINGS.iter().find(means) {
-                self.found.names |= *extension == MEANINGS[0];
-                if way.len() > 1 {
-                    self.unknown(&path, "gives meanings to fields of a type that another one refers to");
-                }
-            }
             if let Some((next, _)) = property["$ref"].as_str().and_then(|next| members.get_key_value(next)) {
                 self.follow(members, next, way, seen);
             }
@@ -326,7 +315,7 @@ fn not_json(error: &serde_json::Error) -> Definitions {
     let place = Place { line: error.line().max(1) as u32, column: error.column().max(1) as u32, start: 0, end: 0 };
     let reason = Some((place, format!("begins with a brace and is not JSON: {words}")));
     let (fault, unknown) = if is_ours { (None, reason) } else { (reason, None) };
-    Definitions { fault, unknown, names: false }
+    Definitions { fault, unknown }
 }
 
 /// Returns the properties of a definition.
@@ -366,15 +355,13 @@ mod tests {
     }
 
     #[test]
-    fn what_rewrites_names_is_seen() {
+    fn a_type_that_refers_to_itself_is_unknown() {
         let of = |property: &str| {
             definitions(&format!(
                 "a.B: {{Schema: {{properties: {{kind: {{}}, apiVersion: {{}}, metadata: {{}}, c: {property}}}}}}}\nd: {{Schema: {{properties: {{e: {{x-kubernetes-identity: ''}}}}}}}}\n"
             ))
         };
-        assert!(of("{x-kubernetes-identity: ''}").names);
-        assert!(!of("{}").names);
-        assert!(of("{$ref: d}").unknown.is_some());
+        assert!(of("{$ref: d}").unknown.is_none());
         assert!(of("{$ref: a.B}").unknown.is_some());
     }
 }

@@ -5,5 +5,5 @@ mod print;
 mod text;
 
 pub use crate::yaml::node::{Entry, Kind, Node, Origin, Style, Tag};
-pub use print::{Unprintable, UnprintableKind, printed};
+pub use print::{Unprintable, UnprintableKind, printed, printed_inner};
 pub use text::{commented_text, text_of};

@@ -71,6 +71,15 @@ pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: true })
 }
 
+/// Returns the value that is printed for a node within another one, where a key must be a string.
+///
+/// # Errors
+///
+/// If kustomize fails to print it.
+pub fn printed_inner(node: &Node) -> Result<Value<'_>, Unprintable> {
+    printed_within(node, Within { flow: false, top: false })
+}
+
 /// The position of a node.
 #[derive(Debug, Clone, Copy)]
 struct Within {
@@ -109,6 +118,10 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
     }
     let mut members = Vec::with_capacity(entries.len());
     for entry in entries {
+        // kustomize writes a null key twice when it resolves anchors
+        if entry.key_tag == Tag::Null {
+            return Err(failed(entry, UnprintableKind::Duplicate(entry.key.to_string())));
+        }
         if !is_top && !is_string_key(entry, inner.flow) {
             return Err(failed(entry, UnprintableKind::Key(entry.key.to_string())));
         }
