@@ -111,6 +111,19 @@ fn builds_all_roots_of_a_repository() {
 }
 
 #[test]
+fn prints_every_error_once() {
+    let folder = repository();
+    fs::write(folder.path().join("prod/kustomization.yaml"), "resources: [gone.yaml, ../base, lost.yaml]\n").unwrap();
+    let run = build(folder.path(), &["prod"], b"");
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    let headlines: Vec<&str> = run.stderr.lines().filter(|line| line.contains("KZ004")).collect();
+    let [first, second] = headlines.as_slice() else { panic!("{}", run.stderr) };
+    assert!(first.starts_with("error: KZ004 resources[0]: \"gone.yaml\""), "{}", run.stderr);
+    assert!(second.starts_with("KZ004 resources[2]: \"lost.yaml\""), "{}", run.stderr);
+    assert_eq!(run.stderr.matches("at prod/kustomization.yaml:1:").count(), 2, "{}", run.stderr);
+}
+
+#[test]
 fn flags_for_external_programs_are_refused_by_name() {
     let folder = repository();
     for flag in ["--enable-helm", "--enable-alpha-plugins", "--enable-exec", "--as-current-user", "--network"] {

@@ -5,9 +5,10 @@ mod all;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::trees::{shown, tree_path, with_display_paths};
+use super::trees::{tree_path, with_display_paths_of_root};
 use super::{OK, Unusable, print, say};
 use crate::kustomize::build::{Built, Reorder, Settings, Step, Stop, build};
+use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::{Options, Restrictor};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{Files, analyse_with};
@@ -170,15 +171,23 @@ fn written(built: &Built<'_>, output: Option<&Path>) -> Step<Result<(), Unusable
     }
 }
 
-/// Formats an error with all its positions.
+/// Formats the error that ends the build, and all other errors in the tree.
 fn error_text(stop: &Stop, tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> String {
-    let (site, message) = (stop.site(), stop.message());
-    let word = if matches!(stop, Stop::Unknown(_)) { "not built here" } else { "error" };
-    let mut text = format!("{word}: {message}\n  at {}:{}:{}\n", shown(&site.file), site.place.line, site.place.column);
+    let first = match stop {
+        Stop::Refused(refusal) => format!("error: {}", refusal.finding.paragraph()),
+        Stop::Unknown(reason) => format!("not built here: {}\n  at {}", reason.message, position(&reason.site)),
+    };
     let report = analyse_with(tree, root, options, files);
-    for finding in report.findings.iter().filter(|finding| finding.location.refused) {
-        text.push_str(&finding.paragraph());
-        text.push('\n');
-    }
-    with_display_paths(text)
+    let others = report.findings.iter().filter(|finding| finding.location.refused && !is_of(stop, finding));
+    let paragraphs = std::iter::once(first).chain(others.map(|finding| finding.paragraph()));
+    with_display_paths_of_root(&paragraphs.map(|paragraph| paragraph + "\n").collect::<String>(), root)
+}
+
+fn position(site: &Site) -> String {
+    format!("{}:{}:{}", site.file, site.place.line, site.place.column)
+}
+
+/// Returns whether a finding is the error that ended the build.
+fn is_of(stop: &Stop, finding: &TreeFinding) -> bool {
+    matches!(stop, Stop::Refused(refusal) if refusal.finding.paragraph() == finding.paragraph())
 }
