@@ -111,6 +111,33 @@ fn builds_all_roots_of_a_repository() {
 }
 
 #[test]
+fn shows_where_each_value_comes_from() {
+    let folder = repository();
+    let patch = "nameSuffix: -x\nresources: [../base]\npatches:\n- path: patch.yaml\n";
+    fs::write(folder.path().join("prod/kustomization.yaml"), patch).unwrap();
+    let text =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\ndata:\n  text: |\n    a\n    b\n  level: info\n";
+    fs::write(folder.path().join("prod/patch.yaml"), text).unwrap();
+    let run = build(folder.path(), &["prod", "--provenance"], b"");
+    let expected = "apiVersion: v1 # base/account.yaml:1
+kind: ServiceAccount # base/account.yaml:2
+metadata:
+  name: robot-x # prod/kustomization.yaml:1
+---
+apiVersion: v1 # prod/patch.yaml:1
+data:
+  level: info # prod/patch.yaml:9
+  text: | # prod/patch.yaml:7
+    a
+    b
+kind: ConfigMap # prod/patch.yaml:2
+metadata:
+  name: settings-x # prod/kustomization.yaml:1
+";
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, expected, ""));
+}
+
+#[test]
 fn prints_every_error_once() {
     let folder = repository();
     fs::write(folder.path().join("prod/kustomization.yaml"), "resources: [gone.yaml, ../base, lost.yaml]\n").unwrap();

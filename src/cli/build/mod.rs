@@ -5,7 +5,7 @@ mod all;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::trees::{tree_path, with_display_paths_of_root};
+use super::trees::{shown, tree_path, with_display_paths_of_root};
 use super::{OK, Unusable, print, say};
 use crate::kustomize::build::{Built, Reorder, Settings, Step, Stop, build};
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -37,6 +37,9 @@ pub(super) struct Args {
     /// Write into this file, or into this folder with one file per object
     #[arg(long, short, value_name = "FILE|DIR")]
     output: Option<PathBuf>,
+    /// Add the file and line of each value as a comment
+    #[arg(long, conflicts_with = "all")]
+    provenance: bool,
     /// Which files may be loaded: LoadRestrictionsRootOnly or LoadRestrictionsNone
     #[arg(long, value_name = "RESTRICTION", default_value = "LoadRestrictionsRootOnly")]
     load_restrictor: Restrictor,
@@ -125,7 +128,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     };
     let files = Files::default();
     let built = build(&tree, &root, &options, &settings, &files);
-    match built.and_then(|built| written(&built, args.output.as_deref())) {
+    match built.and_then(|built| written(&built, args)) {
         Ok(written) => written.map(|()| OK),
         Err(stop) => {
             say(&error_text(&stop, &tree, &root, &options, &files));
@@ -146,16 +149,20 @@ fn opened(dir: &str) -> Result<(Tree, TreePath), Unusable> {
 }
 
 /// Writes the objects to the output.
-fn written(built: &Built<'_>, output: Option<&Path>) -> Step<Result<(), Unusable>> {
+fn written(built: &Built<'_>, args: &Args) -> Step<Result<(), Unusable>> {
     say(&built.warnings());
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |error| Unusable::because(path.display(), error)
     };
-    match output {
+    let text = || if args.provenance { built.text_with_places(&shown) } else { built.text() };
+    match args.output.as_deref() {
         None => {
-            print(&built.text()?);
+            print(&text()?);
             Ok(Ok(()))
+        }
+        Some(folder) if folder.is_dir() && args.provenance => {
+            Ok(Err(Unusable::because(folder.display(), "--provenance writes one file, and this is a folder")))
         }
         Some(folder) if folder.is_dir() => {
             let files = built.files()?;
@@ -165,7 +172,7 @@ fn written(built: &Built<'_>, output: Option<&Path>) -> Step<Result<(), Unusable
             }))
         }
         Some(file) => {
-            let text = built.text()?;
+            let text = text()?;
             Ok(fs::write(file, text).map_err(failed(file)))
         }
     }

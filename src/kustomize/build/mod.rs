@@ -53,6 +53,7 @@ mod patches;
 mod path;
 mod plugin_config;
 mod plugins;
+mod provenance;
 mod read;
 mod recover;
 mod replacements;
@@ -161,6 +162,16 @@ impl Built<'_> {
         let origin = history::first_origin(node);
         let file = self.run.sources.path(origin.source)?;
         Some((file, usize::try_from(origin.line).ok()?))
+    }
+
+    /// Returns the text that kustomize prints, with the file and line of each value as a comment after it. `shown` formats
+    /// the path of a file.
+    ///
+    /// # Errors
+    ///
+    /// If an object cannot be printed.
+    pub fn text_with_places(&self, shown: &dyn Fn(&TreePath) -> String) -> Step<String> {
+        provenance::print(&self.map, &self.run, shown)
     }
 
     /// Returns the text that kustomize prints.

@@ -11,7 +11,9 @@ use super::Value;
 /// Returns the entries in the order in which they are printed.
 ///
 /// The order is not transitive, for which the standard library's sort may panic. A merge sort always terminates.
-pub(super) fn sorted<'v, 'a>(entries: &'v [(Cow<'a, str>, Value<'a>)]) -> Vec<&'v (Cow<'a, str>, Value<'a>)> {
+pub(in crate::kustomize) fn sorted<'v, 'a>(
+    entries: &'v [(Cow<'a, str>, Value<'a>)],
+) -> Vec<&'v (Cow<'a, str>, Value<'a>)> {
     let mut sorted: Vec<_> = entries.iter().collect();
     if !sorted.is_sorted_by(|left, right| precedes(&left.0, &right.0)) {
         merge_sort(&mut sorted);

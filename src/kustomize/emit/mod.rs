@@ -38,6 +38,7 @@ pub use error::{EmitError, Problem};
 pub use style::Style as TextStyle;
 pub use value::Value;
 
+pub(super) use keys::sorted;
 use writer::Writer;
 
 /// The line between two documents.
@@ -50,5 +51,17 @@ pub const SEPARATOR: &str = "---\n";
 /// If kustomize cannot print the value: a character or key that its YAML library rejects, or a number that JSON lacks.
 /// The content of `out` is then unspecified.
 pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
-    Writer::new(out).document(value)
+    Writer::new(out).document(value).map(drop)
+}
+
+/// Appends one document to `out`. Returns the positions in `out` where a comment may follow a scalar, or an empty list or
+/// mapping, in their order.
+///
+/// # Errors
+///
+/// As [`document`].
+pub(super) fn document_with_ends(value: &Value<'_>, out: &mut String) -> Result<Vec<usize>, EmitError> {
+    let mut writer = Writer::new(out);
+    writer.ends = Some(Vec::new());
+    writer.document(value)
 }

@@ -31,17 +31,22 @@ pub(super) struct Writer<'o> {
     whitespace: bool,
     /// Whether the line contains only indentation and indicators.
     indention: bool,
+    /// Where a comment may follow each scalar, if this is recorded.
+    pub(super) ends: Option<Vec<usize>>,
+    /// The end of the header of the last literal.
+    header: Option<usize>,
 }
 
 impl<'o> Writer<'o> {
     pub(super) fn new(out: &'o mut String) -> Self {
-        Self { out, column: 0, whitespace: true, indention: true }
+        Self { out, column: 0, whitespace: true, indention: true, ends: None, header: None }
     }
 
-    pub(super) fn document(mut self, value: &Value<'_>) -> Result<(), EmitError> {
+    /// Writes a document. Returns the recorded positions.
+    pub(super) fn document(mut self, value: &Value<'_>) -> Result<Vec<usize>, EmitError> {
         self.value(value, None, Parent::Document)?;
         self.indent(0);
-        Ok(())
+        Ok(self.ends.unwrap_or_default())
     }
 
     /// Writes a value; `indent` is the indentation of its parent, `None` for the document.
@@ -57,6 +62,10 @@ impl<'o> Writer<'o> {
             Value::Map(entries) if entries.is_empty() => self.word("{}"),
             Value::List(items) => return self.list(items, indent, parent),
             Value::Map(entries) => return self.map(entries, indent),
+        }
+        let end = self.header.take().unwrap_or(self.out.len());
+        if let Some(ends) = &mut self.ends {
+            ends.push(end);
         }
         Ok(())
     }
@@ -92,6 +101,7 @@ impl<'o> Writer<'o> {
         } else {
             self.open('?');
             self.text(key, Some(indent), Position::Other);
+            self.header = None;
             self.indent(indent);
             self.open(':');
         }
@@ -202,6 +212,7 @@ impl<'o> Writer<'o> {
         self.out.push('|');
         self.out.push_str(indentation_indicator(text));
         self.out.push_str(chomping_indicator(text));
+        self.header = Some(self.out.len());
         self.end_line();
         (self.whitespace, self.indention) = (true, true);
         let mut broken = true;
