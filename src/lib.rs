@@ -54,6 +54,7 @@ pub mod oci;
 pub mod process;
 pub mod reconciler;
 pub mod recording;
+pub mod remotes;
 pub mod rule;
 pub mod server;
 pub mod suggestion;

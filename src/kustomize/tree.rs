@@ -4,6 +4,7 @@
 //! tree.
 
 mod archive;
+mod fetch;
 mod folder;
 mod git;
 mod memory;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use archive::{ArchiveError, ArchiveLimits};
+pub use fetch::Fetch;
 pub use folder::FolderError;
 pub use git::{GitError, Repository, Revision};
 pub use memory::Memory;
@@ -105,12 +107,13 @@ pub struct Tree {
     base: String,
     weight: u64,
     kustomizations: u64,
+    fetch: Option<Arc<dyn Fetch>>,
 }
 
 impl Tree {
     /// Creates a tree with the absolute path `base`, to which absolute references are relative.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
-        Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0 }
+        Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0, fetch: None }
     }
 
     /// Returns the absolute path of the root.
@@ -122,9 +125,7 @@ impl Tree {
     /// unreadable.
     #[must_use]
     pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
-        let source = Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes };
-        let Self { base, weight, kustomizations, .. } = &**self;
-        Self { source: Box::new(source), base: base.clone(), weight: *weight, kustomizations: *kustomizations }
+        self.over(Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes })
     }
 
     /// Returns a view of the tree in which a file has another content.
@@ -137,9 +138,14 @@ impl Tree {
     /// exclude.
     #[must_use]
     pub fn without(self: &Arc<Self>, hides: impl Fn(&TreePath, &Entry) -> bool + Send + Sync + 'static) -> Self {
-        let source = Filtered { tree: Arc::clone(self), hides: Box::new(hides) };
-        let Self { base, weight, kustomizations, .. } = &**self;
-        Self { source: Box::new(source), base: base.clone(), weight: *weight, kustomizations: *kustomizations }
+        self.over(Filtered { tree: Arc::clone(self), hides: Box::new(hides) })
+    }
+
+    /// Returns the same tree with another source.
+    fn over(&self, source: impl Source + 'static) -> Self {
+        let Self { base, weight, kustomizations, fetch, .. } = self;
+        let (weight, kustomizations) = (*weight, *kustomizations);
+        Self { source: Box::new(source), base: base.clone(), weight, kustomizations, fetch: fetch.clone() }
     }
 
     /// Returns the cost of reading all kustomization files of an archive; see [`cost`].

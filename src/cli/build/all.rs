@@ -16,8 +16,13 @@ use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{Files, roots};
 
 /// Builds all roots below a folder and reports their number.
-pub(super) fn run(folder: &Path, output: &Path, options: &Options, settings: &Settings) -> Result<u8, Unusable> {
-    let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because(folder.display(), error))?;
+pub(super) fn run(
+    folder: &Path,
+    tree: Tree,
+    output: &Path,
+    options: &Options,
+    settings: &Settings,
+) -> Result<u8, Unusable> {
     let found = found(folder, &tree, options)?;
     let (files, shared) = (Files::default(), Shared::default());
     let mut progress = Progress::new("built kustomize roots:");

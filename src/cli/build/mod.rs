@@ -12,6 +12,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::{Options, Restrictor};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{Files, analyse_with};
+use crate::remotes::Remotes;
 
 /// The exit code of kustomize for a failed build.
 const FAILED: u8 = 1;
@@ -40,6 +41,9 @@ pub(super) struct Args {
     /// Add the file and line of each value as a comment
     #[arg(long, conflicts_with = "all")]
     provenance: bool,
+    /// Fetch git repositories and files that kustomizations refer to
+    #[arg(long)]
+    fetch: bool,
     /// Which files may be loaded: LoadRestrictionsRootOnly or LoadRestrictionsNone
     #[arg(long, value_name = "RESTRICTION", default_value = "LoadRestrictionsRootOnly")]
     load_restrictor: Restrictor,
@@ -117,9 +121,9 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let reorder = if args.reorder == Order::None { Reorder::None } else { Reorder::Legacy };
     let settings = Settings { reorder, managed_by_label: args.enable_managedby_label };
     if let (true, Some(output)) = (args.all, &args.output) {
-        return all::run(Path::new(&args.dir), output, &options, &settings);
+        return all::run(Path::new(&args.dir), files_of_disk(args.fetch)?, output, &options, &settings);
     }
-    let (tree, root) = match opened(&args.dir) {
+    let (tree, root) = match opened(&args.dir, args.fetch) {
         Ok(opened) => opened,
         Err(unusable) => {
             say(&format!("error: {unusable}\n"));
@@ -138,14 +142,26 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 }
 
 /// Opens the tree that contains a folder; returns it with the folder's path.
-fn opened(dir: &str) -> Result<(Tree, TreePath), Unusable> {
+fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
+    if dir == "-" && fetches {
+        return Err(Unusable::because("--fetch", "an archive on standard input is no place for fetched files"));
+    }
     if dir == "-" {
         let tree = Tree::archive(std::io::stdin().lock(), "/");
         return tree.map(|tree| (tree, TreePath::root())).map_err(|error| Unusable::because("standard input", error));
     }
     let root = tree_path(Path::new(dir))?;
-    let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because(dir, error))?;
-    Ok((tree, root))
+    Ok((files_of_disk(fetches)?, root))
+}
+
+/// Returns the tree of all files on disk.
+fn files_of_disk(fetches: bool) -> Result<Tree, Unusable> {
+    let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because("/", error))?;
+    if !fetches {
+        return Ok(tree);
+    }
+    let remotes = Remotes::of_user().map_err(|error| Unusable::because("--fetch", error))?;
+    Ok(tree.with_fetch(remotes))
 }
 
 /// Writes the objects to the output.

@@ -15,7 +15,8 @@ impl Run<'_> {
     pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
         let at = site.clone();
         match no_file {
-            NoFile::Http => Stop::unknown(at, format!("{} \"{text}\" is fetched over HTTP", site.field)),
+            NoFile::Http(None) => Stop::unknown(at, format!("{} \"{text}\" is fetched over HTTP", site.field)),
+            NoFile::Http(Some(why)) => Stop::unknown(at, not_fetched(site, text, &why)),
             NoFile::Other => Stop::unknown(at, format!("{text} is neither a file nor a folder")),
             NoFile::Folder(path) => Stop::refused(kz004::folder(at, text, &path)),
             NoFile::Restricted(path) => Stop::refused(kz010::restricted(at, text, &path, loader.root)),
@@ -40,6 +41,14 @@ impl Run<'_> {
             (NoFile::Lost(Lost::Missing(_) | Lost::NotAFolder(_)), NoFolder::Absolute) => {
                 self.no_folder(loader, entry, &NoFolder::Lost(Lost::Missing(TreePath::root())))
             }
+            (NoFile::Http(Some(file)), no_folder) => {
+                self.part(entry, None, StepKind::Remote);
+                let folder = match no_folder {
+                    NoFolder::Git { failure: Some(why), .. } => format!("; as a repository: {why}"),
+                    _ => String::new(),
+                };
+                Stop::unknown(entry.site.clone(), not_fetched(&entry.site, entry.text, &format!("{file}{folder}")))
+            }
             (_, no_folder) => self.no_folder(loader, entry, no_folder),
         }
     }
@@ -51,7 +60,10 @@ impl Run<'_> {
         self.part(entry, None, kind);
         Stop::refused(match no_folder {
             NoFolder::Empty => kz004::empty(site),
-            NoFolder::Git { local } => {
+            NoFolder::Git { failure: Some(why), .. } => {
+                return Stop::unknown(site.clone(), not_fetched(&site, text, why));
+            }
+            NoFolder::Git { local, failure: None } => {
                 if let Some(folder) = local {
                     self.report(kz023::found(site.clone(), text, folder));
                 }
@@ -99,4 +111,8 @@ impl Run<'_> {
         let near = crate::suggestion::most_similar(name.trim(), names.iter().map(String::as_str))?;
         Some(if folder == "." { near.to_owned() } else { format!("{folder}/{near}") })
     }
+}
+
+fn not_fetched(site: &Site, text: &str, why: &str) -> String {
+    format!("{} \"{text}\" cannot be fetched: {why}", site.field)
 }

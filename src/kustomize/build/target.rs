@@ -104,7 +104,7 @@ impl Run<'_> {
         self.count_entry(&entry.site)?;
         let added = match target.loader.file(self.tree, entry.text, self.options) {
             Ok(path) => self.file(target, entry, &path, acc),
-            Err(NoFile::Http) => {
+            Err(NoFile::Http(None)) => {
                 self.part(entry, None, StepKind::Remote);
                 let message =
                     format!("{} \"{}\": it is fetched over HTTP, which is not done here", entry.site.field, entry.text);

@@ -19,8 +19,8 @@ pub struct Loader<'a> {
 /// The reason why an entry is not a file that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFile {
-    /// A URL, which must be fetched.
-    Http,
+    /// A URL, which must be fetched; if fetching failed, the reason.
+    Http(Option<String>),
     /// A folder.
     Folder(TreePath),
     /// A file that is neither in the folder of the kustomization nor below it.
@@ -40,6 +40,8 @@ pub enum NoFolder {
     Git {
         /// The existing folder with the same name, if any.
         local: Option<TreePath>,
+        /// Why fetching failed, if it was tried.
+        failure: Option<String>,
     },
     /// An absolute path, which kustomize does not allow for folders.
     Absolute,
@@ -66,7 +68,10 @@ impl Loader<'_> {
     /// If it is not a file.
     pub fn file(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFile> {
         if is_http(entry) {
-            return Err(NoFile::Http);
+            return match tree.fetch() {
+                Some(fetch) => fetch.file(entry).map_err(|why| NoFile::Http(Some(why))),
+                None => Err(NoFile::Http(None)),
+            };
         }
         match tree.locate(self.root, entry) {
             Ok(Located::File(path)) => {
@@ -89,12 +94,18 @@ impl Loader<'_> {
         if entry.is_empty() {
             return Err(NoFolder::Empty);
         }
-        if is_git(entry) {
+        if let Some(repository) = Repository::of(entry) {
+            let fetched = tree.fetch().map(|fetch| fetch.repository(&repository));
+            let failure = match fetched.map(|top| top.and_then(|top| self.folder_in(tree, &top, &repository.folder))) {
+                Some(Ok(folder)) => return Ok(folder),
+                Some(Err(failure)) => Some(failure),
+                None => None,
+            };
             let local = match tree.locate(self.root, entry) {
                 Ok(Located::Folder(path)) => Some(path),
                 _ => None,
             };
-            return Err(NoFolder::Git { local });
+            return Err(NoFolder::Git { local, failure });
         }
         if entry.starts_with('/') {
             return Err(NoFolder::Absolute);
@@ -103,12 +114,25 @@ impl Loader<'_> {
             return Err(NoFolder::Ambiguous);
         }
         match tree.locate(self.root, entry) {
+            Ok(Located::Folder(folder)) if tree.leaves_repository(self.root, &folder) => {
+                Err(NoFolder::Lost(Lost::Outside { above: false }))
+            }
             Ok(Located::Folder(folder)) => match self.visited_within(&folder) {
                 Some(visited) => Err(NoFolder::Ancestor { folder, visited: visited.clone() }),
                 None => Ok(folder),
             },
             Ok(Located::File(path) | Located::Other(path)) => Err(NoFolder::File(path)),
             Err(lost) => Err(NoFolder::Lost(lost)),
+        }
+    }
+
+    /// Returns the folder of a fetched repository that an entry names.
+    fn folder_in(&self, tree: &Tree, top: &TreePath, folder: &str) -> Result<TreePath, String> {
+        match tree.locate(top, folder) {
+            Ok(Located::Folder(found)) if !found.is_within(top) => Err(format!("{folder} leads out of the repository")),
+            Ok(Located::Folder(found)) if self.is_visited_within(&found) => Err(format!("{folder} is being built")),
+            Ok(Located::Folder(found)) => Ok(found),
+            _ => Err(format!("the repository has no folder {folder}")),
         }
     }
 

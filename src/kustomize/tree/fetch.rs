@@ -1,0 +1,46 @@
+//! Remote repositories and files, which are fetched into a tree if that is enabled.
+
+use std::sync::Arc;
+
+use super::{Tree, TreePath};
+use crate::kustomize::references::Repository;
+
+/// Fetches what kustomizations refer to outside their tree, and stores it in the tree.
+pub trait Fetch: Send + Sync {
+    /// Fetches a repository. Returns its top folder in the tree.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be fetched, with the reason.
+    fn repository(&self, repository: &Repository) -> Result<TreePath, String>;
+
+    /// Fetches a file. Returns its path in the tree.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file, with the reason.
+    fn file(&self, url: &str) -> Result<TreePath, String>;
+
+    /// Returns the top folder of the fetched repository that contains a folder, if one does.
+    fn repository_of(&self, folder: &TreePath) -> Option<TreePath>;
+}
+
+impl Tree {
+    /// Returns the same tree, into which remote repositories and files are fetched.
+    #[must_use]
+    pub fn with_fetch(mut self, fetch: impl Fetch + 'static) -> Self {
+        self.fetch = Some(Arc::new(fetch));
+        self
+    }
+
+    /// Returns what fetches remote repositories and files, if that is enabled.
+    pub(in crate::kustomize) fn fetch(&self) -> Option<&dyn Fetch> {
+        self.fetch.as_deref()
+    }
+
+    /// Returns whether a folder belongs to a fetched repository, and another one does not belong to the same.
+    pub(in crate::kustomize) fn leaves_repository(&self, from: &TreePath, to: &TreePath) -> bool {
+        let top = self.fetch().and_then(|fetch| fetch.repository_of(from));
+        top.is_some_and(|top| !to.is_within(&top))
+    }
+}

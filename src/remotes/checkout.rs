@@ -1,0 +1,94 @@
+//! Writes fetched files to disk.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::kustomize::tree::{Entry, Repository, Tree, TreePath};
+
+/// Maximum size of the files of a repository, in bytes.
+const MOST_BYTES: u64 = 1 << 30;
+/// Maximum number of files in a repository.
+const MOST_FILES: usize = 100_000;
+
+/// Writes the files of a commit into a folder, which appears when it is complete. Submodules are empty folders.
+pub(super) fn commit(repository: &Path, commit: &str, into: &Path) -> Result<(), String> {
+    let opened = Repository::discover(repository).and_then(|repository| repository.revision(commit));
+    let tree = opened.map_err(|error| error.to_string())?.into_tree();
+    let partial = partial(into);
+    let mut writer = Writer { tree: &tree, bytes: 0, files: 0 };
+    let written = writer.folder(&TreePath::root(), &partial);
+    let placed = written.and_then(|()| place(&partial, into).map_err(|error| failed(into, error)));
+    if placed.is_err() {
+        drop(fs::remove_dir_all(&partial));
+    }
+    placed
+}
+
+/// Writes a file, and returns its path.
+pub(super) fn file(path: &Path, content: &[u8]) -> Result<PathBuf, String> {
+    let partial = partial(path);
+    let folder = path.parent().unwrap_or(path);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&partial, content));
+    written.and_then(|()| fs::rename(&partial, path)).map_err(|error| failed(path, error))?;
+    Ok(path.to_owned())
+}
+
+/// Returns a path beside another one that no other process uses.
+pub(super) fn partial(path: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}-{number}.partial", std::process::id()));
+    PathBuf::from(name)
+}
+
+/// Renames a complete folder, unless another process was faster.
+fn place(partial: &Path, into: &Path) -> io::Result<()> {
+    match fs::rename(partial, into) {
+        Err(_) if into.is_dir() => fs::remove_dir_all(partial),
+        renamed => renamed,
+    }
+}
+
+fn failed(path: &Path, error: impl std::fmt::Display) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// Writes a tree to disk within limits.
+struct Writer<'t> {
+    tree: &'t Tree,
+    bytes: u64,
+    files: usize,
+}
+
+impl Writer<'_> {
+    fn folder(&mut self, folder: &TreePath, into: &Path) -> Result<(), String> {
+        fs::create_dir_all(into).map_err(|error| failed(into, error))?;
+        for name in self.tree.names(folder) {
+            self.entry(&folder.join(&name), &into.join(&name))?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &TreePath, into: &Path) -> Result<(), String> {
+        self.files += 1;
+        match self.tree.entry(path) {
+            Some(Entry::Folder) => return self.folder(path, into),
+            Some(Entry::Link(target)) => symlink(target, into).map_err(|error| failed(into, error))?,
+            Some(Entry::File) => {
+                // a file that is too large is no manifest
+                let Ok(content) = self.tree.read(path) else { return Ok(()) };
+                self.bytes += content.len() as u64;
+                fs::write(into, &*content).map_err(|error| failed(into, error))?;
+            }
+            _ => {}
+        }
+        if self.bytes > MOST_BYTES || self.files > MOST_FILES {
+            return Err(format!("the repository has more than {MOST_BYTES} bytes or {MOST_FILES} files"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! Fetches git repositories and files for `portcullis build --fetch`.
+//!
+//! Repositories are cloned with depth one into a cache on disk, by URL and commit. Files are fetched in every build. The
+//! webhooks never fetch either of them: a tree fetches only if [`Tree::with_fetch`] enables it.
+//!
+//! [`Tree::with_fetch`]: crate::kustomize::tree::Tree::with_fetch
+
+mod checkout;
+mod client;
+mod git;
+mod transport;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ring::digest::{SHA256, digest};
+
+use crate::kustomize::references::Repository;
+use crate::kustomize::tree::{Fetch, MAX_FILE_BYTES, TreePath};
+use client::Client;
+
+/// The folder of repositories in the cache.
+const REPOSITORIES: &str = "git";
+/// The folder of files in the cache.
+const FILES: &str = "files";
+
+/// Why nothing can be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum RemotesError {
+    /// There is no folder for the cache.
+    #[error("there is no folder for fetched repositories: set XDG_CACHE_HOME or HOME")]
+    NoCache,
+    /// The cache or the HTTP client cannot be set up.
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Fetches into a cache on disk, for trees at `/`.
+pub struct Remotes {
+    cache: PathBuf,
+    client: Arc<Client>,
+    /// Results of this process by URL and reference, so that a build sees one state of each.
+    known: Mutex<HashMap<String, Result<TreePath, String>>>,
+}
+
+impl Remotes {
+    /// Uses the cache of the user.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn of_user() -> Result<Self, RemotesError> {
+        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+        Self::new(&cache.ok_or(RemotesError::NoCache)?.join("portcullis").join("remotes"))
+    }
+
+    /// Uses a folder, which is created.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created.
+    pub fn new(cache: &Path) -> Result<Self, RemotesError> {
+        std::fs::create_dir_all(cache)?;
+        Ok(Self { cache: cache.canonicalize()?, client: Arc::new(Client::new()?), known: Mutex::default() })
+    }
+
+    /// Returns a result of this process, or computes it.
+    fn once(&self, key: String, fetch: impl FnOnce() -> Result<PathBuf, String>) -> Result<TreePath, String> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let fetched = known.entry(key).or_insert_with(|| fetch().map(|path| tree_path(&path)));
+        fetched.clone()
+    }
+}
+
+impl Fetch for Remotes {
+    fn repository(&self, repository: &Repository) -> Result<TreePath, String> {
+        let Repository { host, path, reference, .. } = repository;
+        self.once(format!("{host}{path}?{reference}"), || {
+            git::fetch(&format!("{host}{path}"), reference, &self.cache.join(REPOSITORIES), &self.client)
+        })
+    }
+
+    fn file(&self, url: &str) -> Result<TreePath, String> {
+        self.once(url.to_owned(), || {
+            let content = self.client.file(url, MAX_FILE_BYTES)?;
+            checkout::file(&self.cache.join(FILES).join(hash(&content)), &content)
+        })
+    }
+
+    fn repository_of(&self, folder: &TreePath) -> Option<TreePath> {
+        let repositories = tree_path(&self.cache.join(REPOSITORIES));
+        let below = folder.as_str().strip_prefix(repositories.as_str())?.strip_prefix('/')?;
+        let mut names = below.splitn(3, '/');
+        Some(repositories.join(names.next()?).join(names.next()?))
+    }
+}
+
+/// Returns the path in a tree at `/`.
+fn tree_path(path: &Path) -> TreePath {
+    TreePath::from(path.to_string_lossy().trim_start_matches('/'))
+}
+
+/// Returns a hash for the name of a folder.
+fn hash(content: &[u8]) -> String {
+    digest(&SHA256, content).as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
