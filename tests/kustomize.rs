@@ -85,7 +85,7 @@ fn verdicts_equal_kustomizes() {
         match differs(&case, &report) {
             Some(difference) => wrong.push(difference),
             None if case["undecided"] == true && report.verdict != Verdict::Unknown => decided.push(name.to_owned()),
-            None if case["undecided"] == true => {}
+            None if case["undecided"] == true => println!("undecided {name}: {:?}", report.reasons),
             None if report.verdict == Verdict::Unknown => unknown.push(format!("{name}: {:?}", report.reasons)),
             None => agreed += 1,
         }

@@ -242,8 +242,15 @@ fn workload(dice: &mut Dice, form: As) -> Yaml {
 
 fn widget(dice: &mut Dice, form: As) -> Yaml {
     let spec = some(dice, &["size", "config", "image", "a", "b", "labels"], 3);
-    let spec = optional(spec, dice, 30, "list", |dice| {
-        keyed(dice, form, &[("name", &["a", "b", "c"])], |dice, item| item.with("value", value(dice, 2)))
+    let spec = optional(spec, dice, 40, "list", |dice| match dice.chance(60) {
+        true => keyed(dice, form, &[("name", &["a", "b", "c"])], |dice, item| item.with("value", value(dice, 2))),
+        false => ports(dice, form, "port"),
+    });
+    let spec = optional(spec, dice, 15, "named", |dice| {
+        keyed(dice, form, &[("name", &["a", "b", "\"1\"", "1"])], |dice, item| item.with("value", value(dice, 1)))
+    });
+    let spec = optional(spec, dice, 10, "words", |dice| {
+        Yaml::List((0..dice.below(4)).map(|_| raw(dice.pick(&["a", "b", "\"a\"", "1", "\"1\"", "null"]))).collect())
     });
     let spec = optional(spec, dice, 10, "embedded", |dice| {
         map([("apiVersion", text("v1")), ("kind", text("Pod")), ("spec", pod(dice, form))])
@@ -298,7 +305,11 @@ pub fn anchored(dice: &mut Dice, known: &Known) -> String {
             "spec:\n  selector: {matchLabels: &l {app: web, tier: a}}\n  template:\n    metadata: {labels: *l}\n    spec:\n      containers:\n      - &c {name: main, image: nginx, env: [{name: A, value: &v \"1\"}]}\n      - {<<: *c, name: side}\n      - {name: x, env: [{name: B, value: *v}], <<: [{image: busybox}, *c]}\n"
         }
         "ConfigMap" => "data: &d\n  a: &a yes\n  c: *a\nbinaryData:\n  <<: *d\n  z: *a\n",
-        _ => "spec: &s {a: &n {b: [1, &x 2]}, c: *n, d: *x}\nmore: {<<: *s, a: 3}\n",
+        _ => dice.pick(&[
+            "spec: &s {a: &n {b: [1, &x 2]}, c: *n, d: *x}\nmore: {<<: *s, a: 3}\n",
+            "spec:\n  list:\n  - &l {port: 80, protocol: TCP}\n  - {<<: *l, protocol: UDP}\n  named: [&n {name: a, value: 1}, {<<: *n, name: b}]\n",
+            "spec: &s\n  a: 1\n  <<: &t {b: 2, a: 3}\nmore: {<<: [*t, *s], c: 4}\n",
+        ]),
     };
     match dice.below(4) {
         0 => plain.replace("yes", "1.0"),

@@ -278,6 +278,7 @@ pub fn crds(maker: &mut Maker<'_>) {
         "{\"a\": {\"Dependencies\": [1]}}\n",
         "{a: {}}\n",
         "a.Widget: {Schema: {properties: {kind: {}, apiVersion: {}, metadata: {}, spec: {x-kubernetes-identity: ''}}}}\n",
+        "example.com/v1.Widget: {Schema: {properties: {kind: {}, apiVersion: {}, metadata: {}, spec: {$ref: b}}}}\nb: {Schema: {properties: {config: {x-kubernetes-object-ref-api-version: v1, x-kubernetes-object-ref-kind: ConfigMap}, a: {x-kubernetes-object-ref-api-version: v1, x-kubernetes-object-ref-kind: Secret, x-kubernetes-object-ref-name-key: name}, labels: {x-kubernetes-label-selector: ''}, b: {x-kubernetes-annotation: ''}}}}\n",
         "a.Widget: {Schema: {properties: {kind: {}, apiVersion: {}, metadata: {}, spec: {$ref: b}}}}\nb: {Schema: {properties: {size: {x-kubernetes-annotation: ''}}}}\n",
     ])
     };
@@ -288,13 +289,60 @@ pub fn crds(maker: &mut Maker<'_>) {
 pub fn openapi(maker: &mut Maker<'_>) {
     let merging = "{\"definitions\": {\"v1.Widget\": {\"type\": \"object\", \"properties\": {\"spec\": {\"properties\": {\"list\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}, \"x-kubernetes-patch-strategy\": \"merge\", \"x-kubernetes-patch-merge-key\": \"name\"}}}}, \"x-kubernetes-group-version-kind\": [{\"group\": \"example.com\", \"version\": \"v1\", \"kind\": \"Widget\"}]}}}\n";
     let schema = "{\"definitions\": {\"v1.Widget\": {\"type\": \"object\", \"x-kubernetes-group-version-kind\": [{\"group\": \"example.com\", \"version\": \"v1\", \"kind\": \"Widget\"}]}}}\n";
-    let value = match maker.dice.below(4) {
+    let value = match maker.dice.below(5) {
         0 => map([("version", text("v1.21.2"))]),
         1 if maker.dice.chance(20) => map([("version", text("v1.20.4"))]),
         2 => map([("path", text(maker.file("schema", schema.to_owned())))]),
+        3 => map([("path", text(maker.file("schema", two_keys().to_owned())))]),
         _ => map([("path", text(maker.file("schema", merging.to_owned())))]),
     };
     maker.set("openapi", value);
+}
+
+/// Returns the schema of a custom kind with lists of one and two keys, a list of scalars, and a reference.
+fn two_keys() -> &'static str {
+    r##"definitions:
+  v1.Item:
+    properties:
+      port: {type: integer}
+      protocol: {type: string}
+      value: {type: object}
+  v1.Widget:
+    type: object
+    properties:
+      spec:
+        properties:
+          list:
+            type: array
+            items: {$ref: "#/definitions/v1.Item"}
+            x-kubernetes-patch-strategy: merge
+            x-kubernetes-list-map-keys: [port, protocol]
+          named: {type: array, items: {type: object}, x-kubernetes-patch-strategy: merge, x-kubernetes-patch-merge-key: name}
+          words: {type: array, items: {type: string}, x-kubernetes-patch-strategy: merge}
+    x-kubernetes-group-version-kind: [{group: example.com, version: v1, kind: Widget}]
+"##
+}
+
+/// Repeats a part of the kustomization file with an anchor and an alias.
+pub fn anchors(maker: &mut Maker<'_>) {
+    match maker.dice.below(4) {
+        0 => {
+            maker.set("commonAnnotations", raw("&notes {note: &note hello, other: *note}"));
+            maker.set("commonLabels", raw("*notes"));
+        }
+        1 => {
+            let second = maker.dice.pick(&["{<<: *image, name: busybox}", "*image", "{name: busybox, <<: [*image]}"]);
+            maker.set("images", Yaml::List(vec![raw("&image {name: nginx, newTag: \"1\"}"), raw(second)]));
+        }
+        2 => {
+            let generators = [raw("&made {name: made-4, literals: [a=1]}"), raw("{<<: *made, name: made-5}")];
+            maker.folder.list("configMapGenerator").extend(generators);
+        }
+        _ => {
+            maker.set("namePrefix", raw("&word w-"));
+            maker.set("nameSuffix", raw("*word"));
+        }
+    }
 }
 
 pub fn configurations(maker: &mut Maker<'_>) {

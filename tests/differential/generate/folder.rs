@@ -51,6 +51,7 @@ const STEPS: &[Step] = &[
     fields::openapi,
     fields::configurations,
     fields::small_things,
+    fields::anchors,
     patches::patches,
     patches::patches,
     patches::patches,

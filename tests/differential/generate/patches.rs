@@ -70,6 +70,9 @@ fn merge(maker: &mut Maker<'_>, known: &Known) -> String {
         _ => {}
     }
     let header = header.header().document(maker.dice);
+    if maker.dice.chance(6) {
+        return format!("{header}{}", content::anchored(maker.dice, known));
+    }
     if maker.dice.chance(45)
         && let Some(body) = content::body(maker.dice, known, content::As::Patch)
     {

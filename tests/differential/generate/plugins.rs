@@ -4,8 +4,21 @@ use super::folder::Maker;
 use super::objects::Known;
 use super::yaml::text;
 
-const GENERATED: &str =
-    "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: plugged}\nname: plugged\nliterals: [a=b]\n";
+/// The kind of the generated object, and the generator.
+const GENERATED: &[(&str, &str)] = &[
+    (
+        "ConfigMap",
+        "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: plugged}\nname: plugged\nliterals: [a=b]\n",
+    ),
+    (
+        "Secret",
+        "apiVersion: builtin\nkind: SecretGenerator\nmetadata: {name: plugged}\nname: plugged\nliterals: [a=b]\n",
+    ),
+    (
+        "ServiceAccount",
+        "apiVersion: builtin\nkind: IAMPolicyGenerator\nmetadata: {name: plugged}\ncloud: gke\nkubernetesService: {name: plugged}\nserviceAccount: {name: gsa, projectId: p}\n",
+    ),
+];
 const TRANSFORMERS: &[&str] = &[
     "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: t}\nprefix: pt-\nfieldSpecs: [{path: metadata/name}]\n",
     "apiVersion: builtin\nkind: SuffixTransformer\nmetadata: {name: t}\nsuffix: -st\nfieldSpecs: [{kind: ConfigMap, path: metadata/name}]\n",
@@ -16,16 +29,21 @@ const TRANSFORMERS: &[&str] = &[
     "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npatch: '[{op: add, path: /metadata/annotations, value: {a: b}}]'\ntarget: {kind: ConfigMap}\n",
     "apiVersion: builtin\nkind: PatchStrategicMergeTransformer\nmetadata: {name: t}\npatches: '{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {q: r}}'\n",
     "apiVersion: builtin\nkind: ImageTagTransformer\nmetadata: {name: t}\nimageTag: {name: nginx, newTag: '2'}\n",
+    "apiVersion: builtin\nkind: PrefixSuffixTransformer\nmetadata: {name: t}\nprefix: ps-\nsuffix: -ps\nfieldSpecs: [{path: metadata/name}]\n",
+    "apiVersion: builtin\nkind: PatchJson6902Transformer\nmetadata: {name: t}\ntarget: {version: v1, kind: ConfigMap, name: x}\njsonOp: '[{\"op\": \"add\", \"path\": \"/data\", \"value\": {\"j\": \"k\"}}]'\n",
+    "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata: {name: t}\nreplacements:\n- source: {kind: ConfigMap}\n  targets: [{select: {kind: Deployment}, fieldPaths: [metadata.annotations.from], options: {create: true}}]\n",
+    "apiVersion: builtin\nkind: ValueAddTransformer\nmetadata: {name: t}\nvalue: added\ntargets: [{selector: {kind: ConfigMap}, fieldPath: metadata/namespace}]\n",
+    "apiVersion: builtin\nkind: HashTransformer\nmetadata: {name: t}\n",
     "apiVersion: builtin\nkind: NoSuchTransformer\nmetadata: {name: t}\n",
     "apiVersion: example.com/v1\nkind: Custom\nmetadata: {name: t}\n",
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: fn\n  annotations:\n    config.kubernetes.io/function: |\n      container: {image: example/fn}\n",
 ];
 
 pub fn generators(maker: &mut Maker<'_>) {
-    if maker.dice.chance(70) {
-        let known = Known { api: "v1", kind: "ConfigMap", name: "plugged".to_owned(), namespace: None };
-        maker.folder.exports.push(known);
-        plug(maker, "generators", GENERATED);
+    if maker.dice.chance(80) {
+        let (kind, config) = GENERATED[maker.dice.below(GENERATED.len())];
+        maker.folder.exports.push(Known { api: "v1", kind, name: "plugged".to_owned(), namespace: None });
+        plug(maker, "generators", config);
     } else {
         let other = maker.dice.pick(TRANSFORMERS);
         plug(maker, "generators", other);
