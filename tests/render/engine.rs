@@ -40,10 +40,15 @@ pub fn build_tree(case: &Case) -> Result<String, Stop> {
 
 /// Builds a tree, and catches panics.
 pub fn build(case: &Case) -> Built {
-    match panic::catch_unwind(AssertUnwindSafe(|| build_tree(case))) {
-        Err(_) => Built::Panicked,
-        Ok(Ok(text)) => Built::Text(text),
-        Ok(Err(stop @ Stop::Refused(_))) => Built::Refused(format!("{} {}", stop.site(), stop.message())),
-        Ok(Err(Stop::Unknown(reason))) => Built::Unknown(reason.message.clone()),
+    panic::catch_unwind(AssertUnwindSafe(|| build_tree(case))).map_or(Built::Panicked, Built::from)
+}
+
+impl From<Result<String, Stop>> for Built {
+    fn from(result: Result<String, Stop>) -> Self {
+        match result {
+            Ok(text) => Self::Text(text),
+            Err(stop @ Stop::Refused(_)) => Self::Refused(format!("{} {}", stop.site(), stop.message())),
+            Err(Stop::Unknown(reason)) => Self::Unknown(reason.message.clone()),
+        }
     }
 }

@@ -25,6 +25,7 @@ mod generate;
 #[path = "../differential/minimise.rs"]
 mod minimise;
 mod oracle;
+mod repositories;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -51,6 +52,15 @@ struct Arguments {
     /// Builds the tree of one seed and shows it.
     #[arg(long)]
     only: Option<u64>,
+    /// Builds the kustomizations of public repositories instead.
+    #[arg(long)]
+    repositories: bool,
+    /// Only those of this repository.
+    #[arg(long, requires = "repositories")]
+    repository: Option<String>,
+    /// How many repositories are built at once.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
 }
 
 /// The counted results.
@@ -65,6 +75,9 @@ struct Counts {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     cleanup::clear_on_signals().expect("a process may handle its signals");
+    if arguments.repositories {
+        return repositories::run(arguments.jobs, arguments.repository.as_deref());
+    }
     let mut oracle = Oracle::start();
     match arguments.only {
         Some(seed) => one(seed, &mut oracle),
@@ -111,17 +124,22 @@ fn compare(seed: u64, oracle: &mut Oracle, counts: &mut Counts) -> Option<&'stat
     let answer = oracle.build(&mut case);
     let built = engine::build(&case);
     let difference = difference(&built, &answer);
-    match (&built, &difference) {
-        (_, Some(_)) if (0..REPEATS).any(|_| oracle.build(&mut case) != answer) => {
-            counts.varying += 1;
-            return None;
+    let varies = difference.is_some() && (0..REPEATS).any(|_| oracle.build(&mut case) != answer);
+    counts.add(&built, difference.is_some(), varies);
+    difference.filter(|_| !varies)
+}
+
+impl Counts {
+    fn add(&mut self, built: &Built, differs: bool, varies: bool) {
+        match built {
+            _ if varies => self.varying += 1,
+            _ if differs => {}
+            Built::Text(_) => self.equal += 1,
+            Built::Refused(_) => self.refused += 1,
+            Built::Unknown(_) => self.unknown += 1,
+            Built::Panicked => {}
         }
-        (Built::Text(_), None) => counts.equal += 1,
-        (Built::Refused(_), None) => counts.refused += 1,
-        (Built::Unknown(_), _) => counts.unknown += 1,
-        _ => {}
     }
-    difference
 }
 
 fn difference(built: &Built, answer: &Answer) -> Option<&'static str> {

@@ -4,7 +4,7 @@
 use std::env::consts::{ARCH, OS};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -43,6 +43,8 @@ impl Oracle {
     pub fn start() -> Self {
         let mut command = Command::new(program());
         command.env_clear().env("GOMAXPROCS", "1").env("GOGC", "400").env("PATH", "/nonexistent");
+        // nothing is fetched
+        command.envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, "http://127.0.0.1:1")));
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
         let input = child.stdin.take().expect("its input is piped");
@@ -61,7 +63,15 @@ impl Oracle {
         let build = root.join(case.build_at(&text));
         // the schema stays for the rest of the process, so that another one needs a new start of it
         let has_schema = case.files.values().any(|file| file.contains("openapi") || file.contains('\\'));
-        let request = json!({"root": build, "unrestricted": case.unrestricted, "hasSchema": has_schema});
+        match self.build_folder(&build, case.unrestricted, has_schema) {
+            Answer::Refuses(error) => Answer::Refuses(error.replace(&text, ROOT)),
+            answer => answer,
+        }
+    }
+
+    /// Builds a folder.
+    pub fn build_folder(&mut self, folder: &Path, unrestricted: bool, has_schema: bool) -> Answer {
+        let request = json!({"root": folder, "unrestricted": unrestricted, "hasSchema": has_schema});
         writeln!(self.input, "{request}").expect("the program reads");
         let mut line = String::new();
         self.output.read_line(&mut line).expect("the program writes");
@@ -71,7 +81,7 @@ impl Oracle {
         };
         match answer["output"].as_str() {
             Some(output) => Answer::Builds(output.to_owned()),
-            None => Answer::Refuses(answer["error"].as_str().unwrap_or_default().replace(&text, ROOT)),
+            None => Answer::Refuses(answer["error"].as_str().unwrap_or_default().to_owned()),
         }
     }
 }
