@@ -1,8 +1,9 @@
-//! Compares judging a root with building it, and measures a whole repository.
+//! Compares building and judging a root with kustomize, and measures a whole repository and one large tree.
 //!
-//! Runs `portcullis check`, `kubectl kustomize`, and `kustomize build` if a `kustomize` is on the path, as processes,
-//! on roots of a generated repository of 1 000 roots and 3 000 bases and components. Rounds are interleaved, so that
-//! other load on the machine affects all equally. Then measures the memory for the whole repository and for half of it.
+//! Runs `portcullis build` and `check`, `kubectl kustomize`, and `kustomize build` if a `kustomize` is on the path, as
+//! processes, on roots of a generated repository of 1 000 roots and 3 000 bases and components. Rounds are interleaved, so
+//! that other load on the machine affects all equally. Then measures the whole repository and half of it in one process, and
+//! a tree of 4 000 objects through three levels of overlays.
 //!
 //! `cargo bench --bench kustomize` prints the tables; `-- --write` writes them into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
@@ -17,6 +18,7 @@ mod cache;
 #[allow(dead_code, reason = "the end-to-end tests need more of it")]
 #[path = "../../tests/e2e/cleanup.rs"]
 mod cleanup;
+mod large;
 mod repository;
 
 use std::fmt::Write as _;
@@ -36,6 +38,8 @@ const JUDGED: usize = 5;
 const ROUNDS: usize = 5;
 const WHOLE: Size = Size { roots: 1_000, parts: 3_000 };
 const HALF: Size = Size { roots: 500, parts: 1_500 };
+/// Objects of the large tree.
+const LARGE: usize = 4_000;
 /// How often a process is asked for its memory.
 const PAUSE: Duration = Duration::from_micros(200);
 /// The kernel's unit of CPU time.
@@ -83,24 +87,61 @@ fn measured(kubectl: &Path) -> String {
     let roots = (0..BUILT).map(|number| whole.join(repository::root(number * (WHOLE.roots / BUILT))));
     let roots: Vec<_> = roots.collect();
     let builders: Vec<_> = std::iter::once(Builder::Kubectl(kubectl)).chain(kustomize()).collect();
-    let mut built: Vec<Vec<Cost>> = builders.iter().map(|_| Vec::new()).collect();
-    let mut judged = Vec::new();
+    let mut others: Vec<Vec<Cost>> = builders.iter().map(|_| Vec::new()).collect();
+    let (mut built, mut judged) = (Vec::new(), Vec::new());
     for root in &roots {
-        for (builder, built) in builders.iter().zip(&mut built) {
-            built.push(run(&mut builder.build(root)));
+        for (builder, costs) in builders.iter().zip(&mut others) {
+            costs.push(run(&mut builder.build(root)));
         }
+        built.extend((0..JUDGED).map(|_| run(&mut build(root))));
         judged.extend((0..JUDGED).map(|_| run(&mut check(root))));
     }
-    let all = (0..ROUNDS).map(|_| run(&mut check(&whole))).collect();
-    let fewer = (0..ROUNDS).map(|_| run(&mut check(&half))).collect();
+    let rounds = |command: &dyn Fn() -> Command| (0..ROUNDS).map(|_| run(&mut command())).collect();
+    let output = folder.path().join("output");
+    let all = || build_all(&whole, &output);
     let cost = |builder: &Builder<'_>, built| Cost { memory: memory(builder.build(&roots[0])), ..middle(built) };
-    let built = builders.iter().zip(built).map(|(builder, built)| (builder.words(), cost(builder, built))).collect();
-    table(Costs {
-        built,
+    let others = builders.iter().zip(others).map(|(builder, built)| (builder.words(), cost(builder, built))).collect();
+    let mut text = table(Costs {
+        others,
+        built: Cost { memory: memory(build(&roots[0])), ..middle(built) },
         judged: Cost { memory: memory(check(&roots[0])), ..middle(judged) },
-        all: Cost { memory: memory(check(&whole)), ..middle(all) },
-        half: Cost { memory: memory(check(&half)), ..middle(fewer) },
-    })
+        built_all: Cost { memory: memory(all()), ..middle(rounds(&all)) },
+        all: Cost { memory: memory(check(&whole)), ..middle(rounds(&|| check(&whole))) },
+        half: Cost { memory: memory(check(&half)), ..middle(rounds(&|| check(&half))) },
+    });
+    text.push_str(&large_tree(folder.path(), builders.last().expect("there is kubectl")));
+    text
+}
+
+/// Measures one large tree, and one of twice its size.
+fn large_tree(folder: &Path, builder: &Builder<'_>) -> String {
+    let write = |name: &str, objects: usize| {
+        let folder = folder.join(name);
+        large::write(&folder, objects).unwrap();
+        folder.join(large::ROOT)
+    };
+    let (one, two) = (write("one", LARGE), write("two", 2 * LARGE));
+    let ours = |root: &Path| {
+        let costs = (0..ROUNDS).map(|_| run(&mut build(root))).collect();
+        Cost { memory: memory(build(root)), ..middle(costs) }
+    };
+    let (ours, twice) = (ours(&one), ours(&two));
+    let (theirs, most) = run_watched(&mut builder.build(&one));
+    let theirs = Cost { memory: most, ..theirs };
+    let times = theirs.time.as_secs_f64() / ours.time.as_secs_f64();
+    let growth = twice.time.as_secs_f64() / ours.time.as_secs_f64();
+    let mut text = String::new();
+    row(&mut text, cells(&format!("{}, {LARGE} objects", builder.words()), theirs, String::new()));
+    let aim = format!("100 times faster: {times:.0} times; half the memory: {:.0} %", share(ours, theirs));
+    row(&mut text, cells(&format!("`portcullis build` of it, {LARGE} objects"), ours, aim));
+    let aim = format!("at most 2.2 times as long: {growth:.1} times");
+    row(&mut text, cells(&format!("`portcullis build`, {} objects", 2 * LARGE), twice, aim));
+    text
+}
+
+/// Returns the memory of a process in percent of that of another one.
+fn share(ours: Cost, theirs: Cost) -> f64 {
+    100.0 * ours.memory as f64 / theirs.memory as f64
 }
 
 /// Who builds a root.
@@ -138,18 +179,34 @@ impl Builder<'_> {
 
 /// What all took.
 struct Costs {
-    /// Building a root, the one first that is the measure.
-    built: Vec<(String, Cost)>,
+    /// Building a root with other programs.
+    others: Vec<(String, Cost)>,
+    /// Building it with Portcullis.
+    built: Cost,
     /// Judging it.
     judged: Cost,
+    /// Building all roots in one process.
+    built_all: Cost,
     all: Cost,
     half: Cost,
 }
 
-fn check(folder: &Path) -> Command {
+fn portcullis(arguments: &[&Path]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-    command.arg("check").arg(folder);
+    command.args(arguments);
     command
+}
+
+fn check(folder: &Path) -> Command {
+    portcullis(&["check".as_ref(), folder])
+}
+
+fn build(folder: &Path) -> Command {
+    portcullis(&["build".as_ref(), folder])
+}
+
+fn build_all(folder: &Path, output: &Path) -> Command {
+    portcullis(&["build".as_ref(), "--all".as_ref(), folder, "--output".as_ref(), output])
 }
 
 /// Runs a process that has to succeed.
@@ -164,18 +221,24 @@ fn run(command: &mut Command) -> Cost {
 /// Returns the maximum resident memory of a process, in KiB. Sampling takes time, so [`run`] does not use it.
 fn memory(mut command: Command) -> usize {
     // A process of some milliseconds is seen at its largest now and then.
-    (0..JUDGED).map(|_| seen(&mut command)).max().unwrap_or_default()
+    (0..JUDGED).map(|_| run_watched(&mut command).1).max().unwrap_or_default()
 }
 
-fn seen(command: &mut Command) -> usize {
+/// Runs a process that has to succeed, and samples its memory, in KiB.
+fn run_watched(command: &mut Command) -> (Cost, usize) {
+    let (begin, spent) = (Instant::now(), children());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
     let mut memory = 0;
-    while child.try_wait().unwrap().is_none() {
+    let ended = loop {
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
         memory = memory.max(highest(&status).unwrap_or_default());
         thread::sleep(PAUSE);
-    }
-    memory
+    };
+    assert!(ended.success(), "{command:?}: {ended}");
+    (Cost { time: begin.elapsed(), cpu: children() - spent, memory: 0 }, memory)
 }
 
 /// Returns the CPU time of all finished child processes, in steps of ten milliseconds.
@@ -204,9 +267,9 @@ fn middle(mut costs: Vec<Cost>) -> Cost {
     Cost { cpu, ..costs[costs.len() / 2] }
 }
 
-fn table(Costs { built, judged, all, half }: Costs) -> String {
-    let times = |than: Cost| {
-        let times = |of: fn(Cost) -> Duration| of(than).as_secs_f64() / of(judged).as_secs_f64();
+fn table(Costs { others, built, judged, built_all, all, half }: Costs) -> String {
+    let times = |than: Cost, of: Cost| {
+        let times = |what: fn(Cost) -> Duration| what(than).as_secs_f64() / what(of).as_secs_f64();
         let (by_clock, by_cpu) = (times(|cost| cost.time), times(|cost| cost.cpu));
         format!("{by_clock:.0} times by the clock, {by_cpu:.0} times by CPU time")
     };
@@ -217,26 +280,33 @@ fn table(Costs { built, judged, all, half }: Costs) -> String {
         "Made by `cargo bench --bench kustomize -- --write` on {cores} cores; {load} processes wanted one at the end. Processes; \
          the middle of their times, the mean of their CPU times. `portcullis` is {LINKED}.\n\n"
     );
-    let mut row = |cells: [String; 5]| writeln!(text, "| {} |", cells.join(" | ")).expect("a text takes more");
-    let cells = |what: &str, cost: Cost, aim: String| {
-        let [time, cpu] = [cost.time, cost.cpu].map(|time| format!("{:.1}", millis(time)));
-        [what.to_owned(), time, cpu, format!("{:.1}", mib(cost.memory)), aim]
-    };
-    row(["what", "ms", "CPU, ms", "MiB", "aim"].map(str::to_owned));
-    row([":--", "--:", "--:", "--:", ":--"].map(str::to_owned));
-    for (what, cost) in &built {
-        row(cells(what, *cost, format!("check is 50 times faster: {}", times(*cost))));
+    row(&mut text, ["what", "ms", "CPU, ms", "MiB", "aim"].map(str::to_owned));
+    row(&mut text, [":--", "--:", "--:", "--:", ":--"].map(str::to_owned));
+    for (what, cost) in &others {
+        row(&mut text, cells(what, *cost, String::new()));
     }
-    row(cells("`portcullis check` of it", judged, String::new()));
-    row(cells("`portcullis check`, 500 roots", half, String::new()));
-    let each = built[0].1.cpu.as_secs_f64() / (all.cpu.as_secs_f64() / WHOLE.roots as f64);
-    let met = met(all.time < Duration::from_secs(1));
-    row(cells(
-        "`portcullis check`, 1 000 roots",
-        all,
-        format!("under a second: {met}; {each:.0} times less CPU time a root"),
-    ));
+    let (_, theirs) = others.last().expect("there is kubectl");
+    let aim = format!("50 times faster: {}; half the memory: {:.0} %", times(*theirs, built), share(built, *theirs));
+    row(&mut text, cells("`portcullis build` of it", built, aim));
+    row(&mut text, cells("`portcullis check` of it", judged, format!("50 times faster: {}", times(*theirs, judged))));
+    let each = |cost: Cost| theirs.cpu.as_secs_f64() / (cost.cpu.as_secs_f64() / WHOLE.roots as f64);
+    let built_in_time = met(built_all.time < Duration::from_millis(1_500));
+    let aim = format!("under 1.5 s: {built_in_time}; 200 times less CPU time a root: {:.0} times", each(built_all));
+    row(&mut text, cells("`portcullis build --all`, 1 000 roots", built_all, aim));
+    row(&mut text, cells("`portcullis check`, 500 roots", half, String::new()));
+    let judged_in_time = met(all.time < Duration::from_secs(1));
+    let aim = format!("under a second: {judged_in_time}; {:.0} times less CPU time a root", each(all));
+    row(&mut text, cells("`portcullis check`, 1 000 roots", all, aim));
     text
+}
+
+fn row(text: &mut String, cells: [String; 5]) {
+    writeln!(text, "| {} |", cells.join(" | ")).expect("a text takes more");
+}
+
+fn cells(what: &str, cost: Cost, aim: String) -> [String; 5] {
+    let [time, cpu] = [cost.time, cost.cpu].map(|time| format!("{:.1}", millis(time)));
+    [what.to_owned(), time, cpu, format!("{:.1}", mib(cost.memory)), aim]
 }
 
 fn millis(time: Duration) -> f64 {

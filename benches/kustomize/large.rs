@@ -1,0 +1,101 @@
+//! Generates one large tree: objects that refer to each other, through three levels of overlays with prefixes, labels and
+//! patches, as in kustomize's issue 5084. It builds.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Objects in one file.
+const IN_A_FILE: usize = 100;
+/// Kinds of objects; one of each belongs together.
+const KINDS: usize = 4;
+const PATCHES: usize = 50;
+
+/// The folder that is built.
+pub const ROOT: &str = "third";
+
+/// Writes a tree with this many objects into an empty folder.
+pub fn write(folder: &Path, objects: usize) -> io::Result<()> {
+    let groups = objects / KINDS;
+    let base = folder.join("base");
+    fs::create_dir_all(&base)?;
+    let mut kustomization = String::from("resources:\n");
+    for (file, first) in (0..groups).step_by(IN_A_FILE / KINDS).enumerate() {
+        let last = groups.min(first + IN_A_FILE / KINDS);
+        writeln!(kustomization, "- objects-{file}.yaml").expect("a text takes more");
+        fs::write(base.join(format!("objects-{file}.yaml")), (first..last).map(group).collect::<String>())?;
+    }
+    fs::write(base.join("kustomization.yaml"), kustomization)?;
+    level(folder, ("base", "first"), "namePrefix: first-\n", 0..0)?;
+    level(folder, ("first", "second"), "namePrefix: second-\n", 0..PATCHES / 2)?;
+    level(folder, ("second", ROOT), "nameSuffix: -third\nnamespace: third\n", PATCHES / 2..PATCHES)
+}
+
+/// Writes an overlay with patches of some objects.
+fn level(folder: &Path, (below, name): (&str, &str), fields: &str, patches: std::ops::Range<usize>) -> io::Result<()> {
+    let mut text =
+        format!("resources: [../{below}]\n{fields}labels:\n- {{pairs: {{{name}: level}}, includeSelectors: true}}\n");
+    if !patches.is_empty() {
+        text.push_str("patches:\n");
+    }
+    for number in patches {
+        write!(
+            text,
+            "- target: {{kind: Deployment, name: .*app-{number}}}\n  patch: |-\n    apiVersion: apps/v1\n    kind: Deployment\n    \
+             metadata: {{name: any}}\n    spec:\n      replicas: {number}\n      template:\n        spec:\n          containers:\n          \
+             - {{name: app, env: [{{name: NUMBER, value: \"{number}\"}}]}}\n"
+        )
+        .expect("a text takes more");
+    }
+    fs::create_dir_all(folder.join(name))?;
+    fs::write(folder.join(name).join("kustomization.yaml"), text)
+}
+
+/// Returns a Deployment and the objects that it refers to.
+fn group(number: usize) -> String {
+    format!(
+        "apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: app-{number}
+spec:
+  replicas: 1
+  selector: {{matchLabels: {{app: app-{number}}}}}
+  template:
+    metadata:
+      labels: {{app: app-{number}}}
+    spec:
+      serviceAccountName: app-{number}
+      containers:
+      - name: app
+        image: registry.example/app:v1
+        ports: [{{containerPort: 8080}}]
+        env:
+        - {{name: LEVEL, value: info}}
+        envFrom:
+        - configMapRef: {{name: app-{number}}}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: app-{number}
+spec:
+  selector: {{app: app-{number}}}
+  ports: [{{port: 80, targetPort: 8080}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app-{number}
+data:
+  number: \"{number}\"
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: app-{number}
+---
+"
+    )
+}
