@@ -99,7 +99,7 @@ fn set_map(owner: Option<&mut Node>, field: &str, values: BTreeMap<String, Node>
         return;
     }
     let entry = |(key, value): (String, Node)| {
-        let text = value.text().unwrap_or_default().to_owned();
+        let text = value.text().filter(|_| !(is_data && value.is_null())).unwrap_or_default().to_owned();
         let node = if is_data { value_node(text, value.origin) } else { Node::string(text).at(value.origin) };
         Entry::new(key, node)
     };

@@ -321,7 +321,8 @@ impl Resource {
         // A missing annotation is treated as an empty text.
         let is_broken = |count: &usize| (*count).max(1) != names.len();
         self.has_broken_identities = !names.is_empty() && counts.iter().any(is_broken);
-        let ids = names.into_iter().zip(namespaces).zip(kinds);
+        let or_empty = |list: Vec<Arc<str>>| if list.is_empty() { vec![Arc::from("")] } else { list };
+        let ids = names.into_iter().zip(or_empty(namespaces)).zip(or_empty(kinds));
         self.previous = ids.map(|((name, namespace), kind)| PreviousId { name, namespace, kind }).collect();
         (self.prefixes, self.suffixes) = (list(self, "prefixes"), list(self, "suffixes"));
         self.needs_hash = self.annotation(&format!("{INTERNAL}needsHashSuffix")) == Some("enabled");

@@ -30,7 +30,9 @@ pub enum BadSchema {
 pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
     let syntax = |error: &dyn std::fmt::Display| BadSchema::Syntax(error.to_string());
     let document = if text.starts_with('{') {
-        serde_json::from_str(text).map_err(|error| syntax(&error))?
+        // text after the value is ignored
+        let mut values = serde_json::Deserializer::from_str(text).into_iter();
+        values.next().unwrap_or(Ok(Value::Null)).map_err(|error| syntax(&error))?
     } else {
         let document = yaml::first(text, &Limits::default()).map_err(|error| syntax(&error))?;
         document.map_or(Value::Null, |document| document.value)
