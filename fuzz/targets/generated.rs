@@ -1,4 +1,5 @@
-//! Checks generated trees in every profile. The fuzzer makes the choices of the differential test's generator.
+//! Checks generated trees in every profile, and builds them: the output can be parsed, object by object. The fuzzer makes the
+//! choices of the differential test's generator.
 #![no_main]
 
 #[allow(dead_code)]
@@ -13,9 +14,11 @@ mod dice;
 mod generate;
 
 use libfuzzer_sys::fuzz_target;
+use portcullis::kustomize::build::{Settings, build};
 use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use portcullis::kustomize::{Files, analyse_with};
+use portcullis::yaml::{self, Limits};
 
 fuzz_target!(|bytes: &[u8]| {
     let case = generate::tree(&mut dice::Dice::of_bytes(bytes));
@@ -25,4 +28,12 @@ fuzz_target!(|bytes: &[u8]| {
     for profile in Profile::ALL {
         let _ = analyse_with(&tree, &root, &Options::of(profile), &read);
     }
+    let (options, settings) = (Options::default(), Settings::default());
+    let Ok(built) = build(&tree, &root, &options, &settings, &read) else { return };
+    let Ok(text) = built.text() else { return };
+    if text.contains(['\u{85}', '\u{2028}', '\u{2029}']) {
+        return;
+    }
+    let Ok(documents) = yaml::read(&text, &Limits::default()) else { panic!("built objects cannot be read:\n{text}") };
+    assert_eq!(documents.len(), built.resources().len(), "the objects of\n{text}");
 });
