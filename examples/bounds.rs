@@ -14,7 +14,7 @@ Each limit is a named constant in the code. `make generate` writes this page fro
 ";
 
 /// The modules, and their subjects.
-const MODULES: [(&str, &str); 15] = [
+const MODULES: [(&str, &str); 16] = [
     ("server", "connections and requests"),
     ("admission", "reviews and answers"),
     ("gate", "decisions"),
@@ -22,6 +22,7 @@ const MODULES: [(&str, &str); 15] = [
     ("catalog", "objects that rules look up"),
     ("kustomize", "trees of files"),
     ("artifacts", "fetched trees"),
+    ("remotes", "repositories and files that `build --fetch` fetches"),
     ("oci", "registries"),
     ("cache", "caches"),
     ("go", "values and patterns with Go's semantics"),
