@@ -177,6 +177,18 @@ fn builds_a_base_in_a_repository_on_disk() {
     assert_eq!(texts(&lab.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
 }
 
+/// Recorded with kustomize 5.8.1 and a repository on disk.
+#[test]
+fn annotates_objects_with_their_repository() {
+    let lab = Lab::new();
+    let address = format!("file://{}", lab.folder.path().join("repository").display());
+    let entry = format!("{address}//base?ref=v1\nbuildMetadata: [originAnnotations]");
+    let note = format!("path: parts/map.yaml\n      repo: {address}\n      ref: v1\n");
+    let annotations = format!("  annotations:\n    config.kubernetes.io/origin: |\n      {note}  name: p-settings\n");
+    let expected = format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n{annotations}");
+    assert_eq!(texts(&lab.build(&[&entry], &["--fetch"])), (0, expected, String::new()));
+}
+
 #[test]
 fn fetches_files_and_follows_redirects() {
     let lab = Lab::new();

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use super::resource::Resource;
 use crate::kustomize::emit::Value;
+use crate::kustomize::references::Repository;
 
 /// The annotation with the origin of an object.
 pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
@@ -17,6 +18,10 @@ pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformat
 pub(super) struct OriginNote {
     /// The file or folder, relative to the folder that is built.
     pub path: String,
+    /// The repository that contains it, if it was fetched.
+    pub repo: String,
+    /// The branch, tag or commit of the repository.
+    pub reference: String,
     /// The file that configures a generator or transformer.
     pub configured_in: String,
     /// The generator or transformer.
@@ -37,13 +42,22 @@ impl OriginNote {
     /// Returns the note for the target of an entry.
     #[must_use]
     pub(super) fn append(&self, entry: &str) -> Self {
-        Self { path: joined(&self.path, entry), ..self.clone() }
+        match Repository::of(entry) {
+            Some(Repository { host, path, folder, reference }) => {
+                // kustomize cuts the path of a clone that it never makes
+                let folder = if folder.is_empty() { "notCloned".to_owned() } else { folder };
+                Self { path: joined("", &folder), repo: format!("{host}{path}"), reference, ..self.clone() }
+            }
+            None => Self { path: joined(&self.path, entry), ..self.clone() },
+        }
     }
 
     /// Returns the note for a built-in transformer or generator that a file of this folder configures.
     pub(super) fn built_in(&self, file: &str, kind: &str) -> Self {
         Self {
             path: String::new(),
+            repo: self.repo.clone(),
+            reference: self.reference.clone(),
             configured_in: joined(&self.path, file),
             configured_by: ConfiguredBy {
                 api_version: "builtin".to_owned(),
@@ -59,6 +73,8 @@ impl OriginNote {
         let text = |key: &str| config.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();
         Some(Self {
             path: String::new(),
+            repo: source.repo.clone(),
+            reference: source.reference.clone(),
             configured_in: source.path.clone(),
             configured_by: ConfiguredBy {
                 api_version: text("apiVersion"),
@@ -81,6 +97,8 @@ impl OriginNote {
         let by =
             [("apiVersion", &by.api_version), ("kind", &by.kind), ("name", &by.name), ("namespace", &by.namespace)];
         field(out, indent, "path", &self.path);
+        field(out, indent, "repo", &self.repo);
+        field(out, indent, "ref", &self.reference);
         field(out, indent, "configuredIn", &self.configured_in);
         if by.iter().any(|(_, text)| !text.is_empty()) {
             let _ = writeln!(out, "{indent}configuredBy:");
