@@ -16,6 +16,7 @@ use crate::https;
 
 /// Maximum time of one request with its answer.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// Maximum time of establishing a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum number of redirects, as in Go's client.
 const MOST_REDIRECTS: usize = 10;
