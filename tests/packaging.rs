@@ -460,10 +460,6 @@ fn the_image_archive_is_reproducible_and_rejects_dynamic_binaries() {
     assert_eq!(platforms["manifests"][1]["platform"]["architecture"], "arm64");
     let config = blob(&blob(&platforms["manifests"][0]["digest"])["config"]["digest"]);
     assert_eq!(config["config"]["User"], "65532:65532");
-    // Both images make the allocator return free memory at once.
-    let allocator = "MIMALLOC_PURGE_DELAY=0";
-    assert_eq!(config["config"]["Env"], serde_json::json!([allocator]));
-    assert!(text("Containerfile").contains(&format!("\nENV {allocator}\n")));
     let labels = &config["config"]["Labels"];
     for (label, value) in [("source", "https://example.org/portcullis"), ("version", "1.2.3"), ("revision", "abc")] {
         assert_eq!(labels[format!("org.opencontainers.image.{label}")], value);

@@ -69,8 +69,6 @@ impl Program {
     /// Starts a server that knows a cluster by these arguments.
     pub fn serve<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Server {
         let mut command = Command::new(&self.path);
-        // As the image.
-        command.env("MIMALLOC_PURGE_DELAY", "0");
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--certs"]);
         command.arg(self.certs.path()).args(arguments).stderr(Stdio::piped());
         let begun = Instant::now();
