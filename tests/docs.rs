@@ -192,6 +192,21 @@ fn without_helm_the_webhook_configurations_come_last() {
     assert_eq!(folders, ["1-prerequisites", "2-permissions", "3-server", "4-webhooks"], "{script}");
 }
 
+/// The tests on a node run the commands below these headings, and fail after minutes if one is renamed.
+#[test]
+fn headings_that_the_tests_on_a_node_name_exist() {
+    let read = |folder: &str| {
+        let files = fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs" || extension == "md");
+        files.filter(is_text).map(|path| fs::read_to_string(path).unwrap()).collect::<String>()
+    };
+    let (pages, tests) = (read("docs"), read("tests/cluster"));
+    let headings: BTreeSet<_> = pages.lines().filter(|line| line.starts_with('#')).collect();
+    let named = tests.split(".block(\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let missing: Vec<_> = named.clone().filter(|name| !headings.contains(name)).collect();
+    assert!(named.count() > 10 && missing.is_empty(), "{missing:?}");
+}
+
 /// Blocks of YAML in a page that are configuration files, not objects.
 fn configurations(page: &str) -> Vec<String> {
     let text = fs::read_to_string(repository().join(page)).unwrap();

@@ -46,7 +46,7 @@ fn to(stage: &Stage, way: &str) -> Result<(), String> {
 }
 
 fn to_secret(stage: &Stage) -> Result<(), String> {
-    stage.succeed(&Page::read("install.md").block("### Change the way", "sh", 0))?;
+    stage.succeed(&Page::read("install.md").block("### Change how the certificate is issued", "sh", 0))?;
     stage.succeed(ROLLED_OUT)?;
     Ok(())
 }
