@@ -68,7 +68,7 @@ pub enum UnprintableKind {
 ///
 /// If kustomize fails to print it.
 pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
-    printed_within(node, Within { flow: false, top: true, list: false })
+    printed_within(node, Within { flow: false, top: true })
 }
 
 /// Returns the value that is printed for a node within another one, where a key must be a string.
@@ -77,7 +77,7 @@ pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
 ///
 /// If kustomize fails to print it.
 pub fn printed_inner(node: &Node) -> Result<Value<'_>, Unprintable> {
-    printed_within(node, Within { flow: false, top: false, list: true })
+    printed_within(node, Within { flow: false, top: false })
 }
 
 /// The position of a node.
@@ -87,12 +87,10 @@ struct Within {
     flow: bool,
     /// Whether it is the whole document, in which every key counts as a string.
     top: bool,
-    /// Whether it is inside a list of objects, which kustomize decodes before it writes the keys.
-    list: bool,
 }
 
 fn printed_within<'n>(node: &'n Node, within: Within) -> Result<Value<'n>, Unprintable> {
-    let inner = Within { flow: within.flow || node.style == Style::Flow, top: false, ..within };
+    let inner = Within { flow: within.flow || node.style == Style::Flow, top: false };
     match &node.kind {
         // go-yaml writes an empty scalar with quotes there
         Kind::Scalar(text) if within.flow && text.is_empty() && !node.tagged => Ok(Value::Text("".into())),
@@ -121,10 +119,10 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
     let mut members = Vec::with_capacity(entries.len());
     for entry in entries {
         // kustomize writes a null key twice when it resolves anchors
-        if entry.key_tag == Tag::Null && !entry.key.is_empty() {
+        if entry.key_tag == Tag::Null {
             return Err(failed(entry, UnprintableKind::Duplicate(entry.key.to_string())));
         }
-        if !is_top && !is_string_key(entry, inner) {
+        if !is_top && !is_string_key(entry, inner.flow) {
             return Err(failed(entry, UnprintableKind::Key(entry.key.to_string())));
         }
         let value = printed_within(&entry.value, inner).map_err(|error| error.within(&entry.key))?;
@@ -134,11 +132,9 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
 }
 
 /// Returns whether go-yaml treats a key as a string. Inside braces it quotes keys with a colon, such as times.
-fn is_string_key(entry: &Entry, within: Within) -> bool {
+fn is_string_key(entry: &Entry, is_in_flow: bool) -> bool {
     match entry.key_tag {
-        Tag::None if within.flow && entry.key.contains(':') => true,
-        // written as an empty text
-        Tag::Null if entry.key.is_empty() => !within.list,
+        Tag::None if is_in_flow && entry.key.contains(':') => true,
         Tag::None => matches!(core::tag_of(&entry.key), Tag::Str | Tag::Merge),
         tag => matches!(tag, Tag::Str | Tag::Merge),
     }
