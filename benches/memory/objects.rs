@@ -192,11 +192,8 @@ fn owned(metadata: &mut Value, random: &mut Random, kind: &str, number: usize) {
 
 /// Fills up to a size with entries at a place.
 fn fill(object: &mut Value, size: usize, mut add: impl FnMut(&mut Value)) {
-    let mut length = object.to_string().len();
-    while length < size {
-        let before = object.to_string().len();
+    while object.to_string().len() < size {
         add(object);
-        length += object.to_string().len() - before;
     }
 }
 
