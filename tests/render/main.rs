@@ -12,6 +12,7 @@ mod cache;
 #[allow(dead_code, reason = "the differential test needs more of it")]
 #[path = "../differential/case.rs"]
 mod case;
+mod changes;
 #[allow(dead_code, reason = "the end-to-end tests need more of it")]
 #[path = "../e2e/cleanup.rs"]
 mod cleanup;
@@ -61,6 +62,9 @@ struct Arguments {
     /// How many repositories are built at once.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+    /// Compares the plans of this many commits of each repository instead, for all that have a history.
+    #[arg(long, requires = "repositories", value_name = "COMMITS")]
+    changes: Option<usize>,
 }
 
 /// The counted results.
@@ -75,6 +79,9 @@ struct Counts {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     cleanup::clear_on_signals().expect("a process may handle its signals");
+    if let Some(commits) = arguments.changes {
+        return changes::run(&repositories::folders(arguments.repository.as_deref()), commits);
+    }
     if arguments.repositories {
         return repositories::run(arguments.jobs, arguments.repository.as_deref());
     }

@@ -45,6 +45,14 @@ struct Results {
     reasons: BTreeMap<String, usize>,
 }
 
+/// Returns the names and folders of the listed repositories that are checked out.
+pub fn folders(only: Option<&str>) -> Vec<(&'static str, PathBuf)> {
+    let base = env::var_os(FOLDER).unwrap_or_else(|| panic!("{FOLDER} names the folder of the checkouts"));
+    let names = LIST.lines().filter(|line| !line.starts_with('#')).filter_map(|line| Some(line.split_once(' ')?.0));
+    let names = names.filter(|name| only.is_none_or(|only| *name == only));
+    names.map(|name| (name, Path::new(&base).join(name))).filter(|(_, folder)| folder.join(".git").exists()).collect()
+}
+
 /// Compares all kustomizations of all checkouts.
 pub fn run(jobs: usize, only: Option<&str>) -> ExitCode {
     let base = env::var_os(FOLDER).unwrap_or_else(|| panic!("{FOLDER} names the folder of the checkouts"));
