@@ -40,10 +40,11 @@ pub const ALL: &[Scenario] = &[
     scenario("uninstall", "uninstall, as docs/uninstalling.md says", EveryWriteIsAnswered, removal::uninstall),
     scenario("uninstall-without-pods", "uninstall without pods that run", NoWrites, removal::uninstall_without_pods),
     scenario("namespace", "delete the namespace first, and repair it", NoWrites, removal::delete_namespace),
+    // Creates the namespace that the one before has deleted.
+    scenario("restricted", "install with Pod Security `restricted`, and uninstall", NoWrites, removal::install_restricted),
     scenario("failed-install", "install servers that do not answer, and repair it", NoWrites, removal::fail_to_install),
     scenario("without-helm", "install without Helm, and uninstall", NoWrites, removal::install_without_helm),
     scenario("newcomer", "docs/getting-started.md", NoWrites, removal::get_started),
-    scenario("restricted", "install with Pod Security `restricted`, and uninstall", NoWrites, removal::install_restricted),
     scenario("ipv6", "start over with an IPv6-only network, and install", NoWrites, faults::change_to_ipv6),
     scenario("ipv6-restart", "`kubectl rollout restart`, IPv6 only", EveryWriteIsChecked, changes::restart),
 ];
