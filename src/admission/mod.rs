@@ -10,6 +10,7 @@
 //! `k8s.io/apiserver/pkg/admission/plugin/webhook/request`: the uid is echoed, decisions are HTTP 200, `patchType` is
 //! set if and only if there is a patch, and warnings are capped.
 
+mod answer;
 mod brackets;
 mod decide;
 pub mod field;
@@ -24,12 +25,13 @@ pub(crate) mod scan;
 pub mod typed_view;
 pub mod verdict;
 
+pub use answer::Answer;
 pub use decide::Decide;
 pub use field::{FieldPath, Segment};
 pub use finding::{Finding, Level, Position};
 pub use metadata::Metadata;
 pub use projection::Path;
 pub use request::{COLLECTORS, Object, Operation, Request, Resource, User};
-pub use review::{Answer, Review, Unreadable, Version};
+pub use review::{Review, Unreadable, Version};
 pub use typed_view::TypedView;
 pub use verdict::{Outcome, Phase, Refusal, Verdict};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use json_patch::Patch;
 use serde::{Deserialize, Serialize};
 
-use super::review::{Answer, Cause, Details, Status};
+use super::answer::{Answer, Cause, Details, Status};
 use super::{Finding, Level, Request, Unreadable, Version};
 
 /// The phase of admission, which is also the called webhook.

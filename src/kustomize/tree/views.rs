@@ -1,0 +1,119 @@
+//! Views of a tree: with a limit on the bytes to read, with another content of a file, or without some entries.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Entry, Source, Tree, TreePath, Unreadable, cost};
+
+impl Tree {
+    /// Returns a view of the tree with a limit on the bytes to read, counted by their [`cost`]. Files beyond it are
+    /// unreadable.
+    #[must_use]
+    pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
+        self.over(Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes })
+    }
+
+    /// Returns a view of the tree in which a file has another content.
+    #[must_use]
+    pub fn with_file(self: &Arc<Self>, path: TreePath, content: Vec<u8>) -> Self {
+        Self::new(Edited { tree: Arc::clone(self), path, content: content.into() }, &self.base)
+    }
+
+    /// Returns a view of the tree without the entries for which `hides` returns true, such as files that artifacts
+    /// exclude.
+    #[must_use]
+    pub fn without(self: &Arc<Self>, hides: impl Fn(&TreePath, &Entry) -> bool + Send + Sync + 'static) -> Self {
+        self.over(Filtered { tree: Arc::clone(self), hides: Box::new(hides) })
+    }
+
+    /// Returns the same tree with another source.
+    fn over(&self, source: impl Source + 'static) -> Self {
+        let Self { base, weight, kustomizations, fetch, .. } = self;
+        let (weight, kustomizations) = (*weight, *kustomizations);
+        Self { source: Box::new(source), base: base.clone(), weight, kustomizations, fetch: fetch.clone() }
+    }
+}
+
+/// A tree with a limit on the bytes to read.
+struct Metered {
+    tree: Arc<Tree>,
+    left: AtomicU64,
+    most: u64,
+}
+
+impl Source for Metered {
+    fn entry(&self, path: &TreePath) -> Option<Entry> {
+        self.tree.entry(path)
+    }
+
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        let content = self.tree.read(path)?;
+        let cost = cost(&content);
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost));
+        taken.map(|_| content).map_err(|_| Unreadable::TooMuch(self.most))
+    }
+
+    fn names(&self, path: &TreePath) -> Vec<String> {
+        self.tree.names(path)
+    }
+
+    fn has_seen(&self, folder: &TreePath) -> bool {
+        self.tree.source.has_seen(folder)
+    }
+}
+
+/// A tree in which a file has another content.
+struct Edited {
+    tree: Arc<Tree>,
+    path: TreePath,
+    content: Arc<[u8]>,
+}
+
+impl Source for Edited {
+    fn entry(&self, path: &TreePath) -> Option<Entry> {
+        self.tree.entry(path)
+    }
+
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        if *path == self.path { Ok(Arc::clone(&self.content)) } else { self.tree.read(path) }
+    }
+
+    fn names(&self, path: &TreePath) -> Vec<String> {
+        self.tree.names(path)
+    }
+
+    fn has_seen(&self, folder: &TreePath) -> bool {
+        self.tree.source.has_seen(folder)
+    }
+}
+
+/// A predicate that returns whether an entry is hidden.
+type Hides = Box<dyn Fn(&TreePath, &Entry) -> bool + Send + Sync>;
+
+/// A tree without some entries.
+struct Filtered {
+    tree: Arc<Tree>,
+    hides: Hides,
+}
+
+impl Source for Filtered {
+    fn entry(&self, path: &TreePath) -> Option<Entry> {
+        self.tree.entry(path).filter(|entry| !(self.hides)(path, entry))
+    }
+
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        match self.entry(path) {
+            Some(_) => self.tree.read(path),
+            None => Err(Unreadable::System("it is not in the artifact of the source".to_owned())),
+        }
+    }
+
+    fn names(&self, path: &TreePath) -> Vec<String> {
+        let names = self.tree.names(path).into_iter();
+        names.filter(|name| self.entry(&path.join(name)).is_some()).collect()
+    }
+
+    fn has_seen(&self, folder: &TreePath) -> bool {
+        self.tree.source.has_seen(folder) && !(self.hides)(folder, &Entry::Folder)
+    }
+}
