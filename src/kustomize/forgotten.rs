@@ -18,7 +18,8 @@ use super::options::Options;
 use super::roots::{References, references};
 use super::rules::kz026;
 use super::tree::{Entry, Tree, TreePath};
-use crate::admission::{FieldPath, Metadata};
+use crate::admission::FieldPath;
+use crate::yaml::node::Node;
 use crate::yaml::{self, Limits};
 
 /// The list to which forgotten manifests belong.
@@ -113,10 +114,9 @@ impl Search<'_> {
     fn holds_objects(&self, file: &TreePath) -> bool {
         let Some(text) = self.text(file) else { return false };
         let mut count = 0;
-        for document in yaml::manifests(&text, &Limits::default()) {
-            match document {
-                Ok(document) if document.value.is_null() => {}
-                Ok(document) if is_applied(&document.value) => count += 1,
+        for object in yaml::nodes(&text, 0, &Limits::default()) {
+            match object {
+                Ok(object) if is_applied(&object) => count += 1,
                 _ => return false,
             }
         }
@@ -186,14 +186,14 @@ fn may_be_applied(file: &TreePath) -> bool {
 }
 
 /// Returns whether a document is an object that belongs in a tree.
-fn is_applied(object: &Value) -> bool {
-    let text = |key| object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let (Some(version), Some(kind)) = (text("apiVersion"), text("kind")) else { return false };
-    let metadata = Metadata::of(object);
+fn is_applied(object: &Node) -> bool {
+    let text = |path: &[&str]| object.at_path(path).and_then(Node::text).filter(|text| !text.is_empty());
+    let (Some(version), Some(kind)) = (text(&["apiVersion"]), text(&["kind"])) else { return false };
     let group = version.split_once('/').map_or("", |(group, _)| group);
-    let is_local = metadata.annotations().is_some_and(|found| LOCAL.iter().any(|key| found.contains_key(*key)));
+    let annotations = object.at_path(&["metadata", "annotations"]);
+    let is_local = annotations.is_some_and(|found| LOCAL.iter().any(|key| found.get(key).is_some()));
     let is_of_tool = version == BUILTIN || GROUPS_OF_TOOLS.contains(&group);
-    !metadata.name().is_empty() && !is_local && !is_of_tool && !APPLIED_BY_HAND.contains(&(group, kind))
+    text(&["metadata", "name"]).is_some() && !is_local && !is_of_tool && !APPLIED_BY_HAND.contains(&(group, kind))
 }
 
 /// Returns whether a text contains a file name that is not a part of a longer name.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::{Problem, YamlError};
 use super::mapping::by_key;
-use super::place::{Entry, Keys, Kids, Place, Spot};
+use super::place::{Entry, Kids, Place, Spot};
 use super::stream::Chunk;
 use super::{Document, Limits};
 
@@ -19,9 +19,7 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     let values = serde_json::Deserializer::from_str(chunk.text).into_iter::<Value>();
     let values = values.collect::<Result<Vec<_>, _>>().ok()?;
     let mut walk = Walk { chunk, at: 0, line: chunk.lines + 1, column: 1, nodes: limits.nodes };
-    // Its keys need no check: all are quoted, so none is odd.
-    let keys = Keys { repeated: true, odd: false };
-    let document = |value| Some(Document { value, aliased: 0, spot: walk.value(limits.depth)?, keys });
+    let document = |value| Some(Document { value, aliased: 0, spot: walk.value(limits.depth)?, has_duplicates: true });
     values.into_iter().map(document).collect()
 }
 
@@ -72,7 +70,7 @@ impl Walk<'_> {
             let key = unquoted(self.chunk.text.get(from..self.at)?)?;
             self.here()?;
             self.advance();
-            entries.push(Entry { key, key_place, spot: self.value(depth)?, merged: false, odd: false });
+            entries.push(Entry { key, key_place, spot: self.value(depth)?, merged: false });
         }
         entries.sort_by(by_key);
         Some(Kids::Map(entries))

@@ -1,9 +1,8 @@
 //! Parses mappings: their keys, merge keys, and duplicate keys.
 
 use std::cmp::Ordering;
-use std::mem;
 
-use granit_parser::{Event, ScalarStyle, Span, Tag};
+use granit_parser::{Event, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
 use super::dialect::{self, As};
@@ -26,16 +25,10 @@ struct Pair {
 /// The entries of a mapping read so far.
 #[derive(Default)]
 struct Pairs {
-    own: Vec<Pair>,
-    /// Merged entries; the mapping's own entries override them.
-    merged: Vec<Pair>,
+    entries: Vec<Pair>,
     size: usize,
     height: usize,
     end: usize,
-    /// Whether it has a key `<<` that merges.
-    merges: bool,
-    /// Whether it has a key `<<`.
-    has_merge: bool,
 }
 
 impl Pairs {
@@ -52,45 +45,32 @@ impl<'t> Reader<'t, '_> {
             let (event, span) = self.event()?;
             if matches!(event, Event::MappingEnd) {
                 place.end = self.end(pairs.end, span);
-                let (node, repeated) = assemble(pairs, place, self.keeps_text());
-                self.keys.repeated |= repeated;
+                let (node, has_duplicates) = assemble(pairs, place);
+                self.has_duplicates |= has_duplicates;
                 return Ok(node);
             }
             self.count(span, depth)?;
             match self.key(event, span)? {
-                Some((key, odd)) => self.entry(&mut pairs, span, (key, odd), depth + 1)?,
-                None => self.merge(&mut pairs, span, depth + 1)?,
+                Some(key) => self.entry(&mut pairs, span, key, depth + 1)?,
+                None => self.merge(&mut pairs, depth + 1)?,
             }
         }
     }
 
-    /// Adds an entry of the mapping itself. kyaml removes the first `<<` after merging, even if it is quoted.
-    fn entry(
-        &mut self,
-        pairs: &mut Pairs,
-        key_span: Span,
-        (key, odd): (Box<str>, bool),
-        depth: usize,
-    ) -> Result<(), YamlError> {
-        let is_lost = self.keeps_text() && &*key == scalar::MERGE && !mem::replace(&mut pairs.has_merge, true);
+    fn entry(&mut self, pairs: &mut Pairs, key_span: Span, key: Box<str>, depth: usize) -> Result<(), YamlError> {
         let (event, span) = self.event()?;
-        let node = if is_lost { self.within_merge(event, span, depth)? } else { self.node(event, span, depth)? };
+        let node = self.node(event, span, depth)?;
         let key_place = self.span(key_span);
         pairs.reach(node.height, key_place.end.max(node.spot.place.end));
-        if !is_lost {
-            pairs.size += weight(&key) + node.size;
-            self.keys.odd |= odd;
-            let entry = Entry { key, key_place, spot: node.spot, merged: false, odd };
-            pairs.own.push(Pair { entry, value: node.value });
-        }
+        pairs.size += weight(&key) + node.size;
+        let entry = Entry { key, key_place, spot: node.spot, merged: false };
+        pairs.entries.push(Pair { entry, value: node.value });
         Ok(())
     }
 
-    /// Parses a key. Returns it as a string, and whether go-yaml v3 treats it as another type; `None` for the merge
-    /// key.
-    fn key(&mut self, event: Event<'t>, span: Span) -> Result<Option<(Box<str>, bool)>, YamlError> {
+    /// Parses a key, and converts it to a string; `None` for the merge key.
+    fn key(&mut self, event: Event<'t>, span: Span) -> Result<Option<Box<str>>, YamlError> {
         self.tag(&event, span)?;
-        let mut odd = Ok(false);
         let key = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let (text, plain) = (content(text, span), style == ScalarStyle::Plain);
@@ -104,16 +84,13 @@ impl<'t> Reader<'t, '_> {
                     let node = self.scalar(text.clone(), style, tag.as_deref(), span)?;
                     self.anchored(anchor, node)?;
                 }
-                odd = self.is_odd(&text, plain, tag.as_deref());
-                self.resolve(text, plain, tag.as_deref()).and_then(Scalar::into_key)
+                scalar::resolve(text, plain, tag.as_deref()).and_then(Scalar::into_key)
             }
-            // whether its scalar was in quotes is forgotten
-            Event::Alias(_) if self.keeps_text() => Err(Problem::Key("an alias")),
             Event::Alias(anchor) => value_key(self.alias(anchor, span, 0)?.value),
             Event::SequenceStart(..) => Err(Problem::Key("a list")),
             _ => Err(Problem::Key("a mapping")),
         };
-        key.and_then(|key| Ok(Some((key.into(), odd?)))).map_err(|problem| self.error(span, problem))
+        key.map(|key| Some(key.into())).map_err(|problem| self.error(span, problem))
     }
 
     /// Returns the reason why go-yaml may reject a key. In flow style a key must be on one line, unless `?` precedes
@@ -135,23 +112,8 @@ impl<'t> Reader<'t, '_> {
         Some(problem(dialect::KEY.to_owned()))
     }
 
-    /// Returns whether go-yaml v3 reads the key of a manifest as another type than a string.
-    fn is_odd(&self, text: &str, plain: bool, tag: Option<&Tag>) -> Result<bool, Problem> {
-        match tag {
-            _ if !self.keeps_text() => Ok(false),
-            Some(tag) if !scalar::is_bare_tag(tag) => Ok(!scalar::is_string_tag(tag)),
-            _ if !plain => Ok(false),
-            _ => scalar::is_text(text).map(|is_text| !is_text).ok_or(Problem::Key("a time")),
-        }
-    }
-
-    /// Merges the mappings under `<<`. As in go-yaml v2, their entries override earlier ones; as in kyaml, they
-    /// override none.
-    fn merge(&mut self, pairs: &mut Pairs, key: Span, depth: usize) -> Result<(), YamlError> {
-        pairs.has_merge = true;
-        if mem::replace(&mut pairs.merges, true) && self.keeps_text() {
-            return Err(self.merge_error(key, Problem::MergedTwice));
-        }
+    /// Merges the mappings under `<<`. As in go-yaml v2, their entries override earlier ones.
+    fn merge(&mut self, pairs: &mut Pairs, depth: usize) -> Result<(), YamlError> {
         let (event, span) = self.event()?;
         let mut nodes = Vec::new();
         if matches!(event, Event::SequenceStart(..)) {
@@ -171,53 +133,34 @@ impl<'t> Reader<'t, '_> {
         // Of a list, the first mapping wins, so it is merged last.
         for node in nodes.into_iter().rev() {
             pairs.height = pairs.height.max(node.height.saturating_sub(1));
-            let into = if self.keeps_text() { &mut pairs.merged } else { &mut pairs.own };
-            into.extend(entries(node));
+            pairs.entries.extend(entries(node));
         }
         Ok(())
     }
 
     fn merged(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, YamlError> {
         if !matches!(event, Event::MappingStart(..) | Event::Alias(_)) {
-            return Err(self.merge_error(span, Problem::Merge));
+            return Err(self.error(span, Problem::Merge));
         }
-        let node = self.within_merge(event, span, depth)?;
-        if node.value.is_object() { Ok(node) } else { Err(self.merge_error(span, Problem::Merge)) }
-    }
-
-    /// Parses the value of a key `<<`.
-    fn within_merge(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, YamlError> {
-        self.merging += 1;
-        let node = self.node(event, span, depth);
-        self.merging -= 1;
-        node
-    }
-
-    fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
-        let is_certain = self.merging == 0 || !self.keeps_text();
-        self.error(span, if is_certain { problem } else { Problem::WithinMerged })
+        let node = self.node(event, span, depth)?;
+        if node.value.is_object() { Ok(node) } else { Err(self.error(span, Problem::Merge)) }
     }
 }
 
-/// Builds a mapping from its entries. Of duplicate keys the last one is used; with `first`, the first own one, as in a
-/// node of kyaml. Also returns whether there are duplicates.
-fn assemble(pairs: Pairs, place: Place, first: bool) -> (Node, bool) {
-    let Pairs { own, merged: mut pairs, size, height, .. } = pairs;
-    pairs.extend(own);
+/// Builds a mapping from its entries, of which the last one with a key is used. Also returns whether there are duplicates.
+fn assemble(pairs: Pairs, place: Place) -> (Node, bool) {
+    let Pairs { entries: mut pairs, size, height, .. } = pairs;
     pairs.sort_by(|a, b| by_key(&a.entry, &b.entry));
     let size = size + pairs.iter().filter(|pair| pair.entry.merged).count();
     let mut entries = Vec::with_capacity(pairs.len());
     let mut members = Map::new();
     for Pair { entry, value } in pairs {
-        let settled = first && entries.last().is_some_and(|last: &Entry| last.key == entry.key && !last.merged);
-        if !settled {
-            members.insert(String::from(&*entry.key), value);
-        }
+        members.insert(String::from(&*entry.key), value);
         entries.push(entry);
     }
-    let repeated = members.len() < entries.len();
+    let has_duplicates = members.len() < entries.len();
     let spot = Spot { place, kids: Kids::Map(entries) };
-    (Node { value: Value::Object(members), spot, size, height: height + 1 }, repeated)
+    (Node { value: Value::Object(members), spot, size, height: height + 1 }, has_duplicates)
 }
 
 /// Converts a mapping to entries that are merged into another one.

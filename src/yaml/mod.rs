@@ -75,7 +75,7 @@ pub use limits::Limits;
 pub use place::{Duplicate, Place};
 
 use dialect::As;
-use place::{Keys, Spot};
+use place::Spot;
 use stream::{Chunk, Chunks};
 
 /// A document: its value, and the positions of all parts.
@@ -86,7 +86,8 @@ pub struct Document {
     /// Number of values that were copied because of aliases, as in [`Limits::aliased`].
     pub aliased: usize,
     spot: Spot,
-    keys: Keys,
+    /// Whether a mapping contains a duplicate key, directly or by a merge key. Other documents need not be searched.
+    has_duplicates: bool,
 }
 
 impl Document {
@@ -118,27 +119,11 @@ impl Document {
     /// Returns the duplicate keys of all mappings, which kubectl accepts.
     pub fn duplicates(&self) -> Vec<Duplicate> {
         let mut found = Vec::new();
-        if self.keys.repeated {
+        if self.has_duplicates {
             self.spot.duplicates(&FieldPath::root(), &mut found);
         }
         found
     }
-
-    /// Returns the entries of a manifest whose keys are not strings, at any depth, with the positions of the keys.
-    /// Empty for a document that was not read as a manifest.
-    pub fn odd_keys(&self) -> Vec<(FieldPath, Place)> {
-        let mut found = Vec::new();
-        if self.keys.odd {
-            self.spot.odd_keys(&FieldPath::root(), &mut found);
-        }
-        found
-    }
-}
-
-/// Returns whether a key that is written into a manifest without quotes is read again as a string; `None` if it may be
-/// read as a time.
-pub fn is_text(key: &str) -> Option<bool> {
-    scalar::is_text(key)
 }
 
 /// Returns whether YAML 1.1 parses an unquoted text as that string, and not as a number, boolean, null or timestamp.
@@ -195,17 +180,11 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
 }
 
 /// Parses the documents of a text as kustomize reads manifests and patches: split at every whole line that begins with
-/// `---`, the first YAML document of each part, with scalars as text. The first key `<<` of a mapping is removed, even
-/// if quoted; a second one that merges is an error.
+/// `---`, the first YAML document of each part, as nodes that preserve styles and tags. The first key `<<` of a mapping is
+/// removed, even if quoted; a second one that merges is an error. `source` is the number of the file in the
+/// [origins](node::Origin) of nodes.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
-pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
-    Chunks::of_manifests(text)
-        .filter_map(|chunk| chunk.and_then(|chunk| reader::read(chunk, limits, As::Manifest)).transpose())
-}
-
-/// Parses the same documents as nodes, which preserve styles and tags. `source` is the number of the file in their
-/// [origins](node::Origin).
 pub fn nodes<'t>(
     text: &'t str,
     source: u32,

@@ -92,28 +92,6 @@ pub(super) fn is_date(text: &str) -> bool {
     bytes.len() >= 8 && bytes[4] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit)
 }
 
-/// Returns whether a text is exactly a date in digits that exists in the calendar, without a time.
-pub(super) fn is_day(text: &str) -> bool {
-    let number =
-        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u16>().ok()).flatten();
-    let parts: Vec<_> = text.split('-').collect();
-    let [year, month, day] = parts.as_slice() else { return false };
-    let short = |text: &str| matches!(text.len(), 1 | 2);
-    let (Some(year), Some(month), Some(day), true) =
-        (number(year), number(month), number(day), year.len() == 4 && short(month) && short(day))
-    else {
-        return false;
-    };
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + u16::from(leap),
-        _ => 0,
-    };
-    (1..=days).contains(&day)
-}
-
 /// Returns the integer that Go's JSON writes for a float without a fraction.
 pub(super) fn as_integer(float: f64) -> Option<i64> {
     // printed as its shortest digits and zeros, which need not be its exact value

@@ -49,17 +49,6 @@ pub(super) struct Entry {
     pub(super) spot: Spot,
     /// Whether it comes from a merge key or an alias, which may repeat keys.
     pub(super) merged: bool,
-    /// Whether go-yaml v3, with which manifests are parsed, treats the key as another type than a string.
-    pub(super) odd: bool,
-}
-
-/// The presence of unusual keys in a document. Documents without them need not be searched.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Keys {
-    /// Whether a mapping contains a duplicate key, directly or by a merge key.
-    pub(super) repeated: bool,
-    /// Whether some keys are [odd](Entry::odd).
-    pub(super) odd: bool,
 }
 
 /// The existing part of a path in a [`Spot`].
@@ -110,27 +99,6 @@ impl Spot {
         Self { place, kids }
     }
 
-    /// Adds the entries whose keys are not strings to `found`; `at` is the path of this tree.
-    pub(super) fn odd_keys(&self, at: &FieldPath, found: &mut Vec<(FieldPath, Place)>) {
-        match &self.kids {
-            Kids::None => {}
-            Kids::List(items) => {
-                for (index, item) in items.iter().enumerate().filter(|(_, item)| !matches!(item.kids, Kids::None)) {
-                    item.odd_keys(&at.index(index), found);
-                }
-            }
-            Kids::Map(entries) => {
-                for entry in entries.iter().filter(|entry| entry.odd || !matches!(entry.spot.kids, Kids::None)) {
-                    let path = at.key(&entry.key);
-                    entry.spot.odd_keys(&path, found);
-                    if entry.odd {
-                        found.push((path, entry.key_place));
-                    }
-                }
-            }
-        }
-    }
-
     /// Adds the duplicate keys of this tree to `found`; `at` is its own path.
     pub(super) fn duplicates(&self, at: &FieldPath, found: &mut Vec<Duplicate>) {
         match &self.kids {
@@ -163,6 +131,6 @@ fn duplicate_keys(entries: &[Entry], at: &FieldPath, found: &mut Vec<Duplicate>)
 
 impl Entry {
     pub(super) fn moved(&self, place: Place) -> Self {
-        Self { key: self.key.clone(), key_place: place, spot: self.spot.moved(place), merged: true, odd: self.odd }
+        Self { key: self.key.clone(), key_place: place, spot: self.spot.moved(place), merged: true }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::dialect::{self, As};
 use super::end;
 use super::error::{Problem, YamlError};
-use super::place::{Keys, Kids, Place, Spot};
+use super::place::{Kids, Place, Spot};
 use super::scalar::{self, Scalar};
 use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
@@ -25,8 +25,6 @@ const TEXT_OF_A_VALUE: usize = 128;
 ///
 /// go-yaml accepts tabs as indentation inside brackets and quotes; our parser does not. So a rejected text is parsed
 /// again with spaces instead of those tabs; [`Strict`] sees the original tabs.
-///
-/// With [`As::Manifest`], like a node of go-yaml v3, which also scans some text after the document.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<Document>, YamlError> {
     if let Some((at, problem)) = dialect::character(chunk.text).filter(|_| what != As::Object) {
         return Err(YamlError { place: chunk.place(at), problem });
@@ -34,15 +32,8 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option
     if let Some((at, problem)) = dialect::directive(chunk.text).filter(|_| what == As::Kustomization) {
         return Err(YamlError { place: chunk.place(at), problem });
     }
-    // kyaml drops the `---` between manifests, kubectl sometimes keeps it.
-    let may_be_marked = what != As::Manifest && chunk.lines > 0;
-    let (chunk, behind) = end::cut(chunk, may_be_marked)?;
-    let document = read_document(chunk, limits, what)?;
-    behind.filter(|_| what == As::Manifest).map_or(Ok(()), end::check)?;
-    Ok(document)
-}
-
-fn read_document(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<Document>, YamlError> {
+    // kubectl sometimes keeps the `---` between documents.
+    let (chunk, _) = end::cut(chunk, chunk.lines > 0)?;
     let refused = match Reader::new(chunk, chunk.text, limits, what).document() {
         Err(error) if matches!(error.problem, Problem::Syntax(_) | Problem::Dialect(_)) => error,
         read => return read,
@@ -73,9 +64,7 @@ pub(super) struct Reader<'t, 'l> {
     pub(super) what: As,
     nodes: usize,
     aliased: usize,
-    pub(super) keys: Keys,
-    /// Current nesting depth of `<<` values.
-    pub(super) merging: usize,
+    pub(super) has_duplicates: bool,
     /// Whether the text has tags that parsers may end differently; computed when the first tag occurs.
     odd_tags: OnceCell<bool>,
     /// The values of anchors; `None` while the value is being parsed.
@@ -102,29 +91,11 @@ impl<'t, 'l> Reader<'t, 'l> {
             what,
             nodes: 0,
             aliased: 0,
-            keys: Keys::default(),
-            merging: 0,
+            has_duplicates: false,
             odd_tags: OnceCell::new(),
             anchors: HashMap::new(),
             aliases: chunk.text.contains('*'),
         }
-    }
-
-    pub(super) fn resolve<'a>(
-        &self,
-        text: Cow<'a, str>,
-        plain: bool,
-        tag: Option<&Tag>,
-    ) -> Result<Scalar<'a>, Problem> {
-        match self.what {
-            As::Object | As::Kustomization => scalar::resolve(text, plain, tag),
-            As::Manifest => scalar::fits(&text, tag).map(|()| scalar::keep(text, plain, tag)),
-        }
-    }
-
-    /// Returns whether scalars stay text.
-    pub(super) fn keeps_text(&self) -> bool {
-        self.what == As::Manifest
     }
 
     fn document(&mut self) -> Result<Option<Document>, YamlError> {
@@ -136,8 +107,8 @@ impl<'t, 'l> Reader<'t, 'l> {
                     let Node { value, spot, .. } = self.node(event, span, 0)?;
                     let is_read = self.what != As::Object && value.as_str().is_none_or(str::is_empty);
                     self.behind(spot.place, is_read)?;
-                    let Self { aliased, keys, .. } = *self;
-                    return Ok((!value.is_null()).then_some(Document { value, aliased, spot, keys }));
+                    let Self { aliased, has_duplicates, .. } = *self;
+                    return Ok((!value.is_null()).then_some(Document { value, aliased, spot, has_duplicates }));
                 }
             }
         }
@@ -208,9 +179,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         let text = if self.what == As::Object { text } else { self.unbroken(text, style, span) };
         let size = 1 + weight(&text);
         let plain = style == ScalarStyle::Plain;
-        let writable = if self.keeps_text() { scalar::is_finite(&text, plain, tag) } else { Ok(()) };
-        let value = writable
-            .and_then(|()| self.resolve(text, plain, tag))
+        let value = scalar::resolve(text, plain, tag)
             .and_then(Scalar::into_value)
             .map_err(|problem| YamlError { place, problem })?;
         Ok(Node { value, spot: Spot::leaf(place), size, height: 0 })

@@ -28,67 +28,6 @@ pub(super) fn resolve<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) ->
     }
 }
 
-/// Checks that a scalar matches its tag in go-yaml v3, which has fewer boolean words than v2.
-pub(super) fn fits(text: &str, tag: Option<&Tag>) -> Result<(), Problem> {
-    let Some(kind) = tag.and_then(|tag| tag.suffix_in_namespace(NAMESPACE)) else { return Ok(()) };
-    let fits = match &*kind {
-        "binary" => return binary(text).map(drop),
-        "bool" => matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE"),
-        // what has a time too may fit or not
-        "timestamp" => number::is_day(text),
-        "null" | "int" | "float" => of_kind(&kind, text).is_some(),
-        _ => true,
-    };
-    if fits { Ok(()) } else { Err(wrong_tag(&kind, text)) }
-}
-
-/// Checks that a scalar that stays text can be printed as JSON by kustomize: infinity and NaN cannot.
-pub(super) fn is_finite(text: &str, plain: bool, tag: Option<&Tag>) -> Result<(), Problem> {
-    let may_be_number = match tag {
-        Some(tag) => tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("float"),
-        None => plain,
-    };
-    let is_named = may_be_number && text.trim_start_matches(['+', '-']).starts_with('.');
-    match is_named.then(|| number::read(text)).flatten() {
-        Some(Scalar::Float(float)) if !float.is_finite() => Err(Problem::NotFinite),
-        _ => Ok(()),
-    }
-}
-
-/// Resolves only null; all other scalars stay strings, as in a node of go-yaml v3. The tag `!` is ignored there; any
-/// other tag except `!!null` makes it a string.
-pub(super) fn keep<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Scalar<'a> {
-    let says_nothing = |tag: &Tag| tag.handle().is_empty() && tag.suffix() == "!";
-    let is_null = |tag: &Tag| tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("null");
-    let may_be_null = tag.is_none_or(|tag| says_nothing(tag) || is_null(tag));
-    match &*text {
-        "" | "~" | "null" | "Null" | "NULL" if plain && may_be_null => Scalar::Null,
-        _ => Scalar::Text(text),
-    }
-}
-
-/// Returns whether go-yaml v3 reads a plain scalar without a tag as a string; `None` for a possible time of day, which
-/// is not implemented here.
-///
-/// Source: `resolve` in go-yaml v3, which has fewer boolean words than v2.
-pub(super) fn is_text(text: &str) -> Option<bool> {
-    match text.as_bytes().first() {
-        None => Some(false),
-        Some(b'0'..=b'9') if number::is_day(text) => Some(false),
-        Some(b'0'..=b'9') if number::is_date(text) && text.contains(':') => None,
-        Some(b'0'..=b'9' | b'+' | b'-' | b'.') => Some(number::read(text).is_none()),
-        _ => Some(!matches!(
-            text,
-            "~" | "null" | "Null" | "NULL" | "true" | "True" | "TRUE" | "false" | "False" | "FALSE"
-        )),
-    }
-}
-
-/// Returns whether a tag is `!!str`.
-pub(super) fn is_string_tag(tag: &Tag) -> bool {
-    tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("str")
-}
-
 /// Returns whether a tag is the non-specific tag `!`.
 pub(super) fn is_bare_tag(tag: &Tag) -> bool {
     tag.handle().is_empty() && tag.suffix() == "!"
@@ -206,20 +145,6 @@ mod tests {
         assert_eq!(plain("yEs"), Scalar::Text("yEs".into()));
         assert_eq!(plain("2001-01-01"), Scalar::Text("2001-01-01".into()));
         assert_eq!(plain(""), Scalar::Null);
-    }
-
-    #[test]
-    fn what_is_no_string_for_go_yaml_v3() {
-        for text in
-            ["", "~", "null", "true", "FALSE", "1", "-1", "0x10", "0o7", "1_000", "1.", ".5", ".nan", "2024-02-29"]
-        {
-            assert_eq!(is_text(text), Some(false), "{text:?}");
-        }
-        for text in ["yes", "n", "on", "tRUE", "0x", "0o8", "1e", "1:30", "_1", "2023-02-29", "2024-01-01.log", "1.2.3"]
-        {
-            assert_eq!(is_text(text), Some(true), "{text:?}");
-        }
-        assert_eq!(is_text("2001-01-01T00:00:00Z"), None);
     }
 
     #[test]

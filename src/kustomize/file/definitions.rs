@@ -106,7 +106,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Returns a text that begins with a brace is JSON, and nothing else.
+    /// Parses the text: as JSON if it begins with a brace, otherwise as YAML.
     fn value(&mut self, text: &str) -> Result<Option<Value>, Definitions> {
         let limits = Limits::default();
         let document = yaml::first(text, &limits);
