@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kube::Client;
 use serde_json::{Value, json};
 
+use super::output::Output;
 use super::walk::Progress;
 use super::{DENIED, OK, UNUSABLE, Unusable, inputs, pretty, print, say};
 use crate::artifacts::{self, Artifacts};
@@ -15,15 +16,6 @@ use crate::audit::{Audit, Audited, Chosen, Entry, Outcome, ReportError, Reports}
 use crate::cryptography;
 use crate::gate::{Gate, Registry};
 use crate::process;
-
-/// The output format of findings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    /// A table, and a line for each finding
-    Text,
-    /// JSON for programs
-    Json,
-}
 
 /// Run the rules of admission on stored objects.
 ///

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::lazy::Lazy;
+use super::output::Output;
 use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::conformance::{self, Options, Report};
 use crate::cryptography;
@@ -17,15 +18,6 @@ use crate::yaml;
 pub(super) enum Kit {
     /// Test whether a deployer fulfils the contract with Landscaper
     Deployer(Lazy<Args>),
-}
-
-/// The output format of the report.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Output {
-    /// Text for people
-    Text,
-    /// JSON for programs
-    Json,
 }
 
 /// Test a deployer on a cluster, in place of Landscaper.

@@ -20,6 +20,7 @@ mod inputs;
 mod lazy;
 mod logging;
 mod manifests;
+mod output;
 mod parallel;
 mod reconcile;
 mod registries;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::output::Output;
 use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::recording::{Aspect, Difference, Recording, Replayed, replay};
 
@@ -12,15 +13,6 @@ use crate::recording::{Aspect, Difference, Recording, Replayed, replay};
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
 /// Maximum depth of folders. Deeper nesting is a mistake, such as a link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 16;
-
-/// The output format of differences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    /// Text for people
-    Text,
-    /// JSON for programs
-    Json,
-}
 
 /// Decide the requests that `portcullis serve --record` recorded again, and show the differences.
 ///

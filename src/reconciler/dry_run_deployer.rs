@@ -9,10 +9,11 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::Value;
 
+use super::kinds::SECRETS;
 use super::live_read::with_live_reads;
 use super::{Controller, Failure, Next, Permission, Severity, Tools, events};
 use crate::admission::Metadata;
-use crate::catalog::{Kind, Reference, Scope, Storage, cluster};
+use crate::catalog::{Kind, Reference, cluster};
 use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consistent};
 use crate::landscaper::dry_run::run::{
     Configuration, Deployer, Inputs, MANAGER, OtherDeployer, RunError, Step, claims_deployment, is_routed,
@@ -26,17 +27,6 @@ const MAX_STEPS: usize = 12;
 
 /// Maximum number of Events read. A deployer reports few Events per job.
 const MAX_EVENTS: u32 = 100;
-
-/// The kind Secret, which is read and written by name only, and not kept in the catalog.
-static SECRETS: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "Secret",
-    plural: "secrets",
-    scope: Scope::Namespaced,
-    indexes: &[],
-    storage: Storage::ByName(&[]),
-};
 
 /// Processes DeployItems that are in dry run.
 pub(super) struct DryRunDeployer {

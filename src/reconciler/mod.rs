@@ -18,6 +18,7 @@ mod dry_run_annotations;
 mod dry_run_deployer;
 pub mod events;
 mod flux_trees;
+mod kinds;
 pub mod leadership;
 mod live_read;
 mod manager;

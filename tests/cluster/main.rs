@@ -31,6 +31,8 @@ mod network;
 mod node;
 mod packages;
 mod page;
+#[path = "../page/mod.rs"]
+mod page;
 mod pki;
 mod programs;
 mod reboot;

@@ -1,14 +1,11 @@
 //! The table of scenarios, for docs/reliability.md.
 
-use std::fs;
-use std::path::PathBuf;
-
+use crate::page;
 use crate::stage::Row;
 use crate::streams::Counts;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reliability.md");
-const BEGIN: &str = "<!-- cluster: begin -->";
-const END: &str = "<!-- cluster: end -->";
+const PAGE: &str = "docs/reliability.md";
+const MARKERS: [&str; 2] = ["<!-- cluster: begin -->", "<!-- cluster: end -->"];
 const HEAD: &str = "\
 | scenario | duration | writes that fail closed | writes that fail open | failed | not checked | without an API server |
 |---|--:|--:|--:|--:|--:|--:|";
@@ -36,11 +33,7 @@ fn cells([closed, open]: &[Counts; 2]) -> String {
     format!("| {} | {} | {failed} | {unchecked} | {unanswered}", closed.writes, open.writes)
 }
 
-/// Puts the table into the page.
+/// Writes the table into the page.
 pub fn write(table: &str) -> Result<(), String> {
-    let path = PathBuf::from(PAGE);
-    let page = fs::read_to_string(&path).map_err(|error| format!("{PAGE}: {error}"))?;
-    let (before, rest) = page.split_once(BEGIN).ok_or_else(|| format!("{PAGE} has no {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).ok_or_else(|| format!("{PAGE} has no {END}"))?;
-    fs::write(&path, format!("{before}{BEGIN}\n\n{table}\n{END}{after}")).map_err(|error| format!("{PAGE}: {error}"))
+    page::replace(PAGE, MARKERS, table)
 }

@@ -51,6 +51,8 @@ mod log;
 #[path = "../e2e/manifests.rs"]
 mod manifests;
 mod normalize;
+#[path = "../page/mod.rs"]
+mod page;
 #[path = "../support/pki.rs"]
 mod pki;
 mod programs;

@@ -1,14 +1,11 @@
 //! The table of scenarios, for people and for docs/systems.md.
 
-use std::fs;
-use std::path::PathBuf;
-
 use crate::comparison::Comparison;
+use crate::page;
 use crate::system::{Scenario, System};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/systems.md");
-const BEGIN: &str = "<!-- systems: begin -->";
-const END: &str = "<!-- systems: end -->";
+const PAGE: &str = "docs/systems.md";
+const MARKERS: [&str; 2] = ["<!-- systems: begin -->", "<!-- systems: end -->"];
 
 /// What was played of a system.
 pub struct SystemResult<'a> {
@@ -46,11 +43,7 @@ fn row(title: &str, comparison: &Comparison<'_>) -> String {
     format!("| {title} | {words} | {without} | {with}, {verdict} | {calls} | {denied} | {latency:+.1} ms |")
 }
 
-/// Puts the table into the page.
+/// Writes the table into the page.
 pub fn write(table: &str) -> Result<(), String> {
-    let path = PathBuf::from(PAGE);
-    let page = fs::read_to_string(&path).map_err(|error| format!("{PAGE}: {error}"))?;
-    let (before, rest) = page.split_once(BEGIN).ok_or_else(|| format!("{PAGE} has no {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).ok_or_else(|| format!("{PAGE} has no {END}"))?;
-    fs::write(&path, format!("{before}{BEGIN}\n\n{table}\n{END}{after}")).map_err(|error| format!("{PAGE}: {error}"))
+    page::replace(PAGE, MARKERS, table)
 }

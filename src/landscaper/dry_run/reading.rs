@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::export::Failure;
+use super::export::{Export, Failure};
 use super::item::{Item, items};
 use super::{annotations_and_spec, unless_unchanged};
-use crate::admission::{Level, Request};
+use crate::admission::{Finding, Level, Request};
 use crate::catalog::{LiveRead, Reference, Stored, View};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{
@@ -31,7 +31,7 @@ pub(in crate::landscaper) enum Configuration {
     NotNeeded,
     /// The object does not name one.
     NotNamed,
-    /// The catalog does not have the named one, and no live read has confirmed that it is missing.
+    /// The catalog does not have the named one, and no live read has shown that it is missing.
     NotKnown,
     /// The one with this name does not exist.
     Missing(String),
@@ -93,7 +93,7 @@ fn reference(request: &Request<'_>, name: &str) -> Reference {
     Reference::new(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)
 }
 
-/// Reduces the level of a finding to a warning if no live read has confirmed the DryRunConfiguration, or if the request
+/// Reduces the level of a finding to a warning if no live read has returned the DryRunConfiguration, or if the request
 /// changes neither the dry-run annotations nor the spec.
 pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
     let name = DryRunAnnotations::of(request.object()).configuration.unwrap_or_default();
@@ -101,6 +101,32 @@ pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level
     let is_certain = name.is_empty() || matches!(asked, Some(LiveRead::Exists(_) | LiveRead::Gone));
     let level = if is_certain { level } else { level.min(Level::Warn) };
     unless_unchanged(request, level, annotations_and_spec)
+}
+
+/// Returns the findings about exports without a value. `of_item` is called for a write of a DeployItem or an Execution;
+/// `of_configuration` for a write of the DryRunConfiguration that stored DeployItems use, whose findings only warn.
+pub(in crate::landscaper) fn findings(
+    request: &Request<'_>,
+    view: &View<'_>,
+    of_item: impl Fn(&Item, &Export, &Stored, &Failure) -> Option<Finding>,
+    of_configuration: impl Fn(&Stored, &Failure) -> Option<Finding>,
+) -> Vec<Finding> {
+    if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
+        let of_user = |stored: &Arc<Stored>| {
+            let failures = Reading::of(stored.value(), &request.namespace, view).failures(request.object());
+            let findings = failures.iter().filter_map(|(.., failure)| of_configuration(stored, failure));
+            findings.map(|finding| Finding { level: Level::Warn, ..finding }).collect::<Vec<_>>()
+        };
+        return users(&request.namespace, &request.display_name(), view).iter().flat_map(of_user).collect();
+    }
+    let reading = Reading::of(request.object(), &request.namespace, view);
+    let Configuration::Found(configuration) = &reading.configuration else { return Vec::new() };
+    let finding = |(at, number, failure): (usize, usize, Failure)| {
+        let item = reading.items.get(at)?;
+        let finding = of_item(item, item.exports.get(number)?, configuration, &failure)?;
+        Some(Finding { level: level(request, view, finding.level), ..finding })
+    };
+    reading.failures(configuration.value()).into_iter().filter_map(finding).collect()
 }
 
 /// Returns DeployItems in dry run that use a DryRunConfiguration, from the catalog.

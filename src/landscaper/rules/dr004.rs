@@ -1,12 +1,13 @@
 //! DR004: reports exports whose path does not evaluate on its fragment.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
-use crate::catalog::View;
-use crate::landscaper::dry_run::export::Failure;
+use crate::catalog::{Stored, View};
+use crate::landscaper::dry_run::export::{Export, Failure};
 use crate::landscaper::dry_run::fragment::{self, Identity};
-use crate::landscaper::dry_run::reading::{self, Configuration, Reading};
+use crate::landscaper::dry_run::item::Item;
+use crate::landscaper::dry_run::reading;
 use crate::landscaper::export_path::Class;
-use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS};
+use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS};
 use crate::rule::{Rule, RuleInfo};
 
 /// The rule definition of DR004.
@@ -25,38 +26,23 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
-        return of_configuration(request, view);
-    }
-    let reading = Reading::of(request.object(), &request.namespace, view);
-    let Configuration::Found(configuration) = &reading.configuration else { return Vec::new() };
-    let finding = |(at, number, failure): (usize, usize, Failure)| {
-        let (item, export) = (reading.items.get(at)?, reading.items.get(at)?.exports.get(number)?);
-        let report = Report::of(&failure)?;
-        let field = export.field.key(report.field);
-        let text = format!("{}, on {} in DryRunConfiguration {:?}", report.text, report.identity, configuration.name());
-        let mut finding = RULE.finding(item.field(&field), item.message(&field, &text));
-        finding.level = reading::level(request, view, report.level);
-        Some(finding.help("fix the path, or add the field to that fragment"))
-    };
-    reading.failures(configuration.value()).into_iter().filter_map(finding).collect()
+    reading::findings(request, view, of_item, |stored, failure| of_configuration(request, stored, failure))
 }
 
-fn of_configuration(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for stored in reading::users(&request.namespace, &request.display_name(), view) {
-        let reading = Reading::of(stored.value(), &request.namespace, view);
-        for (_, _, failure) in reading.failures(request.object()) {
-            let Some(report) = Report::of(&failure) else { continue };
-            let fragment = fragment::find(request.object(), report.identity);
-            let field = fragment.map_or_else(FieldPath::root, |fragment| fragment.field());
-            let mut finding =
-                RULE.finding(field, format!("{}, which DeployItem {:?} exports", report.text, stored.name()));
-            finding.level = Level::Warn;
-            findings.push(finding);
-        }
-    }
-    findings
+fn of_item(item: &Item, export: &Export, configuration: &Stored, failure: &Failure) -> Option<Finding> {
+    let report = Report::of(failure)?;
+    let field = export.field.key(report.field);
+    let text = format!("{}, on {} in DryRunConfiguration {:?}", report.text, report.identity, configuration.name());
+    let mut finding = RULE.finding(item.field(&field), item.message(&field, &text));
+    finding.level = report.level;
+    Some(finding.help("fix the path, or add the field to that fragment"))
+}
+
+fn of_configuration(request: &Request<'_>, stored: &Stored, failure: &Failure) -> Option<Finding> {
+    let report = Report::of(failure)?;
+    let fragment = fragment::find(request.object(), report.identity);
+    let field = fragment.map_or_else(FieldPath::root, |fragment| fragment.field());
+    Some(RULE.finding(field, format!("{}, which DeployItem {:?} exports", report.text, stored.name())))
 }
 
 /// The parts of a finding about a failed export.

@@ -9,9 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::catalog::{Kind, Reference, Scope, Storage, cluster};
+use crate::catalog::{Reference, cluster};
 use crate::oci::Keyring;
 use crate::reconciler::Tools;
+use crate::reconciler::kinds::SECRETS;
 
 /// Time to live of cached credentials; a change takes effect after that.
 const CACHE_TTL: Duration = Duration::from_secs(60);
@@ -19,17 +20,6 @@ const CACHE_TTL: Duration = Duration::from_secs(60);
 const MAX_CONTEXTS: usize = 1_000;
 /// Maximum number of pull secrets of a Context.
 const MAX_SECRETS: usize = 20;
-
-/// The kind Secret, which is read by name only, and not kept in the catalog.
-static SECRETS: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "Secret",
-    plural: "secrets",
-    scope: Scope::Namespaced,
-    indexes: &[],
-    storage: Storage::ByName(&[]),
-};
 
 /// Credentials by namespace and names of secrets.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Pre
 use serde_json::{Map, Value, json};
 
 use crate::admission::Metadata;
-use crate::catalog::{Kind, Reference, Scope, Storage, cluster};
+use crate::catalog::{Reference, cluster};
 use crate::landscaper::annotations::{SOURCE_ANNOTATION, TREE_ANNOTATION};
 use crate::landscaper::overwrites::effect::Effect;
 use crate::landscaper::overwrites::message::Condition;
@@ -13,23 +13,13 @@ use crate::landscaper::overwrites::note::Note;
 use crate::landscaper::overwrites::record::{LABEL, MAX_PARTS, Part, Record, SUMMARY_KEY, difference, part_name};
 use crate::landscaper::overwrites::{annotations, conditions};
 use crate::oci::digest;
+use crate::reconciler::kinds::CONFIG_MAPS;
 use crate::reconciler::{Failure, Severity, Tools};
 
 /// The field manager in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-overwrite-trees";
 /// Maximum length of a label value.
 const MAX_LABEL_LENGTH: usize = 63;
-
-/// The kind ConfigMap, which is read and written by name only, and not kept in the catalog.
-static CONFIG_MAPS: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "ConfigMap",
-    plural: "configmaps",
-    scope: Scope::Namespaced,
-    indexes: &[],
-    storage: Storage::ByName(&[]),
-};
 
 /// The writes for one Installation.
 pub(super) struct Write<'a> {
