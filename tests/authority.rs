@@ -642,7 +642,7 @@ fn reads_the_state_that_it_wrote() {
         next: Some(next),
         old: vec![old],
         switched: Some(start()),
-        confirmed: Some(start()),
+        announced: Some(start()),
         used: BTreeMap::from([("a".to_owned(), start()), ("b".to_owned(), start())]),
     };
     let mut data = BTreeMap::from([("theirs".to_owned(), b"kept".to_vec())]);

@@ -322,10 +322,10 @@ impl LiveReader for Ahead {
 #[test]
 fn denies_only_with_a_live_read() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let levels = |confirm: Ahead, object: &Value| -> Vec<Level> {
+    let levels = |reader: Ahead, object: &Value| -> Vec<Level> {
         let registry = Registry::standard();
         let mut catalog = Catalog::of(registry.kinds(), Vec::new());
-        catalog.set_live_reader(Arc::new(confirm));
+        catalog.set_live_reader(Arc::new(reader));
         let gate = Gate::new(registry, Policy::default(), Arc::new(catalog));
         let request = create(object.clone()).request();
         let findings = runtime.block_on(gate.decide(Phase::Validate, &request)).findings;

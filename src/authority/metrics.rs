@@ -48,7 +48,9 @@ impl Metrics {
             Step::Retire => 4,
             Step::Restore(_) => 5,
             Step::Trust(_) => 6,
-            Step::Confirm | Step::Keep(_) | Step::Publish(_) | Step::Redate | Step::Rest(_) | Step::Use(_) => return,
+            Step::AnnounceProvided | Step::Keep(_) | Step::Publish(_) | Step::Redate | Step::Rest(_) | Step::Use(_) => {
+                return;
+            }
         };
         self.steps[at].inc();
     }

@@ -4,8 +4,8 @@
 //! CAs whose leaves replicas may serve, so replicas of both kinds agree on the bundles while one kind replaces the other:
 //!
 //! ```text
-//!                 Trust                  Publish, then Confirm               an overlap later           Forget
-//! bundles A ─────────────▶ + provided B ──────────────────────▶ bundles A, B ────────────────▶ ready ─────────▶ bundles B
+//!                 Trust                  Publish, AnnounceProvided           an overlap later           Forget
+//! bundles A ─────────────▶ + provided B ──────────────────────────▶ bundles A, B ────────────▶ ready ─────────▶ bundles B
 //!                                                                                   (a leaf's life and an overlap later)
 //! ```
 //!
@@ -28,13 +28,13 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     if seen.bundles.iter().any(|bundle| !bundle.is(&wanted)) {
         return Step::Publish(wanted);
     }
-    match seen.state.confirmed {
-        None => Step::Confirm,
+    match seen.state.announced {
+        None => Step::AnnounceProvided,
         // The replica becomes ready then; see `unready`.
         Some(_) if seen.unchanged < timing.recovery => Step::Rest((timing.recovery - seen.unchanged).min(POLL)),
         Some(_) if wanted.iter().all(|certificate| provided.contains(certificate)) => Step::Rest(POLL),
         Some(_) if is_report_due(seen, provided, timing) => Step::Use(provided.to_vec()),
-        Some(confirmed) => forget(seen, confirmed, provided, timing),
+        Some(announced) => forget(seen, announced, provided, timing),
     }
 }
 
@@ -43,11 +43,11 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
-    let mut state = State { old, switched: Some(seen.now), confirmed: None, ..seen.state.clone() };
+    let mut state = State { old, switched: Some(seen.now), announced: None, ..seen.state.clone() };
     state.old.extend(unknown(seen, &state.bundle()));
     state.old.truncate(MAX_OLD.max(provided.len()));
     let is_first = state.bundle().iter().all(|certificate| provided.contains(certificate));
-    state.confirmed = is_first.then_some(seen.now - timing.overlap);
+    state.announced = is_first.then_some(seen.now - timing.overlap);
     if !is_first {
         // The signing CA too: its replicas report from now on.
         let signing = state.current.as_ref().map(|current| current.certificate.clone());
@@ -57,7 +57,7 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
 }
 
 /// Returns the step that leaves only the provided CAs, once no replica serves a leaf of another one.
-fn forget(seen: &Seen<'_>, confirmed: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
+fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;
     };
@@ -68,7 +68,7 @@ fn forget(seen: &Seen<'_>, confirmed: OffsetDateTime, provided: &[Certificate], 
     if left > Duration::ZERO {
         return Step::Rest(left.min(POLL));
     }
-    Step::Trust(Box::new(State { old: provided.to_vec(), confirmed: Some(confirmed), ..State::default() }))
+    Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
 /// Returns why API servers may not trust a leaf of the provided CAs yet, or `None` if they do.
@@ -80,7 +80,7 @@ pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Op
     }
     // The time in the Secret is another node's: the full overlap covers the difference between their clocks.
     let is_seen =
-        |confirmed: OffsetDateTime| confirmed + timing.overlap <= seen.now || seen.unchanged >= timing.recovery;
+        |announced: OffsetDateTime| announced + timing.overlap <= seen.now || seen.unchanged >= timing.recovery;
     let waits = "the CA is in every caBundle; waiting until all API servers have seen it";
-    (!seen.state.confirmed.is_some_and(is_seen)).then(|| waits.to_owned())
+    (!seen.state.announced.is_some_and(is_seen)).then(|| waits.to_owned())
 }

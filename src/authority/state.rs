@@ -61,7 +61,7 @@ pub struct State {
     /// The time at which the current CA replaced the most recent former one, or a provided one was added.
     pub switched: Option<OffsetDateTime>,
     /// Since when every bundle contains the provided CAs, which are among the former ones.
-    pub confirmed: Option<OffsetDateTime>,
+    pub announced: Option<OffsetDateTime>,
     /// Reports of replicas, while provided CAs and others are trusted.
     pub used: Uses,
 }
@@ -74,7 +74,7 @@ const NEXT: [&str; 2] = ["next.crt", "next.key"];
 const PUBLISHED: &str = "next.published";
 const OLD: &str = "old.crt";
 const SWITCHED: &str = "switched";
-const CONFIRMED: &str = "old.confirmed";
+const ANNOUNCED: &str = "old.confirmed";
 const USED: &str = "used";
 
 impl State {
@@ -87,7 +87,7 @@ impl State {
             next: next.map(|authority| Next { authority, published: reader.moment(PUBLISHED) }),
             old: reader.certificates(OLD),
             switched: reader.moment(SWITCHED),
-            confirmed: reader.moment(CONFIRMED),
+            announced: reader.moment(ANNOUNCED),
             used: reader.uses(),
         };
         (state, reader.problems)
@@ -109,7 +109,7 @@ impl State {
         set(PUBLISHED, next.and_then(|next| next.published).and_then(format_time));
         set(OLD, (!self.old.is_empty()).then(|| self.old.iter().map(Certificate::pem).collect()));
         set(SWITCHED, self.switched.and_then(format_time));
-        set(CONFIRMED, self.confirmed.and_then(format_time));
+        set(ANNOUNCED, self.announced.and_then(format_time));
         let use_of = |(name, at): (&String, &OffsetDateTime)| Some(format!("{name} {}\n", format_time(*at)?));
         set(USED, (!self.used.is_empty()).then(|| self.used.iter().filter_map(use_of).collect()));
     }

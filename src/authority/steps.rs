@@ -163,7 +163,7 @@ pub enum Step {
     /// Write this state, which trusts the CAs of this replica's certificate, or only these.
     Trust(Box<State>),
     /// Record that every bundle contains the CAs of this replica's certificate.
-    Confirm,
+    AnnounceProvided,
     /// Report that this replica serves a leaf of one of these CAs, so that replicas of another kind keep them.
     Use(Vec<Certificate>),
     /// Wait, for at most this long.
@@ -184,7 +184,7 @@ impl Step {
             Self::Redate => "correct the time of the last switch",
             Self::Retire => "remove former CAs from the bundles",
             Self::Trust(_) => "trust the CA of the mounted certificate",
-            Self::Confirm => "every bundle contains the CA of the mounted certificate; begin the overlap",
+            Self::AnnounceProvided => "every bundle contains the CA of the mounted certificate; begin the overlap",
             Self::Use(_) => "report the CA that this replica uses",
             Self::Rest(_) => "wait",
         }
@@ -255,9 +255,9 @@ fn restored(seen: &Seen<'_>) -> Option<State> {
     }
     let State { next, old, .. } = seen.state;
     let old = old.iter().filter(|former| *former != certificate).cloned().collect();
-    let (confirmed, used) = (seen.state.confirmed, seen.state.used.clone());
+    let (announced, used) = (seen.state.announced, seen.state.used.clone());
     let mut state =
-        State { current: Some(authority.clone()), next: next.clone(), old, switched: None, confirmed, used };
+        State { current: Some(authority.clone()), next: next.clone(), old, switched: None, announced, used };
     let unknown = unknown(seen, &state.bundle());
     state.old.extend(unknown);
     state.switched = (!state.old.is_empty()).then_some(seen.now);
@@ -333,7 +333,7 @@ impl State {
         match step {
             Step::Keep(kept) => after.old.extend(kept.iter().cloned()),
             Step::Restore(state) | Step::Trust(state) => after.clone_from(state),
-            Step::Confirm => after.confirmed = Some(now),
+            Step::AnnounceProvided => after.announced = Some(now),
             Step::Withdraw => after.set_published(None),
             Step::Announce => after.set_published(Some(now)),
             Step::Switch => after.switch(now),
@@ -350,7 +350,7 @@ impl State {
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         let mut after = self.clone();
-        if self.confirmed.is_some() {
+        if self.announced.is_some() {
             after.record_use([&authority.certificate], authority.certificate.issued());
             after.switched = Some(authority.certificate.issued());
         }

@@ -153,10 +153,10 @@ impl Case {
 fn plural(kind: &str) -> String {
     static KNOWN: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
         let registry = Registry::standard();
-        let scopes = registry.mutators().iter().flat_map(|mutator| mutator.matchers);
-        let scopes = scopes.chain(registry.rules().iter().flat_map(|rule| rule.matchers)).collect::<Vec<_>>();
+        let matchers = registry.mutators().iter().flat_map(|mutator| mutator.matchers);
+        let matchers = matchers.chain(registry.rules().iter().flat_map(|rule| rule.matchers)).collect::<Vec<_>>();
         // Of several, the first of the rules counts.
-        scopes.into_iter().rev().map(|scope| (scope.kind, scope.plural)).collect()
+        matchers.into_iter().rev().map(|matcher| (matcher.kind, matcher.plural)).collect()
     });
     KNOWN.get(kind).map_or_else(|| format!("{}s", kind.to_lowercase()), |plural| (*plural).to_owned())
 }

@@ -4,3 +4,5 @@
 s/[[:alnum:]_.\/-]*companion[._\/-][[:alnum:]_.\/-]*//g
 s/[[:alnum:]_.\/"-]*[._\/"-]companion[[:alnum:]_.\/"-]*//g
 s/\*companion\*//g
+# a key of the Secret of the CA
+s/old\.confirmed//g
