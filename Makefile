@@ -1,6 +1,6 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
-.PHONY: run test test-fast test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench memory-soak overload soak \
+.PHONY: run test test-fast test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
 	image image-archive image-push packages test-kind test-cluster chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
@@ -133,6 +133,10 @@ bench:
 ## Change 200 objects per second for ten minutes, and write the memory into docs/performance.md
 memory-soak:
 	cargo bench --locked $(FEATURES) --bench memory -- soak --write
+
+## Simulate the limiter of decisions with all parameters and without each of them; docs/reliability.md has the figures
+limiter:
+	cargo run --quiet --release --manifest-path tools/limiter/Cargo.toml --target-dir target/tools
 
 ## Send three times the server's capacity for a minute, and write the table into docs/reliability.md
 overload:

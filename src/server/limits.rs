@@ -26,9 +26,6 @@ pub const WAITING: usize = 256;
 /// Queue deadline under overload. A rejection then reaches the client within 5 ms: these 2 ms, and three for the decision
 /// before it, reading, timer resolution and the network.
 pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
-/// Time for which the queue stays FIFO under overload: 25 typical requests at once, as many as an API server keeps
-/// connections for, are served within that time in order of arrival.
-pub const FIFO_FOR: Duration = Duration::from_millis(1);
 /// Computing time after which a thread yields to the runtime, which reads new requests: half a dozen typical requests,
 /// which share the cost of the yield, and no more than a tenth of [`OVERLOAD_DEADLINE`].
 pub const YIELD_AFTER: Duration = Duration::from_micros(200);
@@ -162,14 +159,7 @@ impl Load {
         // Large bodies use at most half of the processors; the other half remains for small ones.
         let large = (limits.deciding / 2).max(1);
         let Limits { overload_deadline, queue_deadline: deadline, burst, burst_length, .. } = *limits;
-        let policy = QueuePolicy {
-            fifo_for: FIFO_FOR,
-            overload_deadline,
-            deadline,
-            burst,
-            burst_length,
-            idle_credit: IDLE_CREDIT,
-        };
+        let policy = QueuePolicy { overload_deadline, deadline, burst, burst_length, idle_credit: IDLE_CREDIT };
         Self {
             decisions: ConcurrencyLimiter::new(limits.deciding, limits.waiting, policy, limits.yield_after),
             requests: semaphore(limits.in_flight),

@@ -6,16 +6,14 @@
 //! runtime, which then reads what has arrived. A request without a permit waits in a bounded queue, and is rejected with
 //! HTTP 429 when its deadline expires.
 //!
-//! The queue combines three known techniques:
+//! The queue is FIFO, and combines two known techniques:
 //!
 //! * **Token bucket for bursts.** Idle time earns credit, busy time spends it. While there is credit, or while no more
 //!   requests wait than API servers keep connections for, the queue is a burst: requests wait for up to
 //!   [`QueuePolicy::deadline`]. Without credit and with a longer queue the limiter is in overload, until the credit is full again.
-//! * **Adaptive LIFO.** The queue is FIFO. In overload, once the oldest request has waited longer than
-//!   [`QueuePolicy::fifo_for`], the newest request is served first: some requests must be rejected in any case, and the
-//!   requests that are served have then hardly waited.
 //! * **CoDel-like deadline and capacity.** In overload a request waits for at most [`QueuePolicy::overload_deadline`], and the
-//!   queue holds no more requests than can be served within that time; a newer request evicts the oldest.
+//!   queue holds no more requests than can be served within that time; a newer request evicts the oldest. So requests
+//!   that are served hardly wait, although the queue is FIFO.
 //!
 //! A decision that has started and waits for I/O holds no permit. When it continues, it precedes all requests that have not started.
 
@@ -41,7 +39,7 @@ use queue::Queue;
 pub(super) use step::stepwise;
 use step::{step, woken, yield_if_due};
 
-/// A concurrency limiter with a bounded queue, which is LIFO under overload.
+/// A concurrency limiter with a bounded FIFO queue that sheds load under overload.
 #[derive(Debug)]
 pub(super) struct ConcurrencyLimiter {
     queue: Mutex<Queue>,

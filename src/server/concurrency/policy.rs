@@ -5,8 +5,6 @@ use std::time::Duration;
 /// The time limits of requests in the queue, and the conditions for overload.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct QueuePolicy {
-    /// In overload: the waiting time of the oldest request after which the queue becomes LIFO.
-    pub(in crate::server) fifo_for: Duration,
     /// Maximum waiting time in overload.
     pub(in crate::server) overload_deadline: Duration,
     /// Maximum waiting time otherwise.

@@ -1,4 +1,4 @@
-//! The bounded queue, which is LIFO under overload.
+//! The bounded FIFO queue, which evicts the oldest requests under overload.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -69,17 +69,18 @@ impl Queue {
 
     pub(super) fn dequeue(&mut self, now: Instant, policy: QueuePolicy) -> Option<oneshot::Sender<Permit>> {
         self.drop_cancelled();
-        let oldest = self.waiting.front()?.since;
-        let has_waited = |since, time| now.saturating_duration_since(since) > time;
-        let is_lifo = self.is_overload(now, policy) && has_waited(oldest, policy.fifo_for);
-        if !is_lifo {
-            return self.waiting.pop_front().map(|waiting| waiting.permit);
+        if self.waiting.len() > 1 && self.is_overload(now, policy) {
+            self.evict_expired(now, policy.overload_deadline);
         }
-        let newest = self.waiting.pop_back();
-        // Their own timers may be a tick late, or were set with the longer deadline before the overload began.
-        while self.waiting.front().is_some_and(|waiting| has_waited(waiting.since, policy.overload_deadline)) {
+        self.waiting.pop_front().map(|waiting| waiting.permit)
+    }
+
+    /// Removes requests that have waited longer than `deadline`, except the newest one. Their own timers may be a tick
+    /// late, or were set with the longer deadline before the overload began.
+    fn evict_expired(&mut self, now: Instant, deadline: Duration) {
+        let is_expired = |waiting: &Waiting| now.saturating_duration_since(waiting.since) > deadline;
+        while self.waiting.len() > 1 && self.waiting.front().is_some_and(is_expired) {
             self.waiting.pop_front();
         }
-        newest.map(|waiting| waiting.permit)
     }
 }

@@ -5,7 +5,6 @@ use tokio::sync::{Notify, Semaphore};
 use super::*;
 
 const LONG: QueuePolicy = QueuePolicy {
-    fifo_for: Duration::from_secs(60),
     overload_deadline: Duration::from_secs(60),
     deadline: Duration::from_secs(60),
     burst: Duration::from_secs(60),
@@ -41,11 +40,11 @@ async fn serves_requests_in_order_of_arrival() {
 }
 
 #[tokio::test]
-async fn serves_newest_and_evicts_oldest_request_under_overload() {
-    let limiter = limiter(1, 3, QueuePolicy { fifo_for: Duration::ZERO, burst: Duration::ZERO, ..LONG });
+async fn evicts_oldest_requests_under_overload() {
+    let limiter = limiter(1, 3, QueuePolicy { burst: Duration::ZERO, ..LONG });
     let order = Order::default();
     let served = join_all((0..6).map(|number| limiter.run(order.decide(number)))).await;
-    assert_eq!(order.decided(), [0, 5, 4, 3]);
+    assert_eq!(order.decided(), [0, 3, 4, 5]);
     assert_eq!(served, [Some(()), None, None, Some(()), Some(()), Some(())]);
     assert_eq!((limiter.waiting(), limiter.queue().free), (0, 1));
 }
@@ -129,8 +128,7 @@ async fn queue_up_to_burst_length_is_never_overload() {
 
 #[tokio::test]
 async fn evicts_expired_requests_when_a_burst_becomes_overload() {
-    let limiter =
-        limiter(1, 9, QueuePolicy { fifo_for: Duration::ZERO, overload_deadline: Duration::from_millis(3), ..LONG });
+    let limiter = limiter(1, 9, QueuePolicy { overload_deadline: Duration::from_millis(3), ..LONG });
     let busy = limiter.first_permit().await.unwrap();
     let mut old = Box::pin(limiter.first_permit());
     assert!(old.as_mut().now_or_never().is_none());
@@ -224,8 +222,7 @@ fn overload_needs_a_long_queue_and_ends_with_full_credit() {
 
 #[tokio::test]
 async fn short_idle_period_earns_little_credit() {
-    let policy = QueuePolicy { fifo_for: Duration::ZERO, ..LONG };
-    let limiter = limiter(2, 9, policy);
+    let limiter = limiter(2, 9, LONG);
     let (one, other) = (limiter.first_permit().await.unwrap(), limiter.first_permit().await.unwrap());
     limiter.queue().credit.left = Duration::ZERO;
     drop(one);

@@ -1,0 +1,231 @@
+//! A discrete-event simulation of requests that arrive at a queue with one permit.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot::Receiver;
+
+use super::credit::IdleCredit;
+use super::queue::Queue;
+use super::{Permit, QueuePolicy};
+
+const CAPACITY: usize = 256;
+
+/// The requests that arrive.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    /// The duration of a decision.
+    service: Duration,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Random arrivals at a share of the capacity, for a time.
+    Open(f64, Duration),
+    /// This number at once, twenty times, at this interval.
+    Bursts(usize, Duration),
+    /// Connections that send a request as soon as they have an answer, and 2 ms after a rejection; for two seconds.
+    Closed(usize),
+    /// The same, after 200 ms of overload.
+    ClosedAfterOverload(usize),
+}
+
+impl Load {
+    pub(super) fn open(service: Duration, share: f64, time: Duration) -> Self {
+        Self { service, kind: Kind::Open(share, time) }
+    }
+
+    pub(super) fn bursts(service: Duration, count: usize, every: Duration) -> Self {
+        Self { service, kind: Kind::Bursts(count, every) }
+    }
+
+    pub(super) fn closed(service: Duration, connections: usize) -> Self {
+        Self { service, kind: Kind::Closed(connections) }
+    }
+
+    pub(super) fn closed_after_overload(service: Duration, connections: usize) -> Self {
+        Self { service, kind: Kind::ClosedAfterOverload(connections) }
+    }
+}
+
+/// The sorted times from arrival to the decision or rejection.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) decided: Vec<Duration>,
+    pub(super) rejected: Vec<Duration>,
+}
+
+struct Waiting {
+    arrived: Instant,
+    receiver: Receiver<Permit>,
+}
+
+struct Simulation {
+    policy: QueuePolicy,
+    load: Load,
+    queue: Queue,
+    began: Instant,
+    /// Arrivals, with the number of the connection if it is closed-loop.
+    arrivals: BTreeMap<(Instant, u64), bool>,
+    /// Waiting requests by deadline.
+    waiting: BTreeMap<(Instant, u64), (Waiting, bool)>,
+    serving: Option<(Instant, Instant, bool)>,
+    count: u64,
+    random: u64,
+    counts_from: Instant,
+    result: Outcome,
+}
+
+/// Simulates a load.
+pub(super) fn run(policy: QueuePolicy, load: Load) -> Outcome {
+    let began = Instant::now();
+    let credit = IdleCredit::full(policy, began);
+    let (started, waiting) = (VecDeque::new(), VecDeque::new());
+    let queue = Queue { free: 1, mean_hold: load.service, credit, started, waiting };
+    let mut simulation = Simulation {
+        policy,
+        load,
+        queue,
+        began,
+        arrivals: BTreeMap::new(),
+        waiting: BTreeMap::new(),
+        serving: None,
+        count: 0,
+        random: 7,
+        counts_from: began,
+        result: Outcome::default(),
+    };
+    simulation.schedule();
+    while simulation.step() {}
+    simulation.result.decided.sort();
+    simulation.result.rejected.sort();
+    simulation.result
+}
+
+impl Simulation {
+    fn schedule(&mut self) {
+        match self.load.kind {
+            Kind::Open(share, time) => self.open(share, time),
+            Kind::Bursts(count, every) => {
+                (0..20).for_each(|burst| (0..count).for_each(|_| self.arrive(self.began + every * burst, false)));
+            }
+            Kind::Closed(connections) => (0..connections).for_each(|_| self.arrive(self.began, true)),
+            Kind::ClosedAfterOverload(connections) => {
+                let time = Duration::from_millis(200);
+                self.open(4.0, time);
+                self.counts_from = self.began + time;
+                (0..connections).for_each(|_| self.arrive(self.counts_from, true));
+            }
+        }
+    }
+
+    fn open(&mut self, share: f64, time: Duration) {
+        let gap = self.load.service.as_secs_f64() / share;
+        let mut at = 0.0;
+        while at < time.as_secs_f64() {
+            at -= gap * self.uniform().ln();
+            self.arrive(self.began + Duration::from_secs_f64(at), false);
+        }
+    }
+
+    /// Returns a random number above 0 and up to 1 (xorshift).
+    fn uniform(&mut self) -> f64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        ((self.random >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn arrive(&mut self, at: Instant, again: bool) {
+        self.count += 1;
+        self.arrivals.insert((at, self.count), again);
+    }
+
+    /// Handles the next event; returns false at the end.
+    fn step(&mut self) -> bool {
+        let arrival = self.arrivals.keys().next().map(|(at, _)| *at);
+        let deadline = self.waiting.keys().next().map(|(at, _)| *at);
+        let end = self.serving.map(|(_, end, _)| end);
+        let Some(now) = [arrival, deadline, end].into_iter().flatten().min() else { return false };
+        if end == Some(now) {
+            self.finish(now);
+        } else if arrival == Some(now) {
+            let (_, again) = self.arrivals.pop_first().unwrap();
+            self.admit(now, again);
+        } else {
+            // The receiver is dropped, so the queue sees that the request is cancelled.
+            let ((at, _), (waiting, again)) = self.waiting.pop_first().unwrap();
+            self.reject(at, waiting.arrived, again);
+        }
+        self.collect_evicted(now);
+        true
+    }
+
+    fn admit(&mut self, now: Instant, again: bool) {
+        if self.queue.free > 0 {
+            self.queue.credit.earn(now, self.policy);
+            self.queue.free = 0;
+            self.serving = Some((now, now + self.load.service, again));
+            return;
+        }
+        let (deadline, capacity) = if self.queue.is_overload(now, self.policy) {
+            let deadline = self.policy.overload_deadline;
+            (deadline, CAPACITY.min(self.queue.served_within(deadline, 1)))
+        } else {
+            (self.policy.deadline, CAPACITY)
+        };
+        let waiting = Waiting { arrived: now, receiver: self.queue.enqueue(now, capacity) };
+        self.count += 1;
+        self.waiting.insert((now + deadline, self.count), (waiting, again));
+    }
+
+    fn finish(&mut self, now: Instant) {
+        let (arrived, _, again) = self.serving.take().unwrap();
+        self.decide(now, arrived, again);
+        self.queue.record_hold(self.load.service.min(self.policy.overload_deadline));
+        match self.queue.dequeue(now, self.policy) {
+            Some(next) => {
+                next.send(Permit).unwrap();
+                let is_next = |waiting: &mut (Waiting, bool)| waiting.0.receiver.try_recv().is_ok();
+                let key = self.waiting.iter_mut().find_map(|(key, waiting)| is_next(waiting).then_some(*key)).unwrap();
+                let (waiting, again) = self.waiting.remove(&key).unwrap();
+                self.serving = Some((waiting.arrived, now + self.load.service, again));
+            }
+            None => {
+                self.queue.credit.spend(now, 0, self.policy);
+                self.queue.free = 1;
+            }
+        }
+    }
+
+    /// Rejects the requests that the queue evicted: their sender is gone.
+    fn collect_evicted(&mut self, now: Instant) {
+        use tokio::sync::oneshot::error::TryRecvError::Closed;
+        let is_gone = |waiting: &mut Waiting| matches!(waiting.receiver.try_recv(), Err(Closed));
+        let gone: Vec<_> = self.waiting.extract_if(.., |_, (waiting, _)| is_gone(waiting)).collect();
+        for (_, (waiting, again)) in gone {
+            self.reject(now, waiting.arrived, again);
+        }
+    }
+
+    fn decide(&mut self, now: Instant, arrived: Instant, again: bool) {
+        if arrived >= self.counts_from {
+            self.result.decided.push(now - arrived);
+        }
+        self.repeat(now, again);
+    }
+
+    fn reject(&mut self, now: Instant, arrived: Instant, again: bool) {
+        if arrived >= self.counts_from {
+            self.result.rejected.push(now - arrived);
+        }
+        self.repeat(now + Duration::from_millis(2), again);
+    }
+
+    fn repeat(&mut self, at: Instant, again: bool) {
+        if again && at < self.counts_from + Duration::from_secs(2) {
+            self.arrive(at, true);
+        }
+    }
+}
