@@ -84,11 +84,15 @@ fuzz:
 		-max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=2048 -max_len=20000 -artifact_prefix=artifacts/$(TARGET)- \
 		-print_final_stats=1 corpus/$(TARGET)
 
+ON_DEMAND_TESTS := chaos_cluster cluster differential e2e registry render systems
+
 ## Check formatting and lints and, if cargo-deny and promtool are installed, licences, advisories and alerts
 lint:
 	cargo fmt --check
 	tools/glossary/check.sh
 	cargo clippy --locked $(FEATURES) --all-targets -- -D warnings
+	# tests that --all-targets leaves out, because they have test = false
+	cargo clippy --locked $(FEATURES) $(addprefix --test ,$(ON_DEMAND_TESTS)) -- -D warnings
 	# without the feature otlp: the library and the binary only
 	cargo clippy --locked -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; \

@@ -4,6 +4,7 @@
 //! `CASES` list, and name it below.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]
 
 #[path = "../artifacts/mod.rs"]
 mod artifacts;

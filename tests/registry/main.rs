@@ -2,6 +2,7 @@
 //!
 //! The real one is built with Go, once; see `server.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]
 #![allow(dead_code, unreachable_pub)]
 
 mod admission;
