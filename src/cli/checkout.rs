@@ -17,12 +17,12 @@ use crate::kustomize::options::{NotAllowed, Options, Profile, Restrictor};
 use crate::kustomize::roots::{self, References};
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// Who builds the kustomizations.
+/// The builder of the kustomizations (`--builder`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// The system that the files name.
+    /// For each kustomization, the builder that the files name.
     Auto,
-    /// The same for all.
+    /// The same builder for all kustomizations.
     One(Profile),
 }
 
@@ -102,7 +102,7 @@ impl Scan {
     }
 }
 
-/// Returns what git knows of a folder, as a tree of its own. Without `.git` in that folder, nothing is known.
+/// Reads the git data of a folder. Without `.git` in that folder, the data are empty.
 pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
     let top = tree_path(folder)?;

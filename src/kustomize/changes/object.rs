@@ -97,7 +97,7 @@ impl Object {
     }
 }
 
-/// Puts variables in. A text without quotes gets the type of the result, because Flux substitutes in YAML.
+/// Substitutes the variables of `postBuild` in a node. A text without quotes gets the type of the result, because Flux substitutes in YAML.
 fn substitute(node: &mut Node, post_build: &PostBuild) {
     match &mut node.kind {
         Kind::Scalar(text) if text.contains('$') => {
@@ -118,7 +118,7 @@ fn substitute(node: &mut Node, post_build: &PostBuild) {
     }
 }
 
-/// Returns whether kustomize prints a text without quotes.
+/// Returns whether kustomize writes a string without quotes.
 fn is_plain(text: &str) -> bool {
     let mut printed = String::new();
     emit::document(&emit::Value::Text(text.into()), &mut printed).is_ok_and(|()| printed.trim_end() == text)

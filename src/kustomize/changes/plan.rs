@@ -28,7 +28,7 @@ pub struct RootChange {
     /// The objects that name the root: `Kustomization flux-system/apps`, each with the folder of its cluster. Empty for a
     /// folder that no object names.
     pub owners: Vec<Owner>,
-    /// Whether it builds before and after.
+    /// Whether the root builds before and after the change.
     pub state: State,
     /// The changed objects.
     pub objects: Vec<ObjectChange>,
@@ -45,7 +45,7 @@ pub struct Owner {
     pub object: String,
 }
 
-/// Why the objects of a root are not known.
+/// The reason why the objects of a root are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// The entry or object that is the cause.

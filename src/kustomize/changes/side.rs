@@ -136,7 +136,7 @@ impl Side {
         Ok(objects)
     }
 
-    /// Returns what a root can read.
+    /// Returns the files and folders that the build of a root can read.
     pub(super) fn reach(&self, root: &Root) -> Reach {
         Reach::of(&root.folder, &root.tree, &root.options, &self.files)
     }
@@ -159,14 +159,14 @@ impl Root {
         Self { tree, shared, folder, options, post_build, prunes, deletes }
     }
 
-    /// Returns whether both are built in the same way, apart from the files.
+    /// Returns whether two roots have the same folder and build settings; their files may differ.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let settings = |root: &Self| (root.folder.clone(), root.options.clone(), root.post_build.clone());
         settings(self) == settings(other)
     }
 }
 
-/// Returns the keys of what Flux and Argo CD build, with the index of each build.
+/// Returns the key of each Flux Kustomization and Application, with the index of its build.
 fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     let mut keys = BTreeMap::new();
     for cluster in &survey.clusters {

@@ -107,7 +107,7 @@ pub struct Member {
     pub object: Object,
     /// The index of the Kustomization that renders it.
     pub parent: Option<usize>,
-    /// The index of what it builds in [`Survey::builds`], if that is in the checkout.
+    /// The index of its build in [`Survey::builds`], if the sources are in the checkout.
     pub build: Option<usize>,
 }
 

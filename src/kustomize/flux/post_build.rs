@@ -75,7 +75,7 @@ struct Substitution<'a> {
     certain: bool,
 }
 
-/// Returns what is known of a variable.
+/// Returns the value of a variable, or [`Variable::Unset`] or [`Variable::Unknown`].
 fn variable<'p>(post_build: &'p PostBuild, name: &str) -> Variable<'p> {
     match post_build.substitute.get(name) {
         Some(value) => Variable::Known(value),
