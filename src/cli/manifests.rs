@@ -102,7 +102,7 @@ impl Args {
         let controllers = reconciler::controllers(&reconciler::Settings::default());
         manifests.extend(manager.manifests(&controllers));
         Ok(match &self.image {
-            Some(image) => complete::numbered(manifests, &self.server(image, &controllers), &is_optional(&controllers)),
+            Some(image) => complete::numbered(manifests, &self.server(image, &controllers), is_optional(&controllers)),
             None => manifests,
         })
     }
@@ -110,15 +110,15 @@ impl Args {
     /// Returns the settings of the server's manifests.
     fn server(&self, image: &str, controllers: &[Box<dyn Controller>]) -> Server {
         let families = self.families.on();
-        let is_on = |one: &Box<dyn Controller>| {
-            !one.is_optional() && one.family().is_none_or(|family| families.contains(&family))
-        };
+        let has_controllers = controllers
+            .iter()
+            .any(|one| !one.is_optional() && one.family().is_none_or(|family| families.contains(&family)));
         Server {
             image: image.to_owned(),
             namespace: self.namespace.clone(),
             name: self.service.clone(),
             account: self.service_account.clone(),
-            has_companion: controllers.iter().any(is_on),
+            has_controllers,
             families,
         }
     }
@@ -153,8 +153,8 @@ impl Args {
 /// Returns whether a file is for something that needs a flag, or another kind in the cluster.
 fn is_optional(controllers: &[Box<dyn Controller>]) -> impl Fn(&str) -> bool {
     move |file| {
-        let is_of = |one: &&Box<dyn Controller>| file == format!("companion/{}.yaml", one.name());
-        file.starts_with("crds/kustomize/") || controllers.iter().find(is_of).is_some_and(|one| one.is_optional())
+        let mut optional = controllers.iter().filter(|one| one.is_optional());
+        file.starts_with("crds/kustomize/") || optional.any(|one| file == format!("companion/{}.yaml", one.name()))
     }
 }
 

@@ -4,5 +4,6 @@
 s/[[:alnum:]_.\/-]*companion[._\/-][[:alnum:]_.\/-]*//g
 s/[[:alnum:]_.\/"-]*[._\/"-]companion[[:alnum:]_.\/"-]*//g
 s/\*companion\*//g
+s/- name: companion$//
 # a key of the Secret of the CA
 s/old\.confirmed//g

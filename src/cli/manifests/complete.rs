@@ -13,7 +13,7 @@ pub(super) struct Server {
     /// The families that are on.
     pub(super) families: Vec<&'static str>,
     /// Whether a controller of the controller manager is on.
-    pub(super) has_companion: bool,
+    pub(super) has_controllers: bool,
 }
 
 const PREREQUISITES: &str = "1-prerequisites";
@@ -24,7 +24,7 @@ const OPTIONAL: &str = "optional";
 
 const CONTAINER: &str = include_str!("container.tmpl");
 const POD: &str = include_str!("pod.tmpl");
-const COMPANION: &str = include_str!("companion.tmpl");
+const CONTROLLERS: &str = include_str!("companion.tmpl");
 /// The files that every installation has.
 const FILES: [(&str, &str, &str); 4] = [
     (PREREQUISITES, "namespace.yaml", include_str!("namespace.tmpl")),
@@ -41,7 +41,7 @@ pub(super) fn numbered(
     is_optional: impl Fn(&str) -> bool,
 ) -> Vec<(String, String)> {
     let place = |file: &str| match file {
-        "companion/rbac.yaml" if !server.has_companion => OPTIONAL,
+        "companion/rbac.yaml" if !server.has_controllers => OPTIONAL,
         file if is_optional(file) => OPTIONAL,
         file if file.starts_with("crds/") => PREREQUISITES,
         file if file.starts_with("mutating") || file.starts_with("validating") => WEBHOOKS,
@@ -51,8 +51,8 @@ pub(super) fn numbered(
         let name = file.strip_prefix("crds/").unwrap_or(&file).replace('/', "-");
         (format!("{}/{name}", place(&file)), text)
     });
-    let companion = server.has_companion.then_some((SERVER, "companion.yaml", COMPANION));
-    let added = FILES.into_iter().chain(companion);
+    let controllers = server.has_controllers.then_some((SERVER, "companion.yaml", CONTROLLERS));
+    let added = FILES.into_iter().chain(controllers);
     moved.chain(added.map(|(folder, file, text)| (format!("{folder}/{file}"), server.fill(file, text)))).collect()
 }
 
