@@ -305,7 +305,7 @@ fn posting(server: &Server, review: Vec<u8>) -> JoinHandle<Reply> {
 const WAITING: &str = "portcullis_requests_waiting";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn queues_requests_and_serves_the_newest_first() {
+async fn queues_requests_and_rejects_the_oldest() {
     let server = one_at_a_time(2, deadline()).await;
     let busy = posting(&server, review("busy"));
     server.stub.begun(1).await;
@@ -323,7 +323,7 @@ async fn queues_requests_and_serves_the_newest_first() {
     for served in [busy, second, third] {
         assert_eq!(soon(served).await.unwrap().status, 200);
     }
-    assert_eq!(server.stub.order(), ["busy", "third", "second"]);
+    assert_eq!(server.stub.order(), ["busy", "second", "third"]);
     assert_eq!(server.metric(WAITING).await, 0.0);
 }
 
