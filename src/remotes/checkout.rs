@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::kustomize::tree::{Entry, Repository, Tree, TreePath};
 
 /// Maximum size of the files of a repository, in bytes.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// Maximum number of files in a repository.
-const MOST_FILES: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 
 /// Writes the files of a commit into a folder, which appears when it is complete. Submodules are empty folders.
 pub(super) fn commit(repository: &Path, commit: &str, into: &Path) -> Result<(), String> {
@@ -86,8 +86,8 @@ impl Writer<'_> {
             }
             _ => {}
         }
-        if self.bytes > MOST_BYTES || self.files > MOST_FILES {
-            return Err(format!("the repository has more than {MOST_BYTES} bytes or {MOST_FILES} files"));
+        if self.bytes > MAX_BYTES || self.files > MAX_FILES {
+            return Err(format!("the repository has more than {MAX_BYTES} bytes or {MAX_FILES} files"));
         }
         Ok(())
     }

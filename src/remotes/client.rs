@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Maximum time of establishing a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum number of redirects, as in Go's client.
-const MOST_REDIRECTS: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 
 /// A client that blocks the thread.
 pub(super) struct Client {
@@ -70,7 +70,7 @@ impl Client {
     /// If there is no answer in time, or it is too large.
     pub(super) fn get(&self, url: &str, headers: &[String], most: u64) -> Result<Response, String> {
         let mut url = url.to_owned();
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let answer = self.send(Method::GET, &url, headers, Bytes::new(), most)?;
             let location = answer.headers.get(LOCATION).and_then(|location| location.to_str().ok());
             let Some(location) = location.filter(|_| answer.status.is_redirection()) else { return Ok(answer) };
@@ -80,7 +80,7 @@ impl Client {
             }
             url = next;
         }
-        Err(format!("more than {MOST_REDIRECTS} redirects"))
+        Err(format!("more than {MAX_REDIRECTS} redirects"))
     }
 
     /// Sends a request, without following redirects.

@@ -15,7 +15,7 @@ use hyper::{Method, StatusCode};
 use super::client::{Client, Response};
 
 /// Maximum size of an answer of a git server, in bytes: a pack of one commit.
-const MOST_PACK: u64 = 512 << 20;
+const MAX_PACK: u64 = 512 << 20;
 
 /// The connection to one server.
 pub(super) struct GitHttp {
@@ -114,9 +114,9 @@ impl Exchange {
         let url = format!("{}{}", redirected.as_deref().unwrap_or(&self.base), self.tail);
         let body = std::mem::take(&mut *self.body.lock().unwrap_or_else(PoisonError::into_inner));
         if self.method == Method::POST {
-            return self.client.send(Method::POST, &url, &self.headers, Bytes::from(body), MOST_PACK);
+            return self.client.send(Method::POST, &url, &self.headers, Bytes::from(body), MAX_PACK);
         }
-        let answer = self.client.get(&url, &self.headers, MOST_PACK)?;
+        let answer = self.client.get(&url, &self.headers, MAX_PACK)?;
         if answer.url != url {
             let base = answer.url.strip_suffix(&self.tail);
             *redirected = Some(base.ok_or_else(|| format!("it redirects to {}", answer.url))?.to_owned());

@@ -8,7 +8,7 @@ const INDENTATION: &str = "invalid indentation in multiline quoted scalar";
 /// Enough blanks for any nesting that occurs; in quotes they count as one.
 const BLANKS: usize = 256;
 /// Maximum number of bytes that are parsed again.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Parses a text with `parse`; if a line within quotes is not indented, parses it again with blanks before that line. The
 /// lines keep their numbers.
@@ -30,7 +30,7 @@ pub(super) fn with_any_indentation<T>(
         text.insert_str(at, &" ".repeat(BLANKS));
         parsed += text.len();
         match parse(Chunk { text: &text, ..chunk }) {
-            Err(error) if is_indentation(&error) && error.place.line > bad && parsed < MOST_BYTES => {
+            Err(error) if is_indentation(&error) && error.place.line > bad && parsed < MAX_BYTES => {
                 bad = error.place.line;
             }
             result => return result.map_err(|_| refused),
