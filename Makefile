@@ -131,6 +131,7 @@ bench:
 	cargo bench --locked $(FEATURES) --bench reconcile -- --write
 	cargo bench --locked $(FEATURES) --bench environment -- --write
 	cargo bench --locked $(FEATURES) --bench delivery -- --write
+	cargo bench --locked $(FEATURES) --bench crates -- --write
 	cargo bench --locked $(FEATURES) --bench load -- latency --write
 	cargo bench --locked $(FEATURES) --bench memory -- --write
 

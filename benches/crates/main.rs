@@ -1,0 +1,34 @@
+//! Compares what Portcullis has of its own, the log writer, the log formats and the work queue, with the crates that do the
+//! same: tracing-appender, the formats of tracing-subscriber, and the scheduler of kube-runtime.
+//!
+//! `cargo bench --bench crates` prints the tables; `-- --write` writes them into `docs/performance.md`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
+#![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
+#![allow(clippy::print_stdout, reason = "the report goes there")]
+
+mod log;
+mod queue;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const PAGE: &str = "docs/performance.md";
+const BEGIN: &str = "<!-- crates: begin -->";
+const END: &str = "<!-- crates: end -->";
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    // `cargo test --benches` runs this without the argument.
+    if !has("--bench") {
+        return;
+    }
+    let tables = format!("{}\n{}", log::table(), queue::table());
+    println!("{tables}");
+    if has("--write") {
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the tables");
+        let (_, after) = rest.split_once(END).expect("the place has an end");
+        std::fs::write(PAGE, format!("{before}{BEGIN}\n{tables}{END}{after}")).unwrap();
+    }
+}

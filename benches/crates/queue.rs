@@ -1,0 +1,107 @@
+//! What the work queue does with an object that fails and changes all the time, and what it holds for each object, beside
+//! the scheduler of kube-runtime with the same delays.
+//!
+//! The clock is paused, so the counts are exact.
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::Duration;
+
+use futures::channel::mpsc::unbounded;
+use futures::{Stream, StreamExt as _, stream};
+use kube::runtime::scheduler::{ScheduleRequest, scheduler};
+use portcullis::catalog::{NAMESPACES, Reference};
+use portcullis::reconciler::queue::Queue;
+use tokio::time::{Instant, interval, sleep_until};
+
+/// The object changes that often.
+const CHANGES: Duration = Duration::from_millis(100);
+/// For how long it fails.
+const TIME: Duration = Duration::from_mins(5);
+/// Objects that are queued at once.
+const OBJECTS: usize = 100_000;
+
+/// Returns the table.
+pub fn table() -> String {
+    let paused = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let attempts = [paused().block_on(our_attempts()), paused().block_on(their_attempts())];
+    let bytes = [paused().block_on(our_bytes()), paused().block_on(their_bytes())];
+    format!(
+        "| work queue | attempts at an object that fails for five minutes and changes ten times a second | bytes per object |\n\
+         |:--|--:|--:|\n\
+         | ours | {} | {} |\n\
+         | kube-runtime's scheduler | {} | {} |\n",
+        attempts[0], bytes[0], attempts[1], bytes[1]
+    )
+}
+
+fn object(number: usize) -> Reference {
+    Reference::new(&NAMESPACES, "", &format!("object-{number}"))
+}
+
+async fn our_attempts() -> usize {
+    let queue = Queue::default();
+    queue.open();
+    let (mut attempts, mut changes, end) = (0, interval(CHANGES), Instant::now() + TIME);
+    loop {
+        tokio::select! {
+            () = sleep_until(end) => return attempts,
+            _ = changes.tick() => queue.push(object(0)),
+            next = queue.next() => {
+                attempts += 1;
+                queue.done(&next.expect("the queue is open"), None);
+            }
+        }
+    }
+}
+
+/// The scheduler as kube's controller uses it: a change is a request for now, a failure one for later.
+async fn their_attempts() -> usize {
+    let (failed, failures) = unbounded();
+    let changes = ticks().map(|()| ScheduleRequest { message: object(0), run_at: Instant::now() });
+    let mut queue = scheduler(stream::select(changes, failures));
+    let (mut attempts, end) = (0, Instant::now() + TIME);
+    let mut delay = Duration::from_millis(50);
+    loop {
+        tokio::select! {
+            () = sleep_until(end) => return attempts,
+            next = queue.next() => {
+                attempts += 1;
+                let run_at = Instant::now() + delay;
+                delay = Duration::from_secs(60).min(delay * 2);
+                failed.unbounded_send(ScheduleRequest { message: next.expect("the streams do not end"), run_at }).unwrap();
+            }
+        }
+    }
+}
+
+fn ticks() -> impl Stream<Item = ()> + Unpin {
+    Box::pin(stream::unfold(interval(CHANGES), async |mut interval| {
+        interval.tick().await;
+        Some(((), interval))
+    }))
+}
+
+async fn our_bytes() -> usize {
+    let before = resident();
+    let queue = Queue::with_capacity(OBJECTS);
+    queue.open();
+    (0..OBJECTS).for_each(|number| queue.push(object(number)));
+    assert_eq!(queue.len(), OBJECTS);
+    (resident() - before) / OBJECTS
+}
+
+async fn their_bytes() -> usize {
+    let before = resident();
+    let run_at = Instant::now() + TIME;
+    let requests = stream::iter(0..OBJECTS).map(move |number| ScheduleRequest { message: object(number), run_at });
+    let mut queue = scheduler(requests.chain(stream::pending()));
+    assert!(futures::poll!(queue.next()).is_pending());
+    (resident() - before) / OBJECTS
+}
+
+fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let values: HashMap<_, _> = status.lines().filter_map(|line| line.split_once(':')).collect();
+    values["VmRSS"].trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+}
