@@ -96,6 +96,18 @@ fn prints_a_table_and_a_line_per_finding() {
 }
 
 #[test]
+fn cluster_scoped_objects_have_no_namespace() {
+    let patch = json!({"type": "FromCompositeFieldPath", "fromFieldPath": "spec[0", "toFieldPath": "a"});
+    let composition = json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "buckets"},
+        "spec": {"compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XBucket"}, "environment": {"patches": [patch]}},
+    });
+    let audited = audited(Policy::default(), vec![composition]);
+    let found: Vec<_> = audited.entries.iter().map(|entry| (entry.rule, &*entry.subject.namespace)).collect();
+    assert_eq!(found, [("EN002", "")]);
+}
+
+#[test]
 fn json_contains_each_finding_with_its_object() {
     let folder = folder(&[("a.yaml", overwrites("team-a", BAD))]);
     let (code, stdout, _) = run(folder.path(), &["--output", "json"]);

@@ -112,7 +112,7 @@ impl Audit {
             let target = targets.iter().find(|target| target.is_of(object.group(), object.kind));
             let Some(target) = target else { return Ok(()) };
             let mut value = json::parse(object.text).map_err(|error| error.to_string())?;
-            manifests::set_default_namespace(&mut value, DEFAULT_NAMESPACE);
+            manifests::set_stored_namespace(&mut value, self.gate.catalog(), DEFAULT_NAMESPACE);
             if self.is_wanted(&value) && seen.insert(identity(&value)) {
                 audited.add(runtime.block_on(judge::judge(&self.gate, &self.chosen, target, value)));
                 progress(Progress { done: audited.objects, all });

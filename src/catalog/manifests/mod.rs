@@ -18,7 +18,7 @@ mod read;
 pub use fill::fill;
 pub use read::{Object, each};
 
-use super::Catalog;
+use super::{Catalog, Scope};
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Place};
@@ -252,6 +252,21 @@ impl Manifests {
         }
         set_default_namespace(&mut object, namespace);
         self.found.push(Manifest { object, source: source.clone(), document: document.clone(), within });
+    }
+}
+
+/// Sets the namespace of an object as an API server stores it: `namespace` if it has none, and none if its kind is
+/// cluster-scoped in the catalog.
+pub fn set_stored_namespace(object: &mut Value, catalog: &Catalog, namespace: &str) {
+    let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let mut kinds = catalog.kinds().chain(catalog.declared());
+    let is_cluster_scoped =
+        kinds.any(|known| known.kind == kind && known.group == group && known.scope == Scope::Cluster);
+    match object.get_mut("metadata").and_then(Value::as_object_mut) {
+        Some(metadata) if is_cluster_scoped => drop(metadata.remove("namespace")),
+        _ => set_default_namespace(object, namespace),
     }
 }
 
