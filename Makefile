@@ -1,6 +1,6 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
-.PHONY: run test test-fast test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
+.PHONY: run test test-fast test-compiled test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
 	image image-archive image-push packages test-kind test-cluster chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
@@ -36,7 +36,7 @@ ROUNDS ?= 3
 ## Everything beside busy loops, ten per processor, three times: `make test-under-load LOOPS=10 ROUNDS=3`
 test-under-load:
 	cargo test --locked $(FEATURES) --no-run
-	cargo test --locked $(FEATURES) --no-run --test registry --test e2e --test differential --test render
+	$(MAKE) test-compiled
 	@loops=; trap 'kill $$loops' EXIT; trap 'exit 130' INT TERM; \
 	for _ in $$(seq $$(($(LOOPS) * $$(nproc)))); do while :; do :; done & loops="$$loops $$!"; done; \
 	for round in $$(seq $(ROUNDS)); do \
@@ -85,6 +85,10 @@ fuzz:
 		-print_final_stats=1 corpus/$(TARGET)
 
 ON_DEMAND_TESTS := chaos_cluster cluster differential e2e registry render systems
+
+## Compile the tests that `cargo test` leaves out
+test-compiled:
+	cargo test --locked $(FEATURES) --no-run $(addprefix --test ,$(ON_DEMAND_TESTS))
 
 ## Check formatting and lints and, if cargo-deny and promtool are installed, licences, advisories and alerts
 lint:

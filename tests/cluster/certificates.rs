@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::page::Page;
+use crate::documentation::Page;
 use crate::pki;
 use crate::scenarios::{ROLLED_OUT, UPGRADE};
 use crate::stage::Stage;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::images;
-use crate::page::Page;
+use crate::documentation::Page;
 use crate::scenarios::{RELOAD, ROLLED_OUT, UPGRADE};
 use crate::stage::Stage;
 
@@ -35,7 +35,7 @@ pub fn scale(stage: &mut Stage) -> Result<(), String> {
         stage.succeed(&format!(
             "kubectl -n portcullis-system scale deployment/portcullis --replicas={replicas}\n{ROLLED_OUT}"
         ))?;
-        let is_scaled = |answer: &crate::page::Answer| answer.text.split_whitespace().count() == replicas;
+        let is_scaled = |answer: &crate::documentation::Answer| answer.text.split_whitespace().count() == replicas;
         stage.until(ENDED, IMAGES, is_scaled)?;
     }
     Ok(())

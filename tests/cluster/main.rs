@@ -20,6 +20,7 @@ mod changes;
 mod cleanup;
 #[path = "../e2e/daemon.rs"]
 mod daemon;
+mod documentation;
 mod faults;
 mod files;
 #[path = "../e2e/http.rs"]
@@ -30,7 +31,6 @@ mod kubectl;
 mod network;
 mod node;
 mod packages;
-mod page;
 #[path = "../page/mod.rs"]
 mod page;
 mod pki;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::page::Page;
+use crate::documentation::Page;
 use crate::scenarios::{INSTALL, ROLLED_OUT, WRONG, is_denied_as_shown};
 use crate::stage::Stage;
 

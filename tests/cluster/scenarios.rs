@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::page::Page;
+use crate::documentation::Page;
 use crate::stage::Expected::{EveryWriteIsAnswered, EveryWriteIsChecked, FailuresOfKilledProcesses, NoWrites};
 use crate::stage::{Expected, Scenario, Stage};
 use crate::{certificates, changes, faults, removal};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use crate::node::Node;
-use crate::page::{Answer, Shell};
+use crate::documentation::{Answer, Shell};
 use crate::streams::{Counts, Streams};
 
 /// Interval for polling.
