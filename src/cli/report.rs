@@ -2,6 +2,7 @@
 
 mod render;
 mod table;
+mod words;
 
 use std::io::{self, Write};
 use std::rc::Rc;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::images;
 use crate::documentation::Page;
+use crate::images;
 use crate::scenarios::{RELOAD, ROLLED_OUT, UPGRADE};
 use crate::stage::Stage;
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
-use crate::node::Node;
 use crate::documentation::{Answer, Shell};
+use crate::node::Node;
 use crate::streams::{Counts, Streams};
 
 /// Interval for polling.

@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use annotate_snippets::{AnnotationKind, Group, Level as Mark, Renderer, Snippet};
 use serde_json::{Value, json};
 
+use super::words::plural;
 use super::{Located, Report, table};
 use crate::admission::Level;
 use crate::catalog::manifests::ManifestError;
@@ -108,17 +109,11 @@ const DEPRECATED: &str = "KZ024";
 fn elsewhere(report: &Report) -> String {
     let repositories: HashSet<_> = report.elsewhere.iter().map(|(_, repository)| repository).collect();
     let (count, from) = (report.elsewhere.len(), plural(repositories.len(), "other repository"));
-    let from = from.replace("repositorys", "repositories");
     match count {
         0 => String::new(),
         1 => format!("; 1 Kustomization builds from {from}"),
         count => format!("; {count} Kustomizations build from {from}"),
     }
-}
-
-/// Returns a number with its noun.
-pub(super) fn plural(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn summary(report: &Report) -> String {

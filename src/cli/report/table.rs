@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::render::plural;
+use super::words::plural;
 use super::{Report, Root};
 use crate::admission::Level;
 

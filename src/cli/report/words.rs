@@ -1,0 +1,22 @@
+//! Words of reports.
+
+/// Returns a number with its noun.
+pub(super) fn plural(count: usize, word: &str) -> String {
+    match word.strip_suffix('y') {
+        _ if count == 1 => format!("1 {word}"),
+        Some(stem) => format!("{count} {stem}ies"),
+        None => format!("{count} {word}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plural;
+
+    #[test]
+    fn nouns_agree_with_their_numbers() {
+        let words =
+            [plural(1, "file"), plural(0, "file"), plural(1, "other repository"), plural(3, "other repository")];
+        assert_eq!(words, ["1 file", "0 files", "1 other repository", "3 other repositories"]);
+    }
+}
