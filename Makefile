@@ -1,6 +1,6 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
-.PHONY: run test test-fast test-compiled test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
+.PHONY: run test test-fast test-compiled test-browser screenshot test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
 	image image-archive image-push packages test-kind test-cluster chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
@@ -48,6 +48,14 @@ test-under-load:
 test-registry:
 	cargo test --locked $(FEATURES) --test registry
 
+## Test the HTML page of `portcullis diff` in headless Chromium
+test-browser:
+	cargo test --locked $(FEATURES) --test browser
+
+## Take the screenshot in docs/changes.md
+screenshot:
+	cargo test --locked $(FEATURES) --test browser -- --write
+
 ## Run the end-to-end tests, with the programs in KUBEBUILDER_ASSETS, or with a kube-apiserver that Go builds once
 test-e2e:
 	cargo test --locked $(FEATURES) --test e2e
@@ -84,7 +92,7 @@ fuzz:
 		-max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=2048 -max_len=20000 -artifact_prefix=artifacts/$(TARGET)- \
 		-print_final_stats=1 corpus/$(TARGET)
 
-ON_DEMAND_TESTS := chaos_cluster cluster differential e2e registry render systems
+ON_DEMAND_TESTS := browser chaos_cluster cluster differential e2e registry render systems
 
 ## Compile the tests that `cargo test` leaves out
 test-compiled:

@@ -1,5 +1,6 @@
 //! `portcullis diff`: shows what a change of files does to the objects of its kustomize roots.
 
+mod html;
 mod json;
 mod limits;
 mod markdown;
@@ -38,6 +39,8 @@ enum Output {
     Github,
     /// The rendered objects as in `diff -u`
     Unified,
+    /// One HTML page with the objects side by side and a filter
+    Html,
 }
 
 /// Show what a change of files does to the objects of its kustomize roots.
@@ -89,6 +92,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         Output::Markdown => print(&markdown::render(&plan, &broken)),
         Output::Github => summarize(&markdown::render(&plan, &broken))?,
         Output::Unified => print(&unified::render(&plan)),
+        Output::Html => print(&html::render(&plan, &broken)),
     }
     Ok(args.code(&plan, &broken))
 }

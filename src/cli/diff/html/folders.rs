@@ -1,0 +1,65 @@
+//! The tree of folders with changed roots.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::escape;
+use crate::kustomize::changes::RootChange;
+
+/// A folder of the tree.
+#[derive(Default)]
+pub(super) struct Folder<'p> {
+    folders: BTreeMap<&'p str, Self>,
+    /// The number of each root in this folder, and of its changed objects. A folder that several objects name has several
+    /// roots.
+    roots: Vec<(usize, usize)>,
+}
+
+impl<'p> Folder<'p> {
+    /// Returns the tree of roots, which are numbered in their order.
+    pub(super) fn of(roots: &[&'p RootChange]) -> Self {
+        let mut top = Self::default();
+        for (number, root) in roots.iter().enumerate() {
+            let mut folder = &mut top;
+            for name in root.root.shown().split('/') {
+                folder = folder.folders.entry(name).or_default();
+            }
+            folder.roots.push((number, root.objects.len()));
+        }
+        top
+    }
+
+    /// Writes the folders in this one as a nested list.
+    pub(super) fn write(&self, out: &mut String) {
+        if self.folders.is_empty() {
+            return;
+        }
+        out.push_str("<ul>\n");
+        for (name, folder) in &self.folders {
+            let (name, folder) = folder.joined((*name).to_owned());
+            folder.item(out, &escape(&name));
+        }
+        out.push_str("</ul>\n");
+    }
+
+    /// Joins a chain of folders that have nothing else to one name.
+    fn joined(&self, name: String) -> (String, &Self) {
+        let mut folders = self.folders.iter();
+        match (folders.next(), folders.next()) {
+            (Some((inner, folder)), None) if self.roots.is_empty() => folder.joined(format!("{name}/{inner}")),
+            _ => (name, self),
+        }
+    }
+
+    fn item(&self, out: &mut String, name: &str) {
+        out.push_str("<li>");
+        if self.roots.is_empty() {
+            out.push_str(name);
+        }
+        for (number, objects) in &self.roots {
+            let _ = write!(out, "<a href=\"#root-{number}\">{name} <small>{objects}</small></a> ");
+        }
+        self.write(out);
+        out.push_str("</li>\n");
+    }
+}
