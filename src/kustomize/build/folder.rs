@@ -117,7 +117,7 @@ impl Run<'_> {
             return Ok(Some(own));
         }
         self.accumulate(&inner, acc)?;
-        self.unique(&acc.map, &entry.site)?;
+        self.unique(&mut acc.map, &entry.site)?;
         self.regather(entry, acc)?;
         Ok(None)
     }
@@ -153,7 +153,10 @@ impl Run<'_> {
     }
 
     /// Reports duplicate identities: kustomize adds all objects to an empty accumulator, where they collide.
-    pub(super) fn unique(&self, map: &ResMap, site: &Site) -> Step<()> {
+    pub(super) fn unique(&self, map: &mut ResMap, site: &Site) -> Step<()> {
+        if !map.may_have_duplicates() {
+            return Ok(());
+        }
         for (other, resource) in map.duplicates() {
             let (own, before) = (self.site_of(resource.origin), self.site_of(other.origin));
             let mut lost = map.lost.max(resource.lost).max(other.lost);

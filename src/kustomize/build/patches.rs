@@ -116,10 +116,12 @@ impl<'s, 'r> Merging<'s, 'r> {
 
     fn change(&self, map: &mut ResMap, at: usize, patch: &Node) -> Step<()> {
         let (scope, mut lost) = (map.scope.clone(), map.lost);
-        let Some(resource) = map.resources_mut().get_mut(at) else { return Ok(()) };
-        let changed = self.apply(resource, patch, &scope);
-        let changed = changed.map_err(|failed| inapplicable(failed, self.site, &resource.id(&scope)));
-        self.run.recover_object(resource, &mut lost, changed)?;
+        let changed = map.change(at, |resource| {
+            let changed = self.apply(resource, patch, &scope);
+            let changed = changed.map_err(|failed| inapplicable(failed, self.site, &resource.id(&scope)));
+            self.run.recover_object(resource, &mut lost, changed)
+        });
+        changed.transpose()?;
         if self.allow_name_change || self.allow_kind_change {
             map.lost = lost;
         }
@@ -175,7 +177,7 @@ impl<'s, 'r> Merging<'s, 'r> {
             }
             self.change(map, *at, &node)?;
         }
-        map.drop_empty();
+        map.drop_empty_at(places);
         self.run.unique(map, self.site)
     }
 }

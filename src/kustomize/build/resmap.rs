@@ -1,6 +1,7 @@
 //! The objects of a build, in the order in which they were loaded.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::id::{Id, Scope};
@@ -36,6 +37,24 @@ impl ResMap {
         &mut self.resources
     }
 
+    /// Changes one object, and keeps the index.
+    pub(super) fn change<T>(&mut self, at: usize, change: impl FnOnce(&mut Resource) -> T) -> Option<T> {
+        let resource = self.resources.get_mut(at)?;
+        let before = hash(&resource.id(&self.scope));
+        let changed = change(resource);
+        let after = hash(&resource.id(&self.scope));
+        if let Some(index) = self.index.as_mut().filter(|_| before != after) {
+            if let Entry::Occupied(mut count) = index.entry(before) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+            *index.entry(after).or_default() += 1;
+        }
+        Some(changed)
+    }
+
     /// Converts the map into its objects.
     pub(super) fn into_resources(self) -> Vec<Resource> {
         self.resources
@@ -48,18 +67,13 @@ impl ResMap {
     /// Returns the object if its identity already exists.
     pub(super) fn append(&mut self, resource: Resource) -> Result<(), Box<Resource>> {
         let hash = hash(&resource.id(&self.scope));
-        if self.index.is_none() {
-            self.index = Some(self.indexed());
-        }
-        let Some(index) = &mut self.index else { return Ok(()) };
-        let count = index.entry(hash).or_default();
-        if *count > 0 {
+        if self.indexed().contains_key(&hash) {
             let id = resource.id(&self.scope);
             if self.resources.iter().any(|other| other.id(&self.scope) == id) {
                 return Err(Box::new(resource));
             }
         }
-        *count += 1;
+        *self.indexed().entry(hash).or_default() += 1;
         self.resources.push(resource);
         Ok(())
     }
@@ -67,6 +81,14 @@ impl ResMap {
     /// Returns the object with an identity.
     pub(super) fn with_id(&self, id: &Id<'_>) -> Option<&Resource> {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
+    }
+
+    /// Removes all objects that became empty, if one of those at some positions did.
+    pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
+        let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
+        if changed.any(|resource| resource.node.is_null_or_empty()) {
+            self.drop_empty();
+        }
     }
 
     /// Removes objects that became empty.
@@ -89,6 +111,11 @@ impl ResMap {
         objects.filter(|(_, resource)| condition(resource)).map(|(at, _)| at).collect()
     }
 
+    /// Returns whether objects may have the same identity.
+    pub(super) fn may_have_duplicates(&mut self) -> bool {
+        self.indexed().len() < self.resources.len()
+    }
+
     /// Returns pairs of objects with the same identity, in order.
     pub(super) fn duplicates(&self) -> Vec<(&Resource, &Resource)> {
         let mut seen: HashMap<_, &Resource> = HashMap::with_capacity(self.resources.len());
@@ -98,12 +125,16 @@ impl ResMap {
         resources.filter_map(other).collect()
     }
 
-    fn indexed(&self) -> HashMap<u64, u32> {
-        let mut index = HashMap::with_capacity(self.resources.len());
-        for resource in &self.resources {
-            *index.entry(hash(&resource.id(&self.scope))).or_default() += 1;
-        }
-        index
+    /// Returns the index; creates it if objects may have changed.
+    fn indexed(&mut self) -> &mut HashMap<u64, u32> {
+        let (resources, scope) = (&self.resources, &self.scope);
+        self.index.get_or_insert_with(|| {
+            let mut index = HashMap::with_capacity(resources.len());
+            for resource in resources {
+                *index.entry(hash(&resource.id(scope))).or_default() += 1;
+            }
+            index
+        })
     }
 }
 

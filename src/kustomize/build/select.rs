@@ -70,6 +70,10 @@ impl Compiled {
 
     /// Reports whether it selects an object by its current or its original identity.
     pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> bool {
+        // Most objects have another kind, and an identity costs more than a kind.
+        if !self.kind.matches(resource.kind()) {
+            return false;
+        }
         let (now, first) = (resource.id(scope), resource.original_id(scope));
         let is_named =
             self.namespace.matches(first.effective_namespace()) || self.namespace.matches(now.effective_namespace());
