@@ -159,3 +159,26 @@ fn flags_for_external_programs_are_refused_by_name() {
         assert!(run.stderr.starts_with(&format!("error: not supported: {flag}: ")), "{}", run.stderr);
     }
 }
+
+/// kustomize 5.8.1 fails in both cases: at the text of the account, and at the empty schema once it looks up a kind.
+#[test]
+fn refuses_accounts_without_names_and_empty_schemas() {
+    const GENERATOR: &str = "apiVersion: builtin\nkind: IAMPolicyGenerator\nmetadata: {name: plugged}\ncloud: gke\nkubernetesService: {name: web}\n";
+    let account = "serviceAccount: {name: gsa, projectId: p}\n";
+    let cases = [
+        ("generators: [account.yaml]\n", "", "KZ031"),
+        ("openapi: {path: schema.yaml}\ngenerators: [account.yaml]\n", account, "the schema is empty"),
+    ];
+    for (kustomization, account, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            ("kustomization.yaml", kustomization.to_owned()),
+            ("account.yaml", format!("{GENERATOR}{account}")),
+            ("schema.yaml", String::new()),
+        ];
+        files.iter().for_each(|(path, text)| fs::write(folder.path().join(path), text).unwrap());
+        let run = build(folder.path(), &[], b"");
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{expected} is not in {}", run.stderr);
+    }
+}

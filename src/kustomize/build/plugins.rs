@@ -22,14 +22,15 @@ use super::recover::Lost;
 use super::resource::Resource;
 use super::run::{Run, Target};
 use super::stop::{Step, Stop};
-use super::target::{Accumulator, Entry as ListEntry};
+use super::target::{Accumulator, Entry};
 use super::transformer::{Transformer, What};
 use super::value_add::ValueAdd;
 use crate::admission::FieldPath;
 use crate::kustomize::file::{Generator, Patch};
 use crate::kustomize::finding::Site;
-use crate::kustomize::node::{Entry, Node, Origin};
+use crate::kustomize::node::{Node, Origin};
 use crate::kustomize::rules::{kz013, kz014, kz015, kz031};
+use crate::yaml::{self, Limits};
 
 const BUILT_IN: &str = "builtin";
 const GENERATORS: [&str; 4] =
@@ -295,7 +296,7 @@ impl Run<'_> {
 }
 
 /// Prepares a configuration that is inline in a kustomization file.
-fn inline(mut resource: Resource, target: &Target<'_>, entry: &ListEntry<'_>) -> Resource {
+fn inline(mut resource: Resource, target: &Target<'_>, entry: &Entry<'_>) -> Resource {
     resource.source = target.note.as_ref().map(|note| note.append(target.file.path.name()));
     resource.node.origin = target.origin(&entry.site);
     resource.origin = resource.node.origin;
@@ -317,23 +318,28 @@ fn iam_policy(plugin: &Plugin) -> Step<Resource> {
     if policy.cloud != "gke" {
         return Err(plugin.refused(&format!("cloud provider {} not supported yet", policy.cloud)));
     }
-    let origin = plugin.resource.node.origin;
-    let account =
-        format!("{}@{}.iam.gserviceaccount.com", policy.service_account.name, policy.service_account.project_id);
-    let text = |text: &str| Node::resolved(text).at(origin);
-    let annotations = Node::map(vec![Entry::new("iam.gke.io/gcp-service-account", text(&account))]);
-    let mut metadata =
-        vec![Entry::new("annotations", annotations), Entry::new("name", text(&policy.kubernetes_service.name))];
+    let (account, service) = (&policy.service_account, &policy.kubernetes_service);
+    let mut text = format!(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  annotations:\n    \
+         iam.gke.io/gcp-service-account: {}@{}.iam.gserviceaccount.com\n  name: {}\n",
+        account.name, account.project_id, service.name
+    );
     let own = &policy.metadata.namespace.0;
-    let namespace =
-        if policy.kubernetes_service.namespace.is_empty() { own } else { &policy.kubernetes_service.namespace };
+    let namespace = if service.namespace.is_empty() { own } else { &service.namespace };
     if !namespace.is_empty() {
-        metadata.push(Entry::new("namespace", text(namespace)));
+        text.push_str(&format!("\n  namespace: {namespace}"));
     }
-    let entries = vec![
-        Entry::new("apiVersion", text("v1")),
-        Entry::new("kind", text("ServiceAccount")),
-        Entry::new("metadata", Node::map(metadata)),
-    ];
-    Ok(Resource::new(Node::map(entries).at(origin)))
+    // kustomize formats and parses a text too, so that an account without a name, for example, is an error.
+    let origin = plugin.resource.node.origin;
+    let parsed = yaml::node(&text, origin.source, &Limits::default());
+    let mut node = parsed.map_err(|error| plugin.refused(&error.to_string()))?.unwrap_or_else(Node::null);
+    place(&mut node, origin);
+    Ok(Resource::new(node))
+}
+
+/// Sets the origin of a node and of all nodes in it.
+fn place(node: &mut Node, origin: Origin) {
+    node.origin = origin;
+    node.entries_mut().into_iter().flatten().for_each(|entry| place(&mut entry.value, origin));
+    node.items_mut().into_iter().flatten().for_each(|item| place(item, origin));
 }

@@ -18,6 +18,9 @@ const NAMESPACE: &str = "namespaces/{namespace}";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSchema {
+    /// The file has no content, which kustomize does not take for an empty document.
+    #[error("the schema is empty")]
+    Empty,
     /// The text is neither JSON nor YAML.
     #[error("the schema is neither JSON nor YAML: {0}")]
     Syntax(String),
@@ -29,6 +32,9 @@ pub enum BadSchema {
 /// Parses the text of a schema file.
 pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
     let syntax = |error: &dyn std::fmt::Display| BadSchema::Syntax(error.to_string());
+    if text.is_empty() {
+        return Err(BadSchema::Empty);
+    }
     let document = if text.starts_with('{') {
         // text after the value is ignored
         let mut values = serde_json::Deserializer::from_str(text).into_iter();
