@@ -191,7 +191,7 @@ pub fn nodes<'t>(
     limits: &'t Limits,
 ) -> impl Iterator<Item = Result<node::Node, YamlError>> + 't {
     Chunks::of_manifests(text)
-        .filter_map(move |chunk| chunk.and_then(|chunk| nodes::read(chunk, source, limits)).transpose())
+        .filter_map(move |chunk| chunk.and_then(|chunk| nodes::read(chunk, source, limits, true)).transpose())
 }
 
 /// Parses the first document of a text as a node. The text is not split at `---`.
@@ -200,7 +200,7 @@ pub fn nodes<'t>(
 ///
 /// If the document is not YAML or exceeds `limits`.
 pub fn node(text: &str, source: u32, limits: &Limits) -> Result<Option<node::Node>, YamlError> {
-    nodes::read(Chunk::whole(text), source, limits)
+    nodes::read(Chunk::whole(text), source, limits, false)
 }
 
 /// Returns whether a text of manifests has no `---` at which it is split.

@@ -76,7 +76,7 @@ pub enum Kind {
 /// An entry of a mapping.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The text of the key.
+    /// The text of the key; empty if the key is a mapping or sequence.
     pub key: Arc<str>,
     /// The type of the key; only strings and merge keys can be printed.
     pub key_tag: Tag,
@@ -88,6 +88,15 @@ impl Entry {
     /// Creates an entry with a plain key without a tag. A key such as `1` is printed as a number.
     pub fn new(key: impl Into<Arc<str>>, value: Node) -> Self {
         Self { key: key.into(), key_tag: Tag::None, value }
+    }
+
+    /// Returns the name of the type of a key that is a mapping or sequence.
+    pub fn collection_key(&self) -> Option<&'static str> {
+        match self.key_tag {
+            Tag::Map => Some("a mapping"),
+            Tag::Seq => Some("a list"),
+            _ => None,
+        }
     }
 
     /// Creates an entry with a string as its key.

@@ -2,6 +2,8 @@
 //!
 //! Source: `ByteReader.Read` and `RNode.DeAnchor` of kyaml, `parser.node` of go-yaml v3.
 
+mod mapping;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::mem;
@@ -13,20 +15,29 @@ use super::core;
 use super::dialect::{self, As};
 use super::end;
 use super::error::{Problem, YamlError};
-use super::node::{Entry, Kind, Node, Origin, Style, Tag};
+use super::node::{Kind, Node, Origin, Style, Tag};
 use super::place::Place;
 use super::reader::{Reader, content, weight};
 use super::scalar;
 use super::stream::Chunk;
 use super::{Limits, quotes, strict};
 
-/// Parses the first document of a part of a manifest; `None` if the part is empty or null.
-pub(super) fn read(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Option<Node>, YamlError> {
+/// Parses the first document of a part of a manifest; `None` if the part is empty or null. With `with_anchors`, null keys
+/// are duplicated, as kyaml does when it expands anchors.
+pub(super) fn read(
+    chunk: Chunk<'_>,
+    source: u32,
+    limits: &Limits,
+    with_anchors: bool,
+) -> Result<Option<Node>, YamlError> {
     if let Some((at, problem)) = dialect::character(chunk.text) {
         return Err(YamlError { place: chunk.place(at), problem });
     }
     let (chunk, behind) = end::cut(chunk, false)?;
-    let node = quotes::with_any_indentation(chunk, |chunk| read_document(chunk, source, limits))?;
+    let read = |chunk: Chunk<'_>, text: &str| {
+        NodeReader { with_anchors, ..NodeReader::new(chunk, text, source, limits) }.document()
+    };
+    let node = quotes::with_any_indentation(chunk, |chunk| read_document(chunk, read))?;
     if let Some(behind) = behind {
         check_behind(behind, limits)?;
     }
@@ -44,22 +55,17 @@ fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
 }
 
 /// Parses a document. Tabs inside brackets are treated as spaces, as in go-yaml.
-fn read_document(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Option<Node>, YamlError> {
-    let refused = match NodeReader::new(chunk, chunk.text, source, limits).document() {
+fn read_document(
+    chunk: Chunk<'_>,
+    read: impl Fn(Chunk<'_>, &str) -> Result<Option<Node>, YamlError>,
+) -> Result<Option<Node>, YamlError> {
+    let refused = match read(chunk, chunk.text) {
         Err(error) if matches!(error.problem, Problem::Syntax(_) | Problem::Dialect(_)) => error,
         read => return read,
     };
     match strict::with_spaces(chunk.text) {
-        Some(text) => NodeReader::new(chunk, &text, source, limits).document().map_err(|_| refused),
+        Some(text) => read(chunk, &text).map_err(|_| refused),
         None => Err(refused),
-    }
-}
-
-/// Converts an error of a `<<` that kyaml may never read to an unknown result.
-fn open(error: YamlError) -> YamlError {
-    match error.problem {
-        Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },
-        _ => error,
     }
 }
 
@@ -84,33 +90,41 @@ struct NodeReader<'t, 'l> {
     may_be_list: bool,
     /// Nesting depth of values of `<<`.
     merging: usize,
+    /// Whether anchors are expanded as in manifests.
+    with_anchors: bool,
     /// Offset of the end of the last event.
     end: usize,
-}
-
-/// The entries of a mapping that were parsed so far.
-#[derive(Default)]
-struct Fields {
-    own: Vec<Entry>,
-    /// The mappings that are merged into it; later ones win.
-    merged: Vec<Node>,
-    size: usize,
-    height: usize,
-    merges: bool,
-    /// Whether there is a key `<<`, quoted or not.
-    has_merge: bool,
+    /// Offset in the text behind the last token before the last event.
+    last: usize,
+    /// Offset in the text behind the last token.
+    token: usize,
 }
 
 impl<'t, 'l> NodeReader<'t, 'l> {
     fn new(chunk: Chunk<'t>, text: &'t str, source: u32, limits: &'l Limits) -> Self {
         let events = Reader::new(chunk, text, limits, As::Manifest);
         let (has_schemas, may_be_list) = (chunk.text.contains("# {"), chunk.text.contains("List"));
-        Self { events, source, anchors: HashMap::new(), has_schemas, may_be_list, merging: 0, end: 0 }
+        Self {
+            events,
+            source,
+            anchors: HashMap::new(),
+            has_schemas,
+            may_be_list,
+            merging: 0,
+            with_anchors: false,
+            end: 0,
+            last: 0,
+            token: 0,
+        }
     }
 
     fn event(&mut self) -> Result<(Event<'t>, Span), YamlError> {
         let (event, span) = self.events.event()?;
         self.end = self.events.span(span).end;
+        let bytes = span.byte_range().unwrap_or_default();
+        // a mapping may begin at the `?` before its first key
+        let token = if matches!(event, Event::MappingStart(..)) { bytes.start } else { bytes.end };
+        self.last = mem::replace(&mut self.token, token);
         Ok((event, span))
     }
 
@@ -215,109 +229,6 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         }
     }
 
-    fn mapping(&mut self, start: Span, depth: usize) -> Result<Built, YamlError> {
-        let mut fields = Fields { size: 1, ..Fields::default() };
-        loop {
-            let (event, span) = self.event()?;
-            if matches!(event, Event::MappingEnd) {
-                return Ok(fields.finish(self.origin(start)));
-            }
-            self.events.count(span, depth)?;
-            match self.key(event, span)? {
-                (_, Tag::Merge) => {
-                    let merged = self.merge(&mut fields, span, depth + 1);
-                    merged.map_err(|error| if depth == 0 && self.may_be_list { open(error) } else { error })?;
-                }
-                key => self.entry(&mut fields, key, span, depth + 1)?,
-            }
-        }
-    }
-
-    /// Adds an entry of the mapping itself. kyaml removes the first `<<` after merging, even if it is quoted.
-    fn entry(
-        &mut self,
-        fields: &mut Fields,
-        (key, key_tag): (Arc<str>, Tag),
-        span: Span,
-        depth: usize,
-    ) -> Result<(), YamlError> {
-        let comment = self.comment(span);
-        let is_lost = &*key == scalar::MERGE && !mem::replace(&mut fields.has_merge, true);
-        let (event, value_span) = self.event()?;
-        self.merging += usize::from(is_lost);
-        let value = self.node(event, value_span, depth);
-        self.merging -= usize::from(is_lost);
-        let mut value = value?;
-        fields.height = fields.height.max(value.height);
-        if is_lost {
-            return Ok(());
-        }
-        fields.size += weight(&key) + value.size;
-        if comment.is_some() {
-            value.node.comment = comment;
-        }
-        fields.own.push(Entry { key, key_tag, value: value.node });
-        Ok(())
-    }
-
-    fn key(&mut self, event: Event<'t>, span: Span) -> Result<(Arc<str>, Tag), YamlError> {
-        self.events.tag(&event, span)?;
-        let problem = match event {
-            Event::Scalar(text, style, anchor, tag) => {
-                let text = content(text, span);
-                if let Some(problem) = self.events.other_key(&text, span) {
-                    return Err(self.events.error(span, problem));
-                }
-                let built = self.scalar(text, style, tag.as_deref(), span)?;
-                let key = (built.node.shared_text().unwrap_or_else(|| "".into()), built.node.tag);
-                if anchor > 0 {
-                    self.anchors.insert(anchor, Some(built));
-                }
-                return Ok(key);
-            }
-            Event::Alias(anchor) => match self.anchors.get(&anchor) {
-                Some(Some(Built { node: Node { kind: Kind::Scalar(text), tag, .. }, .. })) => {
-                    return Ok((Arc::clone(text), *tag));
-                }
-                _ => Problem::Key("an alias"),
-            },
-            Event::SequenceStart(..) => Problem::Key("a list"),
-            _ => Problem::Key("a mapping"),
-        };
-        Err(self.events.error(span, problem))
-    }
-
-    /// Parses the value of a merge key.
-    fn merge(&mut self, fields: &mut Fields, key: Span, depth: usize) -> Result<(), YamlError> {
-        fields.has_merge = true;
-        if mem::replace(&mut fields.merges, true) {
-            return Err(self.merge_error(key, Problem::MergedTwice));
-        }
-        let (event, span) = self.event()?;
-        self.merging += 1;
-        let value = self.node(event, span, depth);
-        self.merging -= 1;
-        let value = value?;
-        (fields.size, fields.height) = (fields.size + value.size, fields.height.max(value.height));
-        let mappings = match value.node.kind {
-            Kind::Map(_) => vec![value.node],
-            // the first mapping of a sequence wins
-            Kind::Seq(items) => items.iter().rev().cloned().collect(),
-            Kind::Scalar(_) => return Err(self.merge_error(span, Problem::Merge)),
-        };
-        if !mappings.iter().all(Node::is_map) {
-            return Err(self.merge_error(span, Problem::Merge));
-        }
-        fields.merged = mappings;
-        Ok(())
-    }
-
-    /// Creates the error of a `<<`. Its result is unknown inside the value of another `<<`, which kyaml does not always
-    /// read.
-    fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
-        self.events.error(span, if self.merging == 0 { problem } else { Problem::WithinMerged })
-    }
-
     /// Registers an anchor whose value is not complete yet.
     fn open(&mut self, anchor: usize) {
         if anchor > 0 {
@@ -332,32 +243,6 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         self.events.copied(built.size).map_err(|problem| self.events.error(span, problem))?;
         self.events.reach(depth + built.height, span)?;
         Ok(built)
-    }
-}
-
-impl Fields {
-    /// Builds the mapping. Merged entries follow its own entries, which take precedence.
-    fn finish(self, origin: Origin) -> Built {
-        let Self { own, merged, size, height, .. } = self;
-        let mut node = Node::map(own).at(origin);
-        if !merged.is_empty() {
-            let own = node.clone();
-            for mapping in merged {
-                for entry in mapping.entries().iter().filter(|entry| own.get(&entry.key).is_none()) {
-                    merge_entry(&mut node, entry);
-                }
-            }
-        }
-        Built { node, size, height: height + 1 }
-    }
-}
-
-/// Adds an entry of a merged mapping with its original key, or replaces the value of an existing entry.
-fn merge_entry(node: &mut Node, entry: &Entry) {
-    if node.position(&entry.key).is_some() {
-        node.set(&entry.key, entry.value.clone());
-    } else if let Some(entries) = node.entries_mut() {
-        entries.push(entry.clone());
     }
 }
 

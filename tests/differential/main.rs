@@ -263,13 +263,9 @@ impl Comparison {
             (Some(Verdict::Reject), Answer::Builds) => Some(Disagreement::WronglyRefused(self.opinion.rule)),
             (Some(Verdict::Accept), Answer::Refuses(error)) => Some(Disagreement::WronglyAccepted(class::of(error).0)),
             (Some(Verdict::Reject), Answer::Refuses(error)) => {
-                let (class, layer) = class::of(error);
+                let (class, _) = class::of(error);
                 let rules = class::rules(class);
-                // A key that is a list or a map is reported where the file is read; kustomize sees it when it writes.
-                let is_key =
-                    self.opinion.rule == "KZ013" && self.opinion.reported.contains("cannot be the key of a mapping");
-                let is_early = is_key && matches!(layer, Layer::Identity | Layer::Content);
-                let is_expected = rules.is_empty() || rules.contains(&self.opinion.rule) || is_early;
+                let is_expected = rules.is_empty() || rules.contains(&self.opinion.rule);
                 let wrong = !self.opinion.rule.is_empty() && !is_expected;
                 wrong.then_some(Disagreement::WrongFirst(self.opinion.rule, class))
             }

@@ -110,8 +110,19 @@ pub(super) fn managed_by(map: &mut ResMap, value: &str) {
 }
 
 /// Converts annotations to strings, and removes those of kustomize.
-pub(super) fn annotations(map: &mut ResMap, with_origins: bool, with_transformations: bool) {
+///
+/// # Errors
+///
+/// If an annotation has no name: kustomize panics.
+pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, with_transformations: bool) -> Step<()> {
+    let (scope, mut lost) = (map.scope.clone(), map.lost);
     for resource in map.resources_mut() {
+        if has_nameless_annotation(resource) {
+            let words = resource.id(&scope).words();
+            let finding = kz013::no_object(run.site_of(resource.origin), &words, "an annotation has no name");
+            run.recover_object(resource, &mut lost, Err(Stop::of_content(finding)))?;
+            continue;
+        }
         let notes = notes(resource, with_origins, with_transformations);
         let own = resource.node.at_path(&["metadata", "annotations"]);
         if own.is_none() && notes.is_empty() {
@@ -133,6 +144,14 @@ pub(super) fn annotations(map: &mut ResMap, with_origins: bool, with_transformat
         values.extend(notes.into_iter().map(|(key, text)| (key.to_owned(), Node::string(text))));
         set(resource, values);
     }
+    map.lost = lost;
+    Ok(())
+}
+
+/// Returns whether the key of an annotation is empty, or a list or mapping.
+pub(super) fn has_nameless_annotation(resource: &Resource) -> bool {
+    let annotations = resource.node.at_path(&["metadata", "annotations"]).map(Node::entries).unwrap_or_default();
+    annotations.iter().any(|entry| entry.key.is_empty())
 }
 
 /// Returns whether annotations are strings already, their style decides nothing, their keys need no quotes, and none is removed.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::finish;
 use super::id::{Id, Scope};
 use super::json6902;
 use super::read::{self, BadObjects};
@@ -270,6 +271,9 @@ impl Operations<'_, '_> {
         resource.take_notes();
         applied?;
         resource.shared.clear();
+        if finish::has_nameless_annotation(resource) {
+            return self.without_annotations(resource);
+        }
         let is_empty = |node: &Node| node.is_null_or_empty();
         if resource.node.at_path(&["metadata", "annotations"]).is_some_and(is_empty)
             && let Some(metadata) = resource.metadata()
@@ -277,6 +281,19 @@ impl Operations<'_, '_> {
             metadata.remove("annotations");
         }
         resource.write_annotation_keys();
+        Ok(())
+    }
+
+    /// Handles an annotation without a name, at which kustomize fails after it has removed all of them. For `patches`, it
+    /// ignores the error.
+    fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
+        if !self.stores_id {
+            return Err("an annotation has no name".into());
+        }
+        resource.forget();
+        if let Some(metadata) = resource.metadata() {
+            metadata.remove("annotations");
+        }
         Ok(())
     }
 }

@@ -153,7 +153,7 @@ impl Run<'_> {
         if settings.managed_by_label || wants("managedByLabel") {
             finish::managed_by(&mut map, VERSION);
         }
-        finish::annotations(&mut map, wants("originAnnotations"), wants("transformerAnnotations"));
+        finish::annotations(&mut map, self, wants("originAnnotations"), wants("transformerAnnotations"))?;
         Ok(map)
     }
 

@@ -16,7 +16,7 @@ pub(super) enum Mode {
     Moved,
 }
 
-/// Returns whether a walk certainly does not change a node.
+/// Returns whether a walk certainly neither changes a node nor fails.
 pub(super) fn is_settled(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;
@@ -38,7 +38,7 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     let schema = schema.or_else(|| schema_of_kind(schemas, node));
     let is_settled_field =
         |key: &str, value: &Node| is_settled(schemas, value, schema.and_then(|schema| schema.field(key)), mode);
-    node.entries().iter().all(|entry| is_settled_field(&entry.key, &entry.value))
+    node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
 /// Returns whether a walk certainly does not change a list: it has one key, of which all elements have distinct values.

@@ -142,7 +142,8 @@ impl Walker<'_> {
         let dest = merged.get(name);
         let entry = patch.and_then(|patch| patch.entries().iter().find(|entry| &*entry.key == name));
         let mode = if same { Mode::Moved } else { Mode::Untouched };
-        if entry.is_none() && dest.is_some_and(|dest| settled::is_settled(self.schema, dest, schema, mode)) {
+        let is_settled = |dest: &Node| settled::is_settled(self.schema, dest, schema, mode);
+        if entry.is_none() && !name.is_empty() && dest.is_some_and(is_settled) {
             return Ok(());
         }
         let sources = match dest {
@@ -150,6 +151,10 @@ impl Walker<'_> {
             dest => Sources::new(dest.cloned(), entry.map(|entry| entry.value.clone())),
         };
         let walked = self.walk(sources, schema)?;
+        if name.is_empty() {
+            // kyaml takes a field without a name for the mapping itself
+            return Err(wrong_kind("a scalar", merged).into());
+        }
         set_field(merged, name, walked, entry.map_or(Tag::Str, |entry| entry.key_tag));
         Ok(())
     }

@@ -46,6 +46,9 @@ pub enum UnprintableKind {
     /// A key that is not a string, such as a number or a boolean.
     #[error("mapping key {0:?} is not a string")]
     Key(String),
+    /// A key that is a mapping or sequence.
+    #[error("{0} cannot be the key of a mapping")]
+    CollectionKey(&'static str),
     /// Infinity, or not a number.
     #[error("{0} is not a finite number")]
     NotFinite(String),
@@ -118,12 +121,16 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
     }
     let mut members = Vec::with_capacity(entries.len());
     for entry in entries {
-        // kustomize writes a null key twice when it resolves anchors
-        if entry.key_tag == Tag::Null {
-            return Err(failed(entry, UnprintableKind::Duplicate(entry.key.to_string())));
+        if let Some(kind) = entry.collection_key() {
+            let kind = UnprintableKind::CollectionKey(kind);
+            return Err(Unprintable { origin: node.origin, pointer: String::new(), kind });
         }
-        if !is_top && !is_string_key(entry, inner.flow) {
-            return Err(failed(entry, UnprintableKind::Key(entry.key.to_string())));
+        match key(entry, inner.flow) {
+            Key::Null if is_top => continue,
+            Key::Null | Key::Other if !is_top => {
+                return Err(failed(entry, UnprintableKind::Key(entry.key.to_string())));
+            }
+            _ => {}
         }
         let value = printed_within(&entry.value, inner).map_err(|error| error.within(&entry.key))?;
         members.push((Cow::Borrowed(&*entry.key), value));
@@ -131,12 +138,26 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
     Ok(Value::Map(members))
 }
 
-/// Returns whether go-yaml treats a key as a string. Inside braces it quotes keys with a colon, such as times.
-fn is_string_key(entry: &Entry, is_in_flow: bool) -> bool {
-    match entry.key_tag {
-        Tag::None if is_in_flow && entry.key.contains(':') => true,
-        Tag::None => matches!(core::tag_of(&entry.key), Tag::Str | Tag::Merge),
-        tag => matches!(tag, Tag::Str | Tag::Merge),
+/// A key as go-yaml reads it after writing it.
+enum Key {
+    String,
+    /// Null, which is lost where keys are decoded into strings.
+    Null,
+    Other,
+}
+
+/// Returns the type of a key. go-yaml quotes empty keys and, inside braces, keys with a colon, such as times.
+fn key(entry: &Entry, is_in_flow: bool) -> Key {
+    let tag = match entry.key_tag {
+        Tag::Null | Tag::None if entry.key.is_empty() => Tag::Str,
+        Tag::None if is_in_flow && entry.key.contains(':') => Tag::Str,
+        Tag::None => core::tag_of(&entry.key),
+        tag => tag,
+    };
+    match tag {
+        Tag::Str | Tag::Merge => Key::String,
+        Tag::Null => Key::Null,
+        _ => Key::Other,
     }
 }
 
@@ -144,11 +165,15 @@ fn duplicate(entries: &[Entry]) -> Option<&Entry> {
     if entries.len() <= SMALL {
         let mut keys = entries.iter().enumerate();
         return keys
-            .find(|(at, entry)| entries[..*at].iter().any(|other| other.key == entry.key))
+            .find(|(at, entry)| entries[..*at].iter().any(|other| is_same_key(other, entry)))
             .map(|(_, entry)| entry);
     }
     let mut seen = HashSet::with_capacity(entries.len());
-    entries.iter().find(|entry| !seen.insert(&*entry.key))
+    entries.iter().find(|entry| entry.collection_key().is_none() && !seen.insert(&*entry.key))
+}
+
+fn is_same_key(a: &Entry, b: &Entry) -> bool {
+    a.key == b.key && a.collection_key().is_none() && b.collection_key().is_none()
 }
 
 fn scalar<'n>(node: &Node, text: &'n str) -> Result<Value<'n>, Unprintable> {

@@ -15,12 +15,21 @@ pub fn text_of(node: &Node) -> String {
     writer.out
 }
 
-/// Returns the text of a node with the comments of its source; `None` if their positions are uncertain.
+/// Returns the text of a node with the comments of its source; `None` if their positions are uncertain, or if a key is
+/// a mapping or sequence.
 pub fn commented_text(node: &Node, text: &str) -> Option<String> {
+    if has_collection_key(node) {
+        return None;
+    }
     let comments = comments(text)?;
     let mut writer = Writer { out: String::new(), comments, next: 0 };
     writer.node(node, 0, false);
     (writer.next == writer.comments.len()).then_some(writer.out)
+}
+
+fn has_collection_key(node: &Node) -> bool {
+    let has_one = |entry: &Entry| entry.collection_key().is_some() || has_collection_key(&entry.value);
+    node.entries().iter().any(has_one) || node.items().iter().any(has_collection_key)
 }
 
 /// A comment, with its line and whether other text precedes it there.

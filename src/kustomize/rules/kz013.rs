@@ -51,6 +51,9 @@ pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprin
         UnprintableKind::Key(_) => {
             finding.help("a number, a date or a truth value is no key: put it in quotes, or name it otherwise")
         }
+        UnprintableKind::CollectionKey(_) => {
+            finding.help("put the value in quotes if it contains a template such as {{ name }}, or name the key otherwise")
+        }
         UnprintableKind::Duplicate(_) => finding.help("keep one of the two"),
         _ => finding.help("correct the value, or put it in quotes"),
     }
@@ -61,6 +64,8 @@ pub(in crate::kustomize) fn fault_words(fault: &Unprintable) -> String {
     let Unprintable { pointer, kind, .. } = fault;
     match kind {
         UnprintableKind::Key(_) => format!("its key {pointer} is not a string"),
+        UnprintableKind::CollectionKey(kind) if pointer.is_empty() => format!("one of its keys is {kind}"),
+        UnprintableKind::CollectionKey(kind) => format!("a key of {pointer} is {kind}"),
         UnprintableKind::Duplicate(_) => format!("its key {pointer} is there twice"),
         kind => format!("its value {pointer}: {kind}"),
     }

@@ -1,0 +1,221 @@
+//! Parses the mappings of nodes: their keys, and merge keys.
+//!
+//! Source: `RNode.DeAnchor` of kyaml, `parser.mapping` and `yaml_parser_parse_block_mapping_key` of go-yaml v3.
+
+use std::collections::HashSet;
+use std::mem;
+use std::sync::Arc;
+
+use granit_parser::{Event, ScalarStyle, Span};
+
+use super::{Built, NodeReader};
+use crate::yaml::dialect::{self, MAX_KEY_LENGTH};
+use crate::yaml::error::{Problem, YamlError};
+use crate::yaml::node::{Entry, Kind, Node, Origin, Tag};
+use crate::yaml::reader::content;
+use crate::yaml::scalar;
+
+const NO_KEY: &str = "there is no key before this `:`";
+const PAIR: &str = "a `?` without a key stands in a list within brackets";
+
+/// A key: its text, its type, and the number of values in it. A list or mapping has no text, as in kyaml.
+struct Key {
+    text: Arc<str>,
+    tag: Tag,
+    size: usize,
+}
+
+/// Converts an error of a `<<` that kyaml may never read to an unknown result.
+fn open(error: YamlError) -> YamlError {
+    match error.problem {
+        Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },
+        _ => error,
+    }
+}
+
+/// The entries of a mapping that were parsed so far.
+#[derive(Default)]
+struct Fields {
+    own: Vec<Entry>,
+    /// The mappings that are merged into it; later ones win.
+    merged: Vec<Node>,
+    size: usize,
+    height: usize,
+    merges: bool,
+    /// Whether there is a key `<<`, quoted or not.
+    has_merge: bool,
+}
+
+impl<'t> NodeReader<'t, '_> {
+    pub(super) fn mapping(&mut self, start: Span, depth: usize) -> Result<Built, YamlError> {
+        let mut fields = Fields { size: 1, ..Fields::default() };
+        loop {
+            let (event, span) = self.event()?;
+            if matches!(event, Event::MappingEnd) {
+                return Ok(fields.finish(self.origin(start), self.with_anchors));
+            }
+            self.events.count(span, depth)?;
+            match self.key(event, span, start, depth + 1)? {
+                Key { tag: Tag::Merge, .. } => {
+                    let merged = self.merge(&mut fields, span, depth + 1);
+                    merged.map_err(|error| if depth == 0 && self.may_be_list { open(error) } else { error })?;
+                }
+                key => self.entry(&mut fields, key, span, depth + 1)?,
+            }
+        }
+    }
+
+    /// Adds an entry of the mapping itself. kyaml removes the first `<<` after merging, even if it is quoted.
+    fn entry(&mut self, fields: &mut Fields, key: Key, span: Span, depth: usize) -> Result<(), YamlError> {
+        let comment = self.comment(span);
+        let is_lost = &*key.text == scalar::MERGE && !mem::replace(&mut fields.has_merge, true);
+        let (event, value_span) = self.event()?;
+        self.merging += usize::from(is_lost);
+        let value = self.node(event, value_span, depth);
+        self.merging -= usize::from(is_lost);
+        let mut value = value?;
+        fields.height = fields.height.max(value.height);
+        if is_lost {
+            return Ok(());
+        }
+        fields.size += key.size + value.size;
+        if comment.is_some() {
+            value.node.comment = comment;
+        }
+        fields.own.push(Entry { key: key.text, key_tag: key.tag, value: value.node });
+        Ok(())
+    }
+
+    /// Parses a key of the mapping that begins at `start`.
+    fn key(&mut self, event: Event<'t>, span: Span, start: Span, depth: usize) -> Result<Key, YamlError> {
+        self.events.tag(&event, span)?;
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let text = content(text, span);
+                let is_absent = text.is_empty() && style == ScalarStyle::Plain && anchor == 0 && tag.is_none();
+                let absent = || self.absent_key(span, start).filter(|_| is_absent);
+                if let Some(problem) = self.events.other_key(&text, span).or_else(absent) {
+                    return Err(self.events.error(span, problem));
+                }
+                let built = self.scalar(text, style, tag.as_deref(), span)?;
+                let key = Key::of(&built);
+                if anchor > 0 {
+                    self.anchors.insert(anchor, Some(built));
+                }
+                Ok(key)
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some(Some(built)) => Ok(Key::of(built)),
+                _ => Err(self.events.error(span, Problem::Recursion)),
+            },
+            event => {
+                let is_explicit = self.is_explicit(span);
+                let built = self.node(event, span, depth)?;
+                self.check_length(span).filter(|_| !is_explicit).map_or_else(|| Ok(Key::of(&built)), Err)
+            }
+        }
+    }
+
+    /// Returns the error of an absent key: go-yaml accepts one after `?`, but not in a list within brackets.
+    fn absent_key(&self, span: Span, start: Span) -> Option<Problem> {
+        if !self.is_explicit(span) {
+            return Some(Problem::Syntax(NO_KEY.to_owned()));
+        }
+        let is_pair = self.events.strict.flow > 0 && !self.behind(start).starts_with('{');
+        is_pair.then(|| Problem::Dialect(PAIR.to_owned()))
+    }
+
+    /// Returns whether a `?` precedes a key. Only there go-yaml accepts an absent key, or one of several lines.
+    fn is_explicit(&self, span: Span) -> bool {
+        let before = self.events.around(span).map(|(before, _)| before).unwrap_or_default();
+        let gap = before.get(self.last..).unwrap_or_default();
+        gap.lines().any(|line| line.split('#').next().unwrap_or_default().contains('?'))
+    }
+
+    /// Returns the error of a list or mapping that go-yaml may not read as a key. Its last event was the last one.
+    fn check_length(&self, start: Span) -> Option<YamlError> {
+        let length = self.end.checked_sub(self.events.span(start).start)?;
+        let what = match self.behind(start).get(..length)? {
+            text if text.contains('\n') => dialect::KEY,
+            text if text.len() > MAX_KEY_LENGTH => dialect::LONG,
+            _ => return None,
+        };
+        Some(self.events.error(start, Problem::Dialect(what.to_owned())))
+    }
+
+    /// Returns the text from the start of a span.
+    fn behind(&self, start: Span) -> &str {
+        self.events.around(Span::empty(start.start)).map(|(_, behind)| behind).unwrap_or_default()
+    }
+
+    /// Parses the value of a merge key.
+    fn merge(&mut self, fields: &mut Fields, key: Span, depth: usize) -> Result<(), YamlError> {
+        fields.has_merge = true;
+        if mem::replace(&mut fields.merges, true) {
+            return Err(self.merge_error(key, Problem::MergedTwice));
+        }
+        let (event, span) = self.event()?;
+        self.merging += 1;
+        let value = self.node(event, span, depth);
+        self.merging -= 1;
+        let value = value?;
+        (fields.size, fields.height) = (fields.size + value.size, fields.height.max(value.height));
+        let mappings = match value.node.kind {
+            Kind::Map(_) => vec![value.node],
+            // the first mapping of a sequence wins
+            Kind::Seq(items) => items.iter().rev().cloned().collect(),
+            Kind::Scalar(_) => return Err(self.merge_error(span, Problem::Merge)),
+        };
+        if !mappings.iter().all(Node::is_map) {
+            return Err(self.merge_error(span, Problem::Merge));
+        }
+        fields.merged = mappings;
+        Ok(())
+    }
+
+    /// Creates the error of a `<<`. Its result is unknown inside the value of another `<<`, which kyaml does not always
+    /// read.
+    fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
+        self.events.error(span, if self.merging == 0 { problem } else { Problem::WithinMerged })
+    }
+}
+
+impl Key {
+    fn of(Built { node, size, .. }: &Built) -> Self {
+        let (tag, size) = match node.kind {
+            Kind::Scalar(_) => (node.tag, *size - 1),
+            Kind::Map(_) => (Tag::Map, *size),
+            Kind::Seq(_) => (Tag::Seq, *size),
+        };
+        Self { text: node.shared_text().unwrap_or_default(), tag, size }
+    }
+}
+
+impl Fields {
+    /// Builds the mapping. Merged entries follow its own entries, which take precedence. With `with_anchors`, kyaml adds
+    /// each null key again, because it looks for an empty text instead.
+    fn finish(self, origin: Origin, with_anchors: bool) -> Built {
+        let Self { mut own, merged, size, height, .. } = self;
+        let is_null = |entry: &&Entry| entry.key_tag == Tag::Null && !entry.key.is_empty();
+        let nulls: Vec<Entry> = own.iter().filter(|_| with_anchors).filter(is_null).cloned().collect();
+        if !merged.is_empty() {
+            merge_into(&mut own, &merged);
+        }
+        own.extend(nulls);
+        Built { node: Node::map(own).at(origin), size, height: height + 1 }
+    }
+}
+
+/// Adds the entries of merged mappings. Of equal keys, the first of the last mapping wins.
+fn merge_into(entries: &mut Vec<Entry>, merged: &[Node]) {
+    let own: HashSet<Arc<str>> = entries.iter().map(|entry| Arc::clone(&entry.key)).collect();
+    for mapping in merged {
+        let mut seen = HashSet::new();
+        for entry in mapping.entries().iter().filter(|entry| !own.contains(&entry.key) && seen.insert(&*entry.key)) {
+            match entries.iter_mut().find(|other| other.key == entry.key) {
+                Some(other) => other.clone_from(entry),
+                None => entries.push(entry.clone()),
+            }
+        }
+    }
+}
