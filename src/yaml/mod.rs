@@ -131,9 +131,17 @@ pub fn is_plain_string(text: &str) -> bool {
     scalar::is_string(text) && time::Timestamp::read(text).is_none()
 }
 
-/// Returns whether YAML 1.1 parses a text of one line as a number, boolean or null.
+/// Returns whether YAML 1.1 parses a text of one line as something else than a string.
 pub fn is_not_string_in_1_1(text: &str) -> bool {
-    !text.is_empty() && !text.contains('\n') && !scalar::is_string(text)
+    if text.is_empty() || text.contains('\n') {
+        return false;
+    }
+    let has_marks = text.starts_with(|c: char| !c.is_ascii_alphanumeric()) || text.ends_with([':', ' ', '\t']);
+    if !has_marks && !text.contains(": ") && !text.contains(" #") {
+        return !scalar::is_string(text);
+    }
+    let document = first(text, &Limits::default());
+    document.is_ok_and(|document| document.is_none_or(|document| !document.value.is_string()))
 }
 
 /// Parses all documents of a stream; returns the first error if any.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::resource::{Behavior, Resource};
+use super::resource::{Behavior, Resource, with_style};
 use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
 
@@ -173,14 +173,17 @@ pub(super) fn object(
     pairs: Pairs,
     origin: Origin,
 ) -> Resource {
-    let string = |text: &str| Node::string(text).at(origin);
-    let mut metadata = vec![Entry::new("name", Node::scalar(generator.name.as_str()).at(origin))];
+    let string = |text: &str| with_style(Node::string(text).at(origin));
+    let mut metadata = vec![Entry::new("name", with_style(Node::scalar(generator.name.as_str()).at(origin)))];
     if !generator.namespace.is_empty() {
-        metadata.push(Entry::new("namespace", Node::scalar(generator.namespace.as_str()).at(origin)));
+        let namespace = with_style(Node::scalar(generator.namespace.as_str()).at(origin));
+        metadata.push(Entry::new("namespace", namespace));
     }
     for (field, map) in [("labels", &options.labels), ("annotations", &options.annotations)] {
         if !map.is_empty() {
-            let entries = map.iter().map(|(key, value)| Entry::new(key.as_str(), string(value)));
+            // kustomize writes the labels of a generator in quotes, which a patch keeps
+            let quoted = |value: &str| Node { style: Style::SingleQuoted, ..string(value) };
+            let entries = map.iter().map(|(key, value)| Entry::new(key.as_str(), quoted(value)));
             metadata.push(Entry::new(field, Node::map(entries.collect()).at(origin)));
         }
     }
@@ -218,7 +221,7 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
     let mut entries = Vec::new();
     if made == Made::Secret {
         let kind = if generator.secret_type.is_empty() { "Opaque" } else { &generator.secret_type };
-        entries.push(Entry::new("type", Node::string(kind).at(origin)));
+        entries.push(Entry::new("type", with_style(Node::string(kind).at(origin))));
     }
     if made == Made::Secret || !text.is_empty() {
         entries.push(map("data", text));
@@ -229,10 +232,11 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
     entries
 }
 
-/// Returns the node of a value; a value with several lines becomes a block scalar.
+/// Returns the node of a value; a value with several lines becomes a block scalar. The style stays when the value is
+/// patched.
 pub(super) fn value_node(value: String, origin: Origin) -> Node {
     let style = if value.contains('\n') { Style::Literal } else { Style::Plain };
-    Node { style, ..Node::string(value).at(origin) }
+    with_style(Node { style, ..Node::string(value).at(origin) })
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::json;
 use super::resource::Resource;
+use crate::go::floats;
 use crate::go::json::marshal;
 use crate::kustomize::node::{Node, Unprintable};
 
@@ -44,7 +45,7 @@ fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
         Some(node) if node.is_seq() => Ok(Value::Null),
         Some(node) => match node.text() {
             Some(text) => Ok(json!(text)),
-            None => Ok(json::with_floats(json::of_node(node)?)),
+            None => Ok(floats(json::of_node(node)?)),
         },
     }
 }

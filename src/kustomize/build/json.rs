@@ -24,13 +24,14 @@ pub(super) fn of_inner(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed_inner(node)?))
 }
 
-/// Converts a value to JSON. A float without a fraction becomes an integer, as in Go.
+/// Converts a value to JSON. A float without a fraction becomes an integer, as in Go, except for the negative zero.
 pub(super) fn of_value(value: &Value<'_>) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(flag) => Json::Bool(*flag),
         Value::Int(int) => Json::Number((*int).into()),
         Value::Uint(int) => Json::Number((*int).into()),
+        Value::Float(float) if *float == 0.0 => (*float).into(),
         Value::Float(float) => integers((*float).into()),
         Value::Text(text) => Json::String(text.clone().into_owned()),
         Value::List(items) => Json::Array(items.iter().map(of_value).collect()),

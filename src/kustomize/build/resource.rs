@@ -183,10 +183,15 @@ impl Resource {
             namespace => namespace.into(),
         };
         let kind = self.node.get("kind").and_then(Node::shared_text).unwrap_or_default();
-        let previous = PreviousId { name, namespace, kind };
-        self.previous.push(previous);
+        // an empty text is not added to the list in an annotation, so that the lists get different lengths
+        let (has_names, lacks) = (!self.previous.is_empty(), name.is_empty() || kind.is_empty());
+        self.has_broken_identities |=
+            if name.is_empty() { has_names } else { self.lacks_identities || (has_names && lacks) };
+        self.lacks_identities |= lacks;
+        if has_names || !name.is_empty() {
+            self.previous.push(PreviousId { name, namespace, kind });
+        }
         self.drop_second_metadata();
-        self.has_broken_identities |= self.lacks_identities;
     }
 
     /// Removes an empty second `metadata`, which disappears when kustomize writes annotations into the first.

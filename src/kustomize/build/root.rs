@@ -138,8 +138,8 @@ impl Run<'_> {
         let Accumulator { mut map, config, vars, .. } = acc;
         let site = Site::of_file(target.file.path.clone());
         map.scope = self.scope();
-        self.check_identities(&mut map)?;
         transformer::append_hashes(self, &mut map)?;
+        self.check_identities(&mut map)?;
         self.observe(&map, "hashes", &site);
         name_references::fix(self, &mut map, &config.name_reference)?;
         self.observe(&map, "name references", &site);
