@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cases::repository;
 use portcullis::kustomize::Files;
-use portcullis::kustomize::build::{Reorder, Settings, Stop, build};
+use portcullis::kustomize::build::{Cause, Reorder, Settings, Stop, build};
 use portcullis::kustomize::options::{Options, Restrictor};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use serde_json::Value;
@@ -56,7 +56,18 @@ fn built(case: &Value) -> Result<String, Stop> {
     built.text()
 }
 
-/// Describes how a case differs from kustomize's result. An unsupported case is not a difference, but is listed.
+/// Returns the word for a part that the engine does not execute; `None` for parts that it has to execute.
+fn not_executed(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::Network => Some("network"),
+        Cause::Helm => Some("Helm"),
+        Cause::Program => Some("program"),
+        Cause::Limit | Cause::Other => None,
+    }
+}
+
+/// Describes how a case differs from kustomize's result. A case that needs a network or a program is not a difference, but
+/// is listed.
 fn difference(case: &Value, open: &mut Vec<String>) -> Option<String> {
     let expect = &case["expect"];
     let error = expect["error"].as_str().or(expect["panic"].as_str());
@@ -64,10 +75,13 @@ fn difference(case: &Value, open: &mut Vec<String>) -> Option<String> {
         (Ok(text), Some(output)) if text == output => None,
         (Ok(text), Some(output)) => Some(lines(output, &text)),
         (Err(Stop::Refused(_)), None) => None,
-        (Err(Stop::Unknown(reason)), _) => {
-            open.push(format!("{}: {}", case["name"], reason.message));
-            None
-        }
+        (Err(Stop::Unknown(reason)), _) => match not_executed(reason.cause) {
+            Some(needs) => {
+                open.push(format!("{}: {needs}: {}", case["name"], reason.message));
+                None
+            }
+            None => Some(format!("  it is not known here: {} {}", reason.site, reason.message)),
+        },
         (Err(stop), Some(_)) => Some(format!("  kustomize builds it: {}: {stop:?}", words(&stop))),
         (Ok(_), None) => Some(format!("  kustomize refuses it: {error:?}")),
     }
@@ -114,7 +128,7 @@ fn run(file: &Path) -> Vec<String> {
         .filter_map(|case| difference(case, &mut open).map(|reported| format!("{}\n{reported}", case["name"])))
         .collect();
     let agree = cases.len() - differences.len() - open.len();
-    println!("{}: {agree} of {} cases agree, {} are not worked out", file.display(), cases.len(), open.len());
+    println!("{}: {agree} of {} cases agree, {} need a network or a program", file.display(), cases.len(), open.len());
     open.iter().for_each(|reported| println!("  {reported}"));
     if let Some(report) = std::env::var_os("PORTCULLIS_REPORT") {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();

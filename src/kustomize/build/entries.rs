@@ -1,7 +1,7 @@
 //! Explains why an entry or a field does not lead to a file or folder.
 
 use super::run::Run;
-use super::stop::Stop;
+use super::stop::{Cause, Stop};
 use super::target::Entry;
 use crate::kustomize::explain::StepKind;
 use crate::kustomize::finding::Site;
@@ -15,8 +15,8 @@ impl Run<'_> {
     pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
         let at = site.clone();
         match no_file {
-            NoFile::Http(None) => Stop::unknown(at, format!("{} \"{text}\" is fetched over HTTP", site.field)),
-            NoFile::Http(Some(why)) => Stop::unknown(at, not_fetched(site, text, &why)),
+            NoFile::Http(None) => unfetched(at, format!("{} \"{text}\" is fetched over HTTP", site.field)),
+            NoFile::Http(Some(why)) => unfetched(at, not_fetched(site, text, &why)),
             NoFile::Other => Stop::unknown(at, format!("{text} is neither a file nor a folder")),
             NoFile::Folder(path) => Stop::refused(kz004::folder(at, text, &path)),
             NoFile::Restricted(path) => Stop::refused(kz010::restricted(at, text, &path, loader.root)),
@@ -47,7 +47,7 @@ impl Run<'_> {
                     NoFolder::Git { failure: Some(why), .. } => format!("; as a repository: {why}"),
                     _ => String::new(),
                 };
-                Stop::unknown(entry.site.clone(), not_fetched(&entry.site, entry.text, &format!("{file}{folder}")))
+                unfetched(entry.site.clone(), not_fetched(&entry.site, entry.text, &format!("{file}{folder}")))
             }
             (_, no_folder) => self.no_folder(loader, entry, no_folder),
         }
@@ -61,14 +61,14 @@ impl Run<'_> {
         Stop::refused(match no_folder {
             NoFolder::Empty => kz004::empty(site),
             NoFolder::Git { failure: Some(why), .. } => {
-                return Stop::unknown(site.clone(), not_fetched(&site, text, why));
+                return unfetched(site.clone(), not_fetched(&site, text, why));
             }
             NoFolder::Git { local, failure: None } => {
                 if let Some(folder) = local {
                     self.report(kz023::found(site.clone(), text, folder));
                 }
                 let message = format!("{} \"{text}\" is a git repository, which is not fetched here", site.field);
-                return Stop::unknown(site, message);
+                return unfetched(site, message);
             }
             NoFolder::Absolute => {
                 let folder = self.tree.locate(loader.root, text).ok();
@@ -111,6 +111,11 @@ impl Run<'_> {
         let near = crate::suggestion::most_similar(name.trim(), names.iter().map(String::as_str))?;
         Some(if folder == "." { near.to_owned() } else { format!("{folder}/{near}") })
     }
+}
+
+/// Creates the error for something that is not fetched.
+pub(super) fn unfetched(site: Site, message: String) -> Stop {
+    Stop::unknown_by(Cause::Network, site, message)
 }
 
 fn not_fetched(site: &Site, text: &str, why: &str) -> String {

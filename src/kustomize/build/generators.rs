@@ -6,7 +6,7 @@ use super::generate::{self, BadPair, Made, Pairs};
 use super::recover::Lost;
 use super::resource::Resource;
 use super::run::{Run, Target};
-use super::stop::{Step, Stop};
+use super::stop::{Cause, Step, Stop};
 use super::target::Accumulator;
 use crate::admission::FieldPath;
 use crate::kustomize::file::{Generator, GeneratorOptions};
@@ -87,7 +87,7 @@ impl Run<'_> {
     /// Returns the error for Helm charts, which are not rendered.
     pub(super) fn helm(&self, site: Site) -> Stop {
         match self.options.helm {
-            true => Stop::unknown(site, "Helm charts are not inflated here"),
+            true => Stop::unknown_by(Cause::Helm, site, "Helm charts are not inflated here"),
             false => Stop::refused(kz015::helm(site)),
         }
     }

@@ -81,7 +81,7 @@ pub use read::BadObjects;
 pub(super) use read::objects;
 pub use resource::Resource;
 pub use run::{Shared, Sources};
-pub use stop::{Reason, Refusal, Step, Stop};
+pub use stop::{Cause, Reason, Refusal, Step, Stop};
 
 use history::History;
 use resmap::ResMap;

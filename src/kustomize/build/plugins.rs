@@ -21,7 +21,7 @@ use super::read;
 use super::recover::Lost;
 use super::resource::Resource;
 use super::run::{Run, Target};
-use super::stop::{Step, Stop};
+use super::stop::{Cause, Step, Stop};
 use super::target::{Accumulator, Entry};
 use super::transformer::{Transformer, What};
 use super::value_add::ValueAdd;
@@ -274,8 +274,9 @@ impl Run<'_> {
     fn checked(&self, resource: Resource, site: Site, list: &str) -> Step<Plugin> {
         let gvk = resource.gvk();
         if !(gvk.group.is_empty() && gvk.version == BUILT_IN) {
+            let not_run = format!("the external plugin {} is not run here", gvk.kind);
             return Err(match self.options.plugins {
-                true => Stop::unknown(site, format!("the external plugin {} is not run here", gvk.kind)),
+                true => Stop::unknown_by(Cause::Program, site, not_run),
                 false => Stop::refused(kz015::external(site, gvk.kind)),
             });
         }

@@ -6,7 +6,7 @@
 use super::log::Log;
 use super::resource::Resource;
 use super::run::Run;
-use super::stop::{Step, Stop};
+use super::stop::{Cause, Step, Stop};
 use crate::kustomize::finding::TreeFinding;
 use crate::kustomize::rules::kz040;
 
@@ -79,5 +79,5 @@ impl Run<'_> {
 }
 
 fn is_limit(stop: &Stop) -> bool {
-    matches!(stop, Stop::Unknown(reason) if reason.is_limit)
+    matches!(stop, Stop::Unknown(reason) if reason.cause == Cause::Limit)
 }

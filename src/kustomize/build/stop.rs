@@ -33,8 +33,23 @@ pub struct Reason {
     pub site: Site,
     /// The message, without the position.
     pub message: String,
-    /// Whether a limit is exceeded, so that the build ends.
-    pub is_limit: bool,
+    /// The kind of reason.
+    pub cause: Cause,
+}
+
+/// The kind of reason why a result is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// A repository or file that is not fetched, or cannot be.
+    Network,
+    /// Helm charts.
+    Helm,
+    /// An external program, such as a plugin or a function in a container.
+    Program,
+    /// A limit is exceeded, so that the build ends.
+    Limit,
+    /// Anything else, such as a text that parsers read differently.
+    Other,
 }
 
 impl Stop {
@@ -53,14 +68,19 @@ impl Stop {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }
 
-    /// Creates an unknown result, for a part that is not executed.
+    /// Creates an unknown result.
     pub fn unknown(site: Site, message: impl Into<String>) -> Self {
-        Self::Unknown(Box::new(Reason { site, message: message.into(), is_limit: false }))
+        Self::unknown_by(Cause::Other, site, message)
+    }
+
+    /// Creates an unknown result for a part that is not executed.
+    pub(super) fn unknown_by(cause: Cause, site: Site, message: impl Into<String>) -> Self {
+        Self::Unknown(Box::new(Reason { site, message: message.into(), cause }))
     }
 
     /// Creates an error about an exceeded limit.
     pub(super) fn limit(site: Site, message: impl ToString) -> Self {
-        Self::Unknown(Box::new(Reason { site, message: message.to_string(), is_limit: true }))
+        Self::unknown_by(Cause::Limit, site, message.to_string())
     }
 
     /// Returns the position.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::config::{Config, merge_shared};
+use super::entries::unfetched;
 use super::id::Scope;
 use super::read;
 use super::recover::Lost;
@@ -108,7 +109,7 @@ impl Run<'_> {
                 self.part(entry, None, StepKind::Remote);
                 let message =
                     format!("{} \"{}\": it is fetched over HTTP, which is not done here", entry.site.field, entry.text);
-                Err(Stop::unknown(entry.site.clone(), message))
+                Err(unfetched(entry.site.clone(), message))
             }
             Err(NoFile::Other) => Err(Stop::unknown(entry.site.clone(), "it is neither a file nor a folder")),
             Err(no_file) => match target.loader.folder(self.tree, entry.text, self.options) {
