@@ -1,19 +1,28 @@
-//! Tests of `portcullis build --fetch` with a git server over HTTP in this process, for which git packs the objects.
+//! Tests of `portcullis build --fetch` with a git server over HTTP and HTTPS in this process, for which git packs the
+//! objects.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
 const FILE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: raw\n";
 const OUTPUT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: p-settings\n";
+
+/// The user and the password of private repositories.
+const ACCOUNT: &str = "ada:secret";
 
 fn git(folder: &Path, arguments: &[&str]) {
     let mut command = Command::new("git");
@@ -50,20 +59,47 @@ fn repository(folder: &Path) {
     git(folder, &["commit", "--quiet", "-am", "two"]);
 }
 
-/// A server of a repository at `/team/app.git`, and of a file.
+/// A server of a repository at `/team/app.git`, of the same at `/private/app.git` for a user with a password, and of a file.
 struct Server {
     address: String,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
+/// The repository of a server, and where its `moved.git` is.
+struct Content {
+    repository: PathBuf,
+    elsewhere: String,
+}
+
 impl Server {
     fn start(repository: &Path) -> Self {
+        Self::of(Content { repository: repository.to_owned(), elsewhere: String::new() }, None)
+    }
+
+    fn of(content: Content, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let address = format!("{scheme}://{}", listener.local_addr().unwrap());
         let requests = Arc::<Mutex<Vec<String>>>::default();
-        let (repository, log) = (repository.to_owned(), Arc::clone(&requests));
-        thread::spawn(move || listener.incoming().for_each(|stream| answer(stream.unwrap(), &repository, &log)));
+        let log = Arc::clone(&requests);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let stream = stream.unwrap();
+                match &tls {
+                    None => answer(stream, &content, &log),
+                    Some(tls) => {
+                        let connection = ServerConnection::new(Arc::clone(tls)).unwrap();
+                        answer(StreamOwned::new(connection, stream), &content, &log);
+                    }
+                }
+            }
+        });
         Self { address, requests }
+    }
+
+    /// Returns the requests that contain a text.
+    fn with(&self, text: &str) -> usize {
+        self.requests.lock().unwrap().iter().filter(|request| request.contains(text)).count()
     }
 
     /// Returns how many packs were sent.
@@ -73,12 +109,15 @@ impl Server {
     }
 }
 
-fn answer(stream: TcpStream, repository: &Path, log: &Mutex<Vec<String>>) {
+fn answer(stream: impl Read + Write, served: &Content, log: &Mutex<Vec<String>>) {
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
+        // the client may not trust the certificate
+        if reader.read_line(&mut line).is_err() {
+            return;
+        }
         if line.trim_end().is_empty() {
             break;
         }
@@ -92,17 +131,27 @@ fn answer(stream: TcpStream, repository: &Path, log: &Mutex<Vec<String>>) {
     let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
     reader.read_exact(&mut body).unwrap();
     let command = String::from_utf8_lossy(&body).lines().next().unwrap_or_default().to_owned();
-    log.lock().unwrap().push(format!("{request} {command}"));
+    let authorization = header("authorization").unwrap_or_default();
+    log.lock().unwrap().push(format!("{request} {command} {authorization}"));
     let protocol = header("git-protocol").unwrap_or_default();
     let pack = |arguments: &[&str]| {
         let mut process = Command::new("git");
-        process.arg("upload-pack").arg("--stateless-rpc").args(arguments).arg(repository);
-        process.env("GIT_PROTOCOL", &protocol).env("HOME", repository).stdin(Stdio::piped()).stdout(Stdio::piped());
+        process.arg("upload-pack").arg("--stateless-rpc").args(arguments).arg(&served.repository);
+        process
+            .env("GIT_PROTOCOL", &protocol)
+            .env("HOME", &served.repository)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = process.spawn().expect("these tests need git");
         child.stdin.take().unwrap().write_all(&body).unwrap();
         child.wait_with_output().unwrap().stdout
     };
-    let (status, kind, content) = match request.split(' ').nth(1).unwrap() {
+    let path = request.split(' ').nth(1).unwrap();
+    let is_allowed = !path.starts_with("/private/") || authorization == format!("Basic {}", STANDARD.encode(ACCOUNT));
+    let moved = format!("302 Found\r\nLocation: {}/team/app.git/info/refs?service=git-upload-pack", served.elsewhere);
+    let (status, kind, content) = match &*path.replace("/private/", "/team/") {
+        _ if !is_allowed => ("401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"team\"", "text/plain", Vec::new()),
+        "/team/moved.git/info/refs?service=git-upload-pack" => (&*moved, "text/plain", Vec::new()),
         "/team/app.git/info/refs?service=git-upload-pack" => {
             let mut content = b"001e# service=git-upload-pack\n0000".to_vec();
             content.extend(pack(&["--advertise-refs"]));
@@ -118,7 +167,7 @@ fn answer(stream: TcpStream, repository: &Path, log: &Mutex<Vec<String>>) {
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         content.len()
     );
-    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content)).unwrap();
+    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content)).and_then(|()| stream.flush()).unwrap();
 }
 
 /// A folder with a repository, its server, and a root.
@@ -141,9 +190,31 @@ impl Lab {
         let resources: String = entries.iter().map(|entry| format!("- {entry}\n")).collect();
         write(self.folder.path(), &[("root/kustomization.yaml", &format!("namePrefix: p-\nresources:\n{resources}"))]);
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.env("SSL_CERT_FILE", self.folder.path().join("authority.pem"));
         command.args(["build", "root"]).args(arguments).current_dir(self.folder.path());
         command.env("XDG_CACHE_HOME", self.folder.path().join("cache")).env("HOME", self.folder.path());
         command.env("GIT_TERMINAL_PROMPT", "0").output().unwrap()
+    }
+
+    /// Starts a server with HTTPS, whose certificate builds trust.
+    fn secure(&self, elsewhere: &str) -> Server {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let bundle = OpenOptions::new().create(true).append(true).open(self.folder.path().join("authority.pem"));
+        bundle.unwrap().write_all(made.cert.pem().as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_no_client_auth().with_single_cert(vec![made.cert.into()], key).unwrap();
+        let content = Content { repository: self.folder.path().join("repository"), elsewhere: elsewhere.to_owned() };
+        Server::of(content, Some(Arc::new(config)))
+    }
+
+    /// Stores the password of a server where git's helper finds it.
+    fn store(&self, server: &Server) {
+        let account = server.address.replace("://", &format!("://{ACCOUNT}@"));
+        let file = self.folder.path().join("accounts");
+        let config = format!("[credential]\n\thelper = store --file={}\n", file.display());
+        write(self.folder.path(), &[("accounts", &format!("{account}\n")), (".gitconfig", &config)]);
     }
 
     fn entry(&self, path: &str) -> String {
@@ -227,4 +298,55 @@ fn reports_what_cannot_be_fetched() {
     assert!(folder.contains("the repository has no folder lost"), "{folder}");
     let nothing = reported("/nothing/there.git//base");
     assert!(nothing.contains("404"), "{nothing}");
+}
+
+#[test]
+fn sends_the_password_of_gits_helper_to_the_server_that_asks() {
+    let lab = Lab::new();
+    let server = lab.secure("");
+    lab.store(&server);
+    let entry = format!("{}/private/app.git//base?ref=v1", server.address);
+    assert_eq!(texts(&lab.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
+    assert!(server.with("Basic") > 0, "{:?}", server.requests.lock().unwrap());
+    let public = format!("{}/team/app.git//base?ref=v1", server.address);
+    server.requests.lock().unwrap().clear();
+    assert_eq!(texts(&lab.build(&[&public], &["--fetch"])).0, 0);
+    assert_eq!(server.with("Basic"), 0, "nobody asked for it");
+}
+
+#[test]
+fn sends_no_password_to_another_server() {
+    let lab = Lab::new();
+    let other = lab.secure("");
+    let server = lab.secure(&other.address);
+    lab.store(&server);
+    let entry = format!("{}/private/moved.git//base?ref=v1", server.address);
+    assert_eq!(texts(&lab.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
+    assert!(server.with("Basic") > 0, "{:?}", server.requests.lock().unwrap());
+    assert!(other.packs() == 1 && other.with("Basic") == 0, "{:?}", other.requests.lock().unwrap());
+}
+
+#[test]
+fn sends_no_password_without_encryption() {
+    let lab = Lab::new();
+    lab.store(&lab.server);
+    let (code, _, stderr) = texts(&lab.build(&[&lab.entry("/private/app.git//base")], &["--fetch"]));
+    assert_eq!((code, lab.server.with("Basic")), (1, 0));
+    assert!(stderr.contains("clear text over http"), "{stderr}");
+}
+
+#[test]
+fn reports_that_a_password_is_missing_or_wrong() {
+    let lab = Lab::new();
+    let server = lab.secure("");
+    let entry = format!("{}/private/app.git//base", server.address);
+    let (code, _, stderr) = texts(&lab.build(&[&entry], &["--fetch"]));
+    assert_eq!(code, 1);
+    assert!(stderr.contains("cannot be fetched"), "{stderr}");
+    let account = server.address.replace("://", "://ada:wrong-one@");
+    let config = format!("[credential]\n\thelper = store --file={}/accounts\n", lab.folder.path().display());
+    write(lab.folder.path(), &[("accounts", &format!("{account}\n")), (".gitconfig", &config)]);
+    let (code, _, stderr) = texts(&lab.build(&[&entry], &["--fetch"]));
+    assert_eq!(code, 1);
+    assert!(stderr.contains("cannot be fetched") && !stderr.contains("wrong-one"), "{stderr}");
 }

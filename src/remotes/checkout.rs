@@ -18,7 +18,7 @@ pub(super) fn commit(repository: &Path, commit: &str, into: &Path) -> Result<(),
     let opened = Repository::discover(repository).and_then(|repository| repository.revision(commit));
     let tree = opened.map_err(|error| error.to_string())?.into_tree();
     let partial = partial(into);
-    let mut writer = Writer { tree: &tree, bytes: 0, files: 0 };
+    let mut writer = Writer { tree: &tree, bytes: MAX_BYTES, files: MAX_FILES };
     let written = writer.folder(&TreePath::root(), &partial);
     let placed = written.and_then(|()| place(&partial, into).map_err(|error| failed(into, error)));
     if placed.is_err() {
@@ -60,7 +60,9 @@ fn failed(path: &Path, error: impl std::fmt::Display) -> String {
 /// Writes a tree to disk within limits.
 struct Writer<'t> {
     tree: &'t Tree,
+    /// The number of bytes that may still be written.
     bytes: u64,
+    /// The number of files, links and folders that may still be written.
     files: usize,
 }
 
@@ -74,21 +76,43 @@ impl Writer<'_> {
     }
 
     fn entry(&mut self, path: &TreePath, into: &Path) -> Result<(), String> {
-        self.files += 1;
+        let exceeded = || format!("the repository has more than {MAX_BYTES} bytes or {MAX_FILES} files");
+        self.files = self.files.checked_sub(1).ok_or_else(exceeded)?;
         match self.tree.entry(path) {
             Some(Entry::Folder) => return self.folder(path, into),
             Some(Entry::Link(target)) => symlink(target, into).map_err(|error| failed(into, error))?,
             Some(Entry::File) => {
                 // a file that is too large is no manifest
                 let Ok(content) = self.tree.read(path) else { return Ok(()) };
-                self.bytes += content.len() as u64;
+                self.bytes = self.bytes.checked_sub(content.len() as u64).ok_or_else(exceeded)?;
                 fs::write(into, &*content).map_err(|error| failed(into, error))?;
             }
             _ => {}
         }
-        if self.bytes > MAX_BYTES || self.files > MAX_FILES {
-            return Err(format!("the repository has more than {MAX_BYTES} bytes or {MAX_FILES} files"));
-        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kustomize::tree::Memory;
+
+    fn written(bytes: u64, files: usize) -> Result<(), String> {
+        let memory = Memory::new().file("a/b.yaml", "12345").link("c", "a/b.yaml");
+        let tree = Tree::new(memory, "/");
+        let folder = tempfile::tempdir().unwrap();
+        let written = Writer { tree: &tree, bytes, files }.folder(&TreePath::root(), folder.path());
+        let copied = fs::read_to_string(folder.path().join("c")).ok();
+        assert_eq!(copied.as_deref() == Some("12345"), written.is_ok());
+        written
+    }
+
+    #[test]
+    fn refuses_repositories_beyond_the_limits() {
+        assert_eq!(written(5, 3), Ok(()));
+        for (bytes, files) in [(4, 3), (5, 2)] {
+            assert!(written(bytes, files).unwrap_err().contains("the repository has more than"));
+        }
     }
 }

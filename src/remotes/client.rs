@@ -63,15 +63,17 @@ impl Client {
         Ok(answer.body)
     }
 
-    /// Sends a GET request and follows redirects, but not from `https` to `http`.
+    /// Sends a GET request and follows redirects, but not from `https` to `http`. Credentials are not sent to another
+    /// server.
     ///
     /// # Errors
     ///
     /// If there is no answer in time, or it is too large.
     pub(super) fn get(&self, url: &str, headers: &[String], most: u64) -> Result<Response, String> {
+        let first = url;
         let mut url = url.to_owned();
         for _ in 0..=MAX_REDIRECTS {
-            let answer = self.send(Method::GET, &url, headers, Bytes::new(), most)?;
+            let answer = self.send(Method::GET, &url, &headers_for(&url, first, headers), Bytes::new(), most)?;
             let location = answer.headers.get(LOCATION).and_then(|location| location.to_str().ok());
             let Some(location) = location.filter(|_| answer.status.is_redirection()) else { return Ok(answer) };
             let next = joined(&url, location);
@@ -116,13 +118,29 @@ impl Client {
     }
 }
 
+/// Returns the headers of a request that may be sent to `url` instead of `intended`: credentials only to the same server.
+pub(super) fn headers_for(url: &str, intended: &str, headers: &[String]) -> Vec<String> {
+    let is_same = url[..server_end(url)] == intended[..server_end(intended)];
+    let is_secret = |header: &str| {
+        let name = header.split(':').next().unwrap_or_default().trim();
+        ["authorization", "cookie"].iter().any(|secret| name.eq_ignore_ascii_case(secret))
+    };
+    headers.iter().filter(|header| is_same || !is_secret(header)).cloned().collect()
+}
+
+/// Returns the length of scheme and server in a URL.
+fn server_end(url: &str) -> usize {
+    let scheme_end = url.find("://").map_or(0, |at| at + 3);
+    url[scheme_end..].find(['/', '?', '#']).map_or(url.len(), |at| scheme_end + at)
+}
+
 /// Returns the URL that a redirect names.
 fn joined(url: &str, location: &str) -> String {
     if location.contains("://") {
         return location.to_owned();
     }
     let scheme_end = url.find("://").map_or(0, |at| at + 3);
-    let host_end = url[scheme_end..].find('/').map_or(url.len(), |at| scheme_end + at);
+    let host_end = server_end(url);
     match location.strip_prefix("//") {
         Some(_) => format!("{}{location}", &url[..scheme_end.saturating_sub(2)]),
         None if location.starts_with('/') => format!("{}{location}", &url[..host_end]),
@@ -132,7 +150,62 @@ fn joined(url: &str, location: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::joined;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::{Client, MAX_REDIRECTS, headers_for, joined};
+
+    /// Serves the same answer to every request, and returns the address.
+    fn server(answer: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    request.push(byte[0]);
+                }
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn refuses_answers_beyond_the_limit() {
+        let url = server("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n12345");
+        let client = Client::new().unwrap();
+        assert_eq!(client.file(&url, 5).unwrap(), "12345");
+        assert_eq!(client.file(&url, 4).unwrap_err(), "length limit exceeded");
+    }
+
+    #[test]
+    fn follows_a_limited_number_of_redirects() {
+        let url = server("HTTP/1.1 302 Found\r\nLocation: /a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        let error = Client::new().unwrap().file(&url, 5).unwrap_err();
+        assert_eq!(error, format!("more than {MAX_REDIRECTS} redirects"));
+    }
+
+    #[test]
+    fn web_pages_are_not_files() {
+        let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        assert_eq!(Client::new().unwrap().file(&server(page), 5).unwrap_err(), "the server answers with a web page");
+    }
+
+    #[test]
+    fn credentials_stay_with_their_server() {
+        let headers = ["Authorization: Basic YTpi".to_owned(), "Accept: */*".to_owned()];
+        let sent = |url: &str| headers_for(url, "https://a.example/b", &headers).len();
+        assert_eq!(sent("https://a.example/c"), 2);
+        for other in ["https://a.example.org/b", "https://b.example/b", "http://a.example/b", "https://a.example:444/b"]
+        {
+            assert_eq!(sent(other), 1, "{other}");
+        }
+    }
 
     #[test]
     fn redirects_may_be_relative() {

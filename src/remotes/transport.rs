@@ -12,7 +12,7 @@ use gix_transport::client::blocking_io::http::{GetResponse, Http, PostBodyDataKi
 use hyper::header::WWW_AUTHENTICATE;
 use hyper::{Method, StatusCode};
 
-use super::client::{Client, Response};
+use super::client::{Client, Response, headers_for};
 
 /// Maximum size of an answer of a git server, in bytes: a pack of one commit.
 const MAX_PACK: u64 = 512 << 20;
@@ -113,10 +113,11 @@ impl Exchange {
         let mut redirected = self.redirected.lock().unwrap_or_else(PoisonError::into_inner);
         let url = format!("{}{}", redirected.as_deref().unwrap_or(&self.base), self.tail);
         let body = std::mem::take(&mut *self.body.lock().unwrap_or_else(PoisonError::into_inner));
+        let headers = headers_for(&url, &self.base, &self.headers);
         if self.method == Method::POST {
-            return self.client.send(Method::POST, &url, &self.headers, Bytes::from(body), MAX_PACK);
+            return self.client.send(Method::POST, &url, &headers, Bytes::from(body), MAX_PACK);
         }
-        let answer = self.client.get(&url, &self.headers, MAX_PACK)?;
+        let answer = self.client.get(&url, &headers, MAX_PACK)?;
         if answer.url != url {
             let base = answer.url.strip_suffix(&self.tail);
             *redirected = Some(base.ok_or_else(|| format!("it redirects to {}", answer.url))?.to_owned());
