@@ -86,6 +86,7 @@ const SIGNS: &[(&str, Layer)] = &[
     ("missing kind in object", Objects),
     ("MalformedYAMLError", Objects),
     ("unsupported type: map[interface", Objects),
+    ("invalid map key", Objects),
     ("unable to parse open API definition", Objects),
     ("already defined at line", Objects),
     ("duplicate merge key", Objects),
