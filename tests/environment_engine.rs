@@ -13,7 +13,7 @@ use portcullis::catalog::Stored;
 use portcullis::crossplane::composition::declaration;
 use portcullis::crossplane::environment::{
     ActionOutcome, Computation, Ending, Layer, LayerName, Merged, Patch, Patching, Profile, Selection, SourceOutcome,
-    Transform, compute, select, with_kind,
+    Transform, compute, invalid_environment_patches, select, with_kind,
 };
 use portcullis::go::Any;
 use proptest::prelude::*;
@@ -592,6 +592,25 @@ spec:
         "PatchComposedResourceFromEnvironment, PatchComposedResourceFromEnvironmentShadowedNotSet"
     );
     assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
+}
+
+/// Issue 18, Crossplane 9: the function does nothing for these, and its validation rejects them before it comes to that.
+#[test]
+fn combinations_of_the_environment_are_ignored_among_environment_patches() {
+    for kind in ["CombineFromEnvironment", "CombineToEnvironment"] {
+        let combine = json!({"strategy": "string", "string": {"fmt": "%s"}, "variables": [{"fromFieldPath": "a"}]});
+        let patch = json!({"type": kind, "toFieldPath": "spec.x", "combine": combine});
+        let patches: Vec<Patch> = vec![serde_json::from_value(patch).unwrap()];
+        let composite = json!({"apiVersion": "e.org/v1", "kind": "X", "spec": {}});
+        for profile in [NATIVE, FUNCTION] {
+            let mut patching = Patching::new(profile, json!({"a": "b"}), &composite);
+            let (outcomes, failure) = patching.environment_patches(&patches);
+            assert!(failure.is_none() && matches!(outcomes[0].ending, Ending::Ignored(_)), "{kind}: {failure:?}");
+            assert_eq!((patching.environment(), patching.composite()), (&json!({"a": "b"}), composite.clone()));
+        }
+        let invalid = invalid_environment_patches(&patches, FUNCTION).map(|invalid| invalid.to_string());
+        assert!(invalid.is_some_and(|text| text.contains("invalid environment patch type")), "{kind}");
+    }
 }
 
 /// Upstream's controller crashes at the first of these.
