@@ -242,3 +242,14 @@ fn configuration_page_lists_every_key() {
     let shown: BTreeSet<_> = shown.filter(|key| !key.starts_with([' ', '-'])).collect();
     assert_eq!(shown, keys, "the example lacks keys");
 }
+
+/// Issue 18, Crossplane 10: the mutator of environments was missing.
+#[test]
+fn configuration_page_lists_every_mutator() {
+    let page = fs::read_to_string(repository().join("docs/configuration.md")).unwrap();
+    let table = page.split("| mutator | default |").nth(1).expect("the page has the table");
+    let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+    let listed: BTreeSet<_> = rows.filter_map(|row| row.strip_prefix("| `")?.split('`').next()).collect();
+    let all = Registry::standard().mutators().iter().map(|mutator| mutator.name).collect::<BTreeSet<_>>();
+    assert_eq!(listed, all);
+}
