@@ -283,6 +283,61 @@ fn verdicts_for_whole_specs_equal_fluxs() {
     assert!(agreed > 2 * unknown.len(), "{agreed} agree, {} are unknown", unknown.len());
 }
 
+/// Returns the report on the whole spec of an executed case.
+fn judged_for_flux(case: &Value) -> Report {
+    let options = Options { flux: flux_spec(&case["spec"]), ..Options::of(Profile::Flux) };
+    analyse(&tree(case), &TreePath::from(text(&case["spec"]["path"])), &options)
+}
+
+/// Issue 18, Flux 3: these were accepted. The comparison above accepts unknown verdicts too.
+#[test]
+fn rejects_specs_that_flux_rejects() {
+    const REJECTED: [(&str, &str); 10] = [
+        ("component root", "apiVersion for Component should be"),
+        ("component file url", "must be local and relative"),
+        ("flux meta ns", "namespace transformation produces ID conflict"),
+        ("spec 37-1", "no resource matches strategic merge patch"),
+        ("spec 68-1", "Unable to remove nonexistent key"),
+        ("spec 43-1", "unable to parse SM or JSON patch from [patch: \"garbage\"]"),
+        ("spec 45-1", "unable to parse SM or JSON patch from [patch: \"[{op: add"),
+        ("apiVersionless", "failed to decode Kubernetes apiVersion"),
+        ("bad name", "var name is invalid"),
+        ("spec 62-1", "unable to parse substitution within function"),
+    ];
+    let cases = vectors("kustomize/flux-spec.json");
+    let named = |name: &str| cases.as_array().unwrap().iter().find(|case| case["name"] == name).unwrap();
+    for (name, error) in REJECTED {
+        assert!(text(&named(name)["expect"]["error"]).contains(error), "{name}");
+        let report = judged_for_flux(named(name));
+        assert_eq!(report.verdict, Verdict::Reject, "{name}: {:?}", report.reasons);
+    }
+    let missing = judged_for_flux(named("missing cm"));
+    assert_eq!(missing.verdict, Verdict::Unknown, "ConfigMaps are not read");
+    let reason = format!("{:?}", missing.reasons);
+    assert!(reason.contains("what ConfigMap/vars holds is not known here"), "{reason}");
+}
+
+/// Issue 18, Flux 2: these were rejected.
+#[test]
+fn accepts_root_files_that_flux_converts() {
+    for (name, root) in [
+        ("a number as a tag", "resources: [x.yaml]\nimages: [{name: x, newTag: 1.25}]\n"),
+        ("numbers and booleans in names", "resources: [x.yaml]\nnamePrefix: 7\nnameSuffix: true\n"),
+        ("a number as a namespace", "resources: [x.yaml]\nnamespace: 7\n"),
+        ("labels", "resources: [x.yaml]\nlabels: [{pairs: {a: 7, b: true, c: 1.5}}]\ncommonLabels: {d: 1}\n"),
+        ("annotations", "resources: [x.yaml]\ncommonAnnotations: {a: 7, b: false}\n"),
+        ("a number as a file", "resources: [7]\n"),
+        ("an unknown field", "resources: [x.yaml]\nunknown: {a: b}\n"),
+    ] {
+        let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
+        let case =
+            json!({"files": {"a/kustomization.yaml": root, "a/x.yaml": object, "a/7": object}, "spec": {"path": "a"}});
+        let report = judged_for_flux(&case);
+        let findings: Vec<_> = report.findings.iter().map(TreeFinding::paragraph).collect();
+        assert_eq!(report.verdict, Verdict::Accept, "{name}: {findings:?} {:?}", report.reasons);
+    }
+}
+
 /// Generates texts similar to those of users and attackers.
 fn texts() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
