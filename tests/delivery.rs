@@ -609,6 +609,10 @@ async fn never_denies_a_path_missing_in_the_revision() {
         &["KZ004 spec.path: \"app\" is not there (revision main@sha1:3f2c9a1b04de)", "did you mean \"apps\"?"],
     );
     warned(&cluster.apply(flux("./apps", &["../gone"])).await, &["KZ004 spec.components[0]: \"../gone\" is not there"]);
+    let similar = cluster.apply(flux("./apps", &["../components/ldp"])).await;
+    warned(&similar, &["KZ004 spec.components[0]: ", "did you mean \"../components/ldap\"?"]);
+    let nothing_similar = cluster.apply(flux("./elsewhere", &[])).await;
+    assert!(!nothing_similar.warnings()[0].contains("relative to"), "{:?}", nothing_similar.warnings());
 }
 
 /// Issue 18, Flux 1.
@@ -698,6 +702,22 @@ async fn substitutes_variables_like_flux() {
     let verdict = cluster.apply(object).await;
     assert_eq!(rules(&verdict, Level::Deny), ["KZ018"]);
     assert!(verdict.message().contains("apps/settings.yaml:1:1 of main@sha1:1"), "{}", verdict.message());
+}
+
+/// Issue 18, Flux 3: Portcullis reads neither the Secrets nor the ConfigMaps of `substituteFrom`.
+#[tokio::test]
+async fn records_that_variables_of_secrets_are_unknown() {
+    let cluster = denying();
+    let settings = format!("{SETTINGS}data: {{a: '${{color}}'}}\n");
+    let files = [("apps/kustomization.yaml", "resources: [settings.yaml]\n"), ("apps/settings.yaml", &*settings)];
+    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    let mut object = flux("./apps", &[]);
+    object["spec"]["postBuild"] = json!({"substituteFrom": [{"kind": "Secret", "name": "colors"}]});
+    let verdict = cluster.apply(object).await;
+    assert!(verdict.is_allowed() && verdict.warnings().is_empty(), "{:?}", verdict.findings);
+    let recorded: Vec<_> = verdict.at_level(Level::Audit).collect();
+    let is_it = |message: &str| message.contains("what Secret/colors holds is not known here");
+    assert!(recorded.iter().any(|finding| finding.rule == "KZ040" && is_it(&finding.message)), "{recorded:?}");
 }
 
 /// Issue 18, Flux 4.

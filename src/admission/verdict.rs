@@ -125,8 +125,10 @@ pub const SHADOW: &str = "shadow";
 pub const MAX_WARNINGS: usize = 16;
 /// The length at which the API server cuts a warning.
 pub const MAX_WARNING_CHARS: usize = 256;
-/// The length that the API documentation recommends for a warning. Help text that does not fit is omitted.
+/// The length that the API documentation recommends for a warning. Help text that does not fit is omitted, except suggestions.
 pub const RECOMMENDED_WARNING_CHARS: usize = 120;
+/// The beginning of help that names what was probably meant.
+const SUGGESTION: &str = "did you mean ";
 /// Maximum number of findings in a message, more than a person reads; the rest are counted.
 pub const MAX_MESSAGE_FINDINGS: usize = 100;
 /// Maximum length of an audit annotation, enough to search for.
@@ -301,7 +303,8 @@ fn cause(finding: &Finding) -> Cause {
     }
 }
 
-/// Returns the headline, and the help if both fit into the recommended length.
+/// Returns the headline, and the help if both fit into the recommended length. A suggestion may exceed it: it is what users
+/// need most.
 fn warning(finding: &Finding) -> String {
     let headline = match &finding.location {
         // The place comes before the message, because the end may be cut.
@@ -309,7 +312,9 @@ fn warning(finding: &Finding) -> String {
         None => finding.headline(),
     };
     let with_help = finding.help.as_ref().map(|help| format!("{headline}; {help}"));
+    let is_suggestion = finding.help.as_ref().is_some_and(|help| help.starts_with(SUGGESTION));
     match with_help {
+        Some(text) if is_suggestion && text.chars().count() <= MAX_WARNING_CHARS => one_line(&text),
         Some(text) if text.chars().count() <= RECOMMENDED_WARNING_CHARS => one_line(&text),
         Some(text) if headline.chars().count() <= RECOMMENDED_WARNING_CHARS / 2 => one_line(&text),
         _ => one_line(&headline),
