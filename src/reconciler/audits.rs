@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::{Controller, Failure, Next, Permission, Tools};
@@ -18,6 +19,8 @@ pub const NAME: &str = "audit";
 const TIMEOUT: Duration = Duration::from_secs(3600);
 /// Minimum pause between two audits, to limit the load on the API server.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Minimum time from the start of an audit to one that starts early, because of a tree: an audit lists a whole cluster.
+const EARLY: Duration = Duration::from_secs(600);
 
 static PERMISSIONS: [Permission; 2] = [
     Permission { group: "openreports.io", resources: &["clusterreports", "reports"], names: &[], verbs: WRITES },
@@ -45,6 +48,8 @@ pub struct AuditSettings {
 pub(super) struct Audits {
     /// `None` if only the permissions are needed.
     pub(super) settings: Option<AuditSettings>,
+    /// Notified when another tree is broken, or no longer.
+    pub(super) trees: Arc<Notify>,
 }
 
 impl Controller for Audits {
@@ -81,7 +86,7 @@ impl Controller for Audits {
     fn lead<'a>(&'a self, tools: &'a Tools) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Some(settings) = &self.settings {
-                settings.repeat(tools).await;
+                settings.repeat(tools, &self.trees).await;
             }
         })
     }
@@ -106,7 +111,7 @@ enum AuditFailure {
 }
 
 impl AuditSettings {
-    async fn repeat(&self, tools: &Tools) {
+    async fn repeat(&self, tools: &Tools, trees: &Notify) {
         loop {
             let begun = Instant::now();
             let auditing = AssertUnwindSafe(timeout(TIMEOUT, self.once(tools))).catch_unwind().await;
@@ -119,7 +124,7 @@ impl AuditSettings {
                 self.metrics.failed();
                 tracing::error!(%failure, "the audit failed");
             }
-            sleep(self.every.saturating_sub(begun.elapsed()).max(PAUSE)).await;
+            wait(self.every, EARLY, begun, trees).await;
         }
     }
 
@@ -142,6 +147,20 @@ impl AuditSettings {
     }
 }
 
+/// Waits until the next audit: at its interval after the start of the last one, or as soon as the trees have changed, but not
+/// before `early` has passed.
+async fn wait(every: Duration, early: Duration, begun: Instant, trees: &Notify) {
+    let until = |after: Duration| after.saturating_sub(begun.elapsed()).max(PAUSE);
+    let changed = async {
+        sleep(until(early)).await;
+        trees.notified().await;
+    };
+    tokio::select! {
+        () = sleep(until(every)) => {}
+        () = changed => tracing::info!("auditing early: a tree is broken, or no longer"),
+    }
+}
+
 fn log_findings(audited: &Audited, before: Option<&str>) {
     let count = |outcome| audited.count(outcome);
     let new = audited.entries.iter().filter(|entry| entry.is_new == Some(true)).count();
@@ -149,5 +168,24 @@ fn log_findings(audited: &Audited, before: Option<&str>) {
     tracing::info!(objects = audited.objects, fail, warn, error, skip = count(Outcome::Skip), new, before, "audited");
     for unread in &audited.unread {
         tracing::warn!(resource = unread.resource, why = unread.why, "not audited: its earlier results are kept");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// Issue 18, Flux 6: the policy report follows the Event of a broken revision, and does not wait for the next day.
+    #[tokio::test]
+    async fn an_audit_starts_early_if_a_tree_changes() {
+        let trees = Notify::new();
+        let begun = Instant::now().checked_sub(Duration::from_secs(2)).unwrap_or_else(Instant::now);
+        let next = |early: Duration| timeout(2 * PAUSE, wait(HOUR, early, begun, &trees));
+        assert!(next(Duration::ZERO).await.is_err(), "nothing has changed");
+        trees.notify_one();
+        assert!(next(HOUR).await.is_err(), "the last audit has just begun");
+        timeout(HOUR, wait(HOUR, Duration::ZERO, begun, &trees)).await.expect("the change is not forgotten");
     }
 }

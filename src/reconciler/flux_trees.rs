@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use super::events::RIGHT;
 use super::{Controller, Failure, Next, Permission, Severity, Tools};
@@ -34,6 +35,8 @@ pub(super) struct FluxTrees {
     pub(super) hosts: Vec<String>,
     /// The last report on each object.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
+    /// Notified when another tree is broken, or no longer.
+    pub(super) changed: Arc<Notify>,
 }
 
 impl Controller for FluxTrees {
@@ -137,22 +140,29 @@ impl FluxTrees {
     }
 
     async fn report(&self, object: &Reference, value: &Value, reason: &str, note: &str, tools: &Tools) {
-        if self.is_new(object, note) {
+        if self.remember(object, note) {
             tracing::warn!(kind = object.kind.kind, namespace = object.namespace, name = object.name, note, "{reason}");
             tools.events.publish(value, Severity::Warning, reason, "Judge", note).await;
         }
     }
 
-    fn is_new(&self, object: &Reference, note: &str) -> bool {
+    /// Remembers a report. Returns whether it is new.
+    fn remember(&self, object: &Reference, note: &str) -> bool {
         let mut reported = self.reported();
         if reported.len() >= MAX_REPORTED {
             reported.clear();
         }
-        reported.insert(object.clone(), note.to_owned()).as_deref() != Some(note)
+        let is_new = reported.insert(object.clone(), note.to_owned()).as_deref() != Some(note);
+        if is_new {
+            self.changed.notify_one();
+        }
+        is_new
     }
 
     fn forget(&self, object: &Reference) {
-        self.reported().remove(object);
+        if self.reported().remove(object).is_some() {
+            self.changed.notify_one();
+        }
     }
 
     /// Returns the reports. The map is consistent even after a panic, because every change is one call.
@@ -175,6 +185,7 @@ fn note(root: &Root, judged: &Judged) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
     use serde_json::json;
 
     use super::*;
@@ -199,7 +210,7 @@ mod tests {
     }
 
     fn controller() -> FluxTrees {
-        FluxTrees { trees: None, hosts: Vec::new(), reported: Mutex::default() }
+        FluxTrees { trees: None, hosts: Vec::new(), reported: Mutex::default(), changed: Arc::default() }
     }
 
     fn affected(before: Value, now: Value) -> Vec<String> {
@@ -239,8 +250,24 @@ mod tests {
     #[test]
     fn reports_the_same_note_once() {
         let (controller, object) = (controller(), Reference::new(deployed::KINDS[0], "team-a", "apps"));
-        assert!(controller.is_new(&object, "a") && !controller.is_new(&object, "a") && controller.is_new(&object, "b"));
+        let remembers = |note: &str| controller.remember(&object, note);
+        assert!(remembers("a") && !remembers("a") && remembers("b"));
         controller.forget(&object);
-        assert!(controller.is_new(&object, "b"));
+        assert!(remembers("b"));
+    }
+
+    /// Issue 18, Flux 6: an audit then writes the policy report.
+    #[test]
+    fn notifies_if_a_tree_is_broken_or_no_longer() {
+        let (controller, object) = (controller(), Reference::new(deployed::KINDS[0], "team-a", "apps"));
+        let is_notified = || controller.changed.notified().now_or_never().is_some();
+        controller.forget(&object);
+        assert!(!is_notified());
+        controller.remember(&object, "a");
+        assert!(is_notified());
+        controller.remember(&object, "a");
+        assert!(!is_notified(), "it is known");
+        controller.forget(&object);
+        assert!(is_notified());
     }
 }

@@ -39,6 +39,8 @@ pub use permission::Permission;
 
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::Notify;
+
 use crate::kustomize::delivery::Judge;
 use crate::landscaper::dry_run::run::{self, Deployer};
 
@@ -75,16 +77,18 @@ impl Default for Settings {
 
 /// Returns every controller, for granting permissions. Flags select which of them run.
 pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
+    let broken_trees = Arc::<Notify>::default();
     vec![
         Box::new(dry_run_annotations::AnnotationController),
         Box::new(dry_run_deployer::DryRunDeployer { deployer: settings.dry_run.clone() }),
         Box::new(overwrite_trees::OverwriteTrees::new(settings.trees.clone())),
         Box::new(composites::Composites { chosen: settings.composites.clone() }),
-        Box::new(audits::Audits { settings: settings.audit.clone() }),
+        Box::new(audits::Audits { settings: settings.audit.clone(), trees: Arc::clone(&broken_trees) }),
         Box::new(flux_trees::FluxTrees {
             trees: settings.flux_trees.clone(),
             hosts: settings.artifact_hosts.clone(),
             reported: Mutex::default(),
+            changed: broken_trees,
         }),
     ]
 }

@@ -8,8 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::Case;
+use crate::artifacts::packed;
 use crate::context::Context;
 use crate::controller_manager::{ACCOUNT_LEASE, Options};
+use crate::delivery::{self, MISPLACED, PLACED, kustomization, set_source};
 use crate::delivery_crds;
 use crate::push::{Packing, Pusher, v2};
 use crate::registry::{Options as RegistryOptions, Registry};
@@ -20,6 +22,7 @@ use crate::user::User;
 pub const CASES: &[Case] = &[
     ("audit::what_was_stored_before_a_rule_had_its_level_is_reported_until_it_is_mended", reports_findings_until_fixed),
     ("audit::the_companion_audits_with_the_rights_of_its_service_account", the_companion_audits),
+    ("audit::a_broken_tree_is_in_the_policy_report", a_broken_tree_is_in_the_policy_report),
     ("audit::an_entry_that_no_tree_matches_is_told_of_by_an_audit", an_idle_entry_is_told_of),
 ];
 
@@ -157,6 +160,33 @@ fn the_companion_audits(ctx: &Context) {
     let refused = |line: &str| line.contains("not audited") && line.contains(".landscaper.gardener.cloud");
     assert!(!manager.log().lines().any(refused), "{}", manager.log());
     delete(ctx, &ns, "one");
+    eventually(|| report(ctx, "reports.openreports.io", &ns).is_none().then_some(()));
+    manager.terminate();
+}
+
+/// Issue 18, Flux 6: nothing is denied here, and the report names the Kustomization until a revision builds.
+fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
+    let (_reports, _lease) = (REPORTS.lock().unwrap_or_else(PoisonError::into_inner), ACCOUNT_LEASE.lock());
+    let ns = ctx.cluster.namespace("lenient");
+    install(ctx, "openreports.io");
+    let publish = |revision: &str, files: [(&str, &str); 3]| {
+        set_source(ctx, &ns, "apps", &ctx.artifacts.artifact(&packed(files), revision));
+    };
+    publish("main@sha1:1", PLACED);
+    accepts(ctx, &ns, &kustomization("apps", "apps", "./apps", &[]).to_string());
+    publish("main@sha1:2", MISPLACED);
+    let config = ctx.cluster.folder().join("audit-trees.yaml");
+    fs::write(&config, delivery::configuration(&ctx.artifacts.host())).expect("there is room");
+    let arguments = ["--audit=1s", "--config", &config.display().to_string()];
+    let manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    let result = eventually(|| {
+        let report = report(ctx, "reports.openreports.io", &ns)?;
+        report["results"].as_array()?.iter().find(|result| result["policy"] == "KZ001").cloned()
+    });
+    assert_eq!(result["resources"][0]["kind"], "Kustomization", "{result}");
+    let message = result["message"].to_string();
+    assert!(message.contains("../components/ldap") && message.contains("main@sha1:2"), "{message}\n{}", manager.log());
+    publish("main@sha1:3", PLACED);
     eventually(|| report(ctx, "reports.openreports.io", &ns).is_none().then_some(()));
     manager.terminate();
 }

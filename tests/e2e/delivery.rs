@@ -48,12 +48,14 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: ldap-\n";
 const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n";
-const MISPLACED: [(&str, &str); 3] = [
+/// The Component is listed among the resources.
+pub const MISPLACED: [(&str, &str); 3] = [
     ("apps/kustomization.yaml", "resources:\n  - settings.yaml\n  - ../components/ldap\n"),
     ("apps/settings.yaml", SETTINGS),
     ("components/ldap/kustomization.yaml", COMPONENT),
 ];
-const PLACED: [(&str, &str); 3] = [
+/// The Component is where it belongs.
+pub const PLACED: [(&str, &str); 3] = [
     ("apps/kustomization.yaml", "resources:\n  - settings.yaml\ncomponents:\n  - ../components/ldap\n"),
     ("apps/settings.yaml", SETTINGS),
     ("components/ldap/kustomization.yaml", COMPONENT),
@@ -77,7 +79,8 @@ fn status(name: &str, artifact: &Artifact) -> Value {
     })
 }
 
-fn kustomization(name: &str, source: &str, path: &str, components: &[&str]) -> Value {
+/// Returns a Flux Kustomization.
+pub fn kustomization(name: &str, source: &str, path: &str, components: &[&str]) -> Value {
     json!({
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": name},
         "spec": {"path": path, "components": components, "prune": true, "interval": "10m",
@@ -91,7 +94,8 @@ fn set_status(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) -> Outpu
     ctx.cluster.kubectl().args(apply).stdin(status(name, artifact).to_string()).run()
 }
 
-fn set_source(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) {
+/// Applies a GitRepository with this artifact.
+pub fn set_source(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) {
     ctx.cluster
         .kubectl()
         .args(["apply", "--namespace", ns, "-f", "-"])
