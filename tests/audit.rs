@@ -1,6 +1,7 @@
 //! Tests of `portcullis audit`: the rules of admission on stored objects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
+mod artifacts;
 mod cases;
 
 use std::fs;
@@ -8,11 +9,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use artifacts::{Answer, ArtifactServer, packed};
 use cases::objects;
 use cases::pages::Page;
 use portcullis::admission::Level;
 use portcullis::audit::{Audit, Audited, Chosen, Outcome};
 use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::kustomize::delivery::Artifact;
 use serde_json::{Value, json};
 
 /// Rules that judge a change, a deletion or who writes, and so have nothing to say of what is stored.
@@ -161,4 +164,49 @@ fn counts_passes_of_rules_without_findings() {
     let bad = audited(Policy::default(), objects(&overwrites("team-b", BAD)));
     assert!(good.entries.is_empty() && good.passes["team-b"] > 0, "{good:?}");
     assert_eq!(bad.passes["team-b"] + 1, good.passes["team-b"]);
+}
+
+/// A Flux Kustomization with its source, as they are stored.
+fn flux(name: &str, artifact: &Artifact) -> String {
+    let Artifact { url, digest, revision } = artifact;
+    let source = json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"name": name, "namespace": "team-a"},
+        "status": {"artifact": {"url": url, "digest": digest, "revision": revision, "path": "x"}},
+    });
+    let kustomization = json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": name, "namespace": "team-a"},
+        "spec": {"path": "./apps", "prune": true, "interval": "10m",
+                 "sourceRef": {"kind": "GitRepository", "name": name}},
+    });
+    format!("{source}\n---\n{kustomization}\n")
+}
+
+/// Issue 18, Flux 6: an audit fetches the trees of Kustomizations, and says which ones it cannot fetch.
+#[test]
+fn fetches_the_trees_of_flux_kustomizations() {
+    let server = ArtifactServer::start();
+    let good = packed([("apps/kustomization.yaml", "resources: []\n")]);
+    let broken = packed([("apps/kustomization.yaml", "resources: [missing.yaml]\n")]);
+    let files = [
+        ("good.yaml", flux("good", &server.artifact(&good, "main@sha1:1"))),
+        ("broken.yaml", flux("broken", &server.artifact(&broken, "main@sha1:2"))),
+        ("gone.yaml", flux("gone", &server.behaving(&good, "main@sha1:3", |_| Answer::Status(404)))),
+    ];
+    let folder = folder(&files);
+    let config = tempfile::NamedTempFile::new().unwrap();
+    fs::write(config.path(), format!("artifactHosts: [\"{}\"]\n", server.host())).unwrap();
+    let (code, stdout, stderr) = run(folder.path(), &["--config", &config.path().display().to_string()]);
+    assert_eq!((code, &*stderr), (Some(0), ""), "{stdout}");
+    for part in [
+        "warned     KZ004      team-a Kustomization broken: ",
+        "\"missing.yaml\" is not there",
+        "main@sha1:2",
+        "warned     KZ041      team-a Kustomization gone: ",
+        "main@sha1:3",
+    ] {
+        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+    }
+    assert!(!stdout.contains("Kustomization good"), "{stdout}");
 }

@@ -1,9 +1,12 @@
 //! Flux, with all levels as they are by default.
 
+use std::process::Command;
+
 use crate::context::{Context, is};
 use crate::flux;
 use crate::gate;
 use crate::system::{Scenario, System};
+use crate::user::User;
 
 /// Flux at the default levels, at which nothing is denied to it.
 pub const SYSTEM: System = System {
@@ -18,16 +21,31 @@ pub const SYSTEM: System = System {
     ..flux::SYSTEM
 };
 
-/// Issue 18, Flux 6: the controller manager reports the revision that does not build, with its error, on the Kustomization.
-/// Without portcullis only Flux does.
+/// Issue 18, Flux 6: the controller manager reports the revision that does not build, with its error, on the Kustomization,
+/// and an audit finds it. Without portcullis only Flux does.
 fn broken(ctx: &Context<'_>) {
     let broken = flux::break_tree(ctx);
     if ctx.has_webhooks() {
         let note = ctx.event("Kustomization", "app", "BrokenRevision");
         assert!(note.contains("missing.yaml") && note.contains(&broken.commit[..7]), "{note}");
+        let found = audit(ctx, &flux::hosts(&ctx.testbed().fixtures));
+        assert!(found.contains("warned     KZ004") && found.contains("missing.yaml"), "{found}");
+        let unreachable = audit(ctx, "");
+        assert!(unreachable.contains("KZ041") && unreachable.contains("Kustomization app: "), "{unreachable}");
     }
     ctx.wait("kustomizations", "app", "not ready: it cannot be built", |object| is(object, "Ready", "False"));
     flux::repair(ctx, &broken);
+}
+
+/// Returns what `portcullis audit` prints about the trees of the scenario.
+fn audit(ctx: &Context<'_>, configuration: &str) -> String {
+    let file = tempfile::NamedTempFile::new().expect("there is room");
+    std::fs::write(file.path(), configuration).expect("there is room");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["audit", "--rules", "KZ", "--namespace", &ctx.namespace, "--config"]).arg(file.path());
+    command.arg("--kubeconfig").arg(ctx.testbed().cluster.kubeconfig(User::Admin));
+    let output = command.output().expect("it is built");
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
 /// KZ061 names the objects that Flux then deletes; it keeps the one that is excluded from pruning.
