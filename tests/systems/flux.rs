@@ -275,7 +275,19 @@ fn broken(ctx: &Context<'_>) {
             assert!(!shows_ready(&version, &broken.commit), "{written}: {}", normalize::readable(&version));
         }
     }
+    let announced = announcements(ctx);
+    assert!(announced <= 2, "two revisions were announced {announced} times");
     repair(ctx, &broken);
+}
+
+/// Returns how often source-controller announced a new artifact: before each write of one, so again after each that is
+/// denied.
+fn announcements(ctx: &Context<'_>) -> u64 {
+    let listed = ctx.kubectl(&["get", "events", "-o", "json"]).stdout;
+    let listed: Value = serde_json::from_str(&listed).expect("kubectl writes JSON");
+    let events = listed["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let announced = events.iter().filter(|event| event["reason"] == "NewArtifact");
+    announced.map(|event| event["count"].as_u64().unwrap_or(1)).sum()
 }
 
 /// Whether `kubectl get` shows an object as ready at a commit: its columns are the status and the message of `Ready`.
@@ -379,8 +391,11 @@ fn force(ctx: &Context<'_>) {
 }
 
 /// Numbers and booleans where texts belong, and a field that nobody knows: Flux converts and ignores them.
-const LAX: &str = "resources: [settings.yaml]
+const LAX: &str = "resources: [settings.yaml, 7]
 namePrefix: 7
+nameSuffix: true
+namespace: 7
+labels: [{pairs: {number: 1.5, boolean: true}}]
 commonAnnotations: {number: 1.5, boolean: true}
 images: [{name: example, newTag: 1.25}]
 unknownField: 1
@@ -388,8 +403,9 @@ unknownField: 1
 
 fn lax(ctx: &Context<'_>) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
-    let settings = config_map("settings", "one");
-    let commit = repository.commit("main", &[("app/kustomization.yaml", LAX), ("app/settings.yaml", &settings)]);
+    let (settings, seven) = (config_map("settings", "one"), config_map("seven", "one"));
+    let files = [("app/kustomization.yaml", LAX), ("app/settings.yaml", &*settings), ("app/7", &seven)];
+    let commit = repository.commit("main", &files);
     ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
     applied(ctx, "app", "main", &commit);
     ctx.snapshot("applied");
