@@ -305,6 +305,18 @@ fn an_object_nested_too_deep_is_denied_with_its_uid() {
     }
 }
 
+/// Issue 18, Landscaper 6: Landscaper cannot decode such a number.
+#[test]
+fn a_number_beyond_a_float_is_denied() {
+    let object = json!({"repositoryContext": {"type": "x", "n": "NUMBER"}});
+    for (number, is_allowed) in [("1e307", true), ("1e999", false)] {
+        let body = review_of(&object, 1, "CREATE").to_string().replace("\"NUMBER\"", number);
+        let answer = answer(&gate(), Phase::Validate, body.as_bytes()).expect("there is a uid");
+        let answer = verify(&answer, "a-uid", Phase::Validate).expect("it is an answer");
+        assert_eq!(answer["response"]["allowed"], is_allowed, "{number}: {answer}");
+    }
+}
+
 #[test]
 fn answers_v1beta1_reviews_in_v1beta1() {
     let body =

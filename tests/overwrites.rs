@@ -187,6 +187,24 @@ fn a_number_out_of_range_is_reported() {
     }
 }
 
+/// Issue 18, Landscaper 7: with `overwrites: apply` Landscaper gets a reference that is replaced already, and finds nothing.
+#[test]
+fn the_page_quotes_the_condition_of_an_applied_substitution() {
+    let file = vectors("landscaper/overwrites.json");
+    let cases = file["cases"].as_array().unwrap().iter();
+    let case = cases.into_iter().find(|case| case["name"] == "match name= version- repo=").expect("there is one");
+    let mut input = input(case);
+    input.reference = Substitution::of(&input.entries, input.reference).result;
+    let condition = outcome(&input)["condition"].clone();
+    assert_eq!((&condition["type"], &condition["status"]), (&json!("ComponentReferenceOverwrite"), &json!("False")));
+    let page = std::fs::read_to_string(cases::repository().join("docs/configuration.md")).unwrap();
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["type", "status", "message"] {
+        let quoted = format!("`{}`", condition[part].as_str().unwrap());
+        assert!(page.contains(&quoted), "{quoted}");
+    }
+}
+
 #[test]
 fn reports_values_that_landscaper_cannot_decode() {
     let file = vectors("landscaper/overwrites.json");
