@@ -548,20 +548,29 @@ async fn replays_with_the_recorded_and_another_configuration() {
     assert_eq!(portcullis(&["replay", "examples"]).status.code(), Some(2), "there is no recording");
 }
 
-/// Issue 18, a suite that runs the real controllers: function-environment-configs cannot be had from the Go module proxy,
-/// so what Crossplane sends in these scenarios is recorded.
+/// Issue 18, a suite that runs the real controllers: what they send in each scenario is recorded, so that `make test`
+/// replays it where they cannot be built.
 #[test]
-fn scenarios_whose_program_cannot_be_built_are_recorded() {
-    for (system, scenarios) in [
-        ("crossplane", &["references", "pinned", "optional", "changed"][..]),
-        ("crossplane-1", &["native", "no-such-field", "pinned", "optional", "pipeline", "claim"][..]),
+fn every_scenario_is_recorded() {
+    for (system, file, scenarios) in [
+        ("flux", "flux", 12),
+        ("flux-defaults", "flux_defaults", 2),
+        ("landscaper", "landscaper", 9),
+        ("crossplane", "crossplane", 8),
+        ("crossplane-1", "crossplane_one", 6),
     ] {
-        let path = repository().join(format!("tests/recordings/systems/{system}.jsonl"));
-        let text = fs::read_to_string(path).unwrap();
-        for scenario in scenarios {
-            let group = format!("\"group\":\"{system}-{scenario}.example.org\"");
-            let decisions = text.lines().filter(|line| line.starts_with("{\"decision\"") && line.contains(&group));
-            assert!(decisions.count() > 5, "{system}::{scenario} is not recorded");
+        let read = |path: String| fs::read_to_string(repository().join(path)).unwrap();
+        let source = read(format!("tests/systems/{file}.rs"));
+        let recorded = read(format!("tests/recordings/systems/{system}.jsonl"));
+        let begins = ["Scenario::new(", "needing("];
+        let names = begins.iter().flat_map(|begin| source.split(begin).skip(1));
+        let names: Vec<_> = names.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next()).collect();
+        assert_eq!(names.len(), scenarios, "{system}: {names:?}");
+        for name in names {
+            let places = [format!("\"namespace\":\"{system}-{name}\""), format!("\"{system}-{name}.example.org\"")];
+            let is_its = |line: &&str| places.iter().any(|place| line.contains(place));
+            let decisions = recorded.lines().filter(|line| line.starts_with("{\"decision\"")).filter(is_its);
+            assert!(decisions.count() > 5, "{system}::{name} is not recorded");
         }
     }
 }
