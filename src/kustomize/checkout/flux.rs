@@ -1,7 +1,7 @@
 //! Follows Flux Kustomizations: renders the roots that Flux builds from the checkout, until no new Kustomization
 //! appears.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -48,18 +48,21 @@ pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
     surveyor.follow(&seeds, standing)
 }
 
-/// Returns the `.sourceignore` files in the folders of all files, and in their parent folders.
+/// Returns the `.sourceignore` files of the checkout, outer folders first.
 fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
-    let of_manifests = checkout.manifests.iter().filter_map(TreePath::parent);
-    let mut open: Vec<_> = of_manifests.chain(checkout.folders.iter().cloned()).collect();
-    let mut seen = BTreeSet::new();
+    let (tree, mut open, mut found) = (checkout.tree, vec![checkout.git.top.clone()], Vec::new());
     while let Some(folder) = open.pop() {
-        if folder.is_within(&checkout.git.top) && seen.insert(folder.clone()) {
-            open.extend(folder.parent());
+        for name in tree.names(&folder) {
+            let path = folder.join(&name);
+            match tree.entry(&path) {
+                Some(Entry::File) if name == ignore::FILE => found.push(path),
+                Some(Entry::Folder) if name != ".git" => open.push(path),
+                _ => {}
+            }
         }
     }
-    let files = seen.into_iter().map(|folder| folder.join(ignore::FILE));
-    files.filter(|file| checkout.tree.entry(file) == Some(Entry::File)).collect()
+    found.sort_by_cached_key(|file| (file.as_str().matches('/').count(), file.clone()));
+    found
 }
 
 /// Returns words for a quick search: a file without any of them has no objects that matter to the survey.

@@ -1,7 +1,7 @@
 //! Excludes the files that Flux does not put into the artifact of a source.
 //!
-//! Source: fluxcd/pkg's `sourceignore`: its default patterns, then every `.sourceignore`, then `spec.ignore` of the
-//! source. The last matching pattern decides.
+//! Source: `SourceIgnoreFilter` in fluxcd/pkg's `artifact/storage/archive.go`: the patterns of every `.sourceignore`, then
+//! those of `spec.ignore` of the source; without any, default patterns. The last matching pattern decides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +10,10 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// The patterns that Flux applies by default.
-const DEFAULTS: [&str; 24] = [
-    ".git/",
-    ".gitignore",
-    ".gitmodules",
-    ".gitattributes",
+/// The patterns that Flux always applies.
+const VERSION_CONTROL: [&str; 4] = [".git/", ".gitignore", ".gitmodules", ".gitattributes"];
+/// The patterns that Flux applies if the source has no others.
+const DEFAULTS: [&str; 20] = [
     "*.jpg",
     "*.jpeg",
     "*.gif",
@@ -43,13 +41,18 @@ pub(super) const FILE: &str = ".sourceignore";
 /// Returns the tree of a source's artifact: the files in or below `top`, except those that match the patterns in the
 /// files `ignores` and in `spec.ignore`. Paths do not change.
 pub(super) fn artifact(tree: &Arc<Tree>, top: &TreePath, ignores: &[TreePath], spec: Option<&str>) -> Tree {
-    let mut matchers = vec![(TreePath::root(), matcher(&DEFAULTS.join("\n")))];
+    let mut own = Vec::new();
     for file in ignores.iter().filter(|file| file.is_within(top)) {
         let text = tree.read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        let folder = file.parent().unwrap_or_default();
-        matchers.push((TreePath::from(&*folder.relative_to(top)), matcher(&text)));
+        let folder = TreePath::from(&*file.parent().unwrap_or_default().relative_to(top));
+        own.extend(patterns(&text).map(|line| (folder.clone(), matcher(&[line]))));
     }
-    matchers.extend(spec.map(|patterns| (TreePath::root(), matcher(patterns))));
+    own.extend(spec.into_iter().flat_map(patterns).map(|line| (TreePath::root(), matcher(&[line]))));
+    let mut matchers = vec![(TreePath::root(), matcher(&VERSION_CONTROL))];
+    match own.is_empty() {
+        true => matchers.push((TreePath::root(), matcher(&DEFAULTS))),
+        false => matchers.append(&mut own),
+    }
     let top = top.clone();
     tree.without(move |path, entry| {
         if !path.is_within(&top) {
@@ -73,11 +76,18 @@ pub(super) fn artifact(tree: &Arc<Tree>, top: &TreePath, ignores: &[TreePath], s
     })
 }
 
-fn matcher(patterns: &str) -> Gitignore {
+/// Returns the lines with patterns.
+fn patterns(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+}
+
+/// Returns a matcher of patterns. A pattern that matches a folder matches what is below, so the order of patterns matters
+/// only between matchers.
+fn matcher(patterns: &[&str]) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
-    for line in patterns.lines() {
+    for pattern in patterns {
         // Like Flux, this skips a pattern that cannot be parsed.
-        drop(builder.add_line(None, line));
+        drop(builder.add_line(None, pattern));
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
@@ -98,10 +108,17 @@ mod tests {
         let ignores = [TreePath::from("r/b/.sourceignore")];
         let artifact = super::artifact(&tree, &"r".into(), &ignores, None);
         let kept: Vec<_> = files.into_iter().filter(|file| has(&artifact, file)).collect();
-        assert_eq!(kept, ["r/a/k.yaml", "r/deploy/x/k.yaml"]);
+        // with patterns of its own, a source has no default ones
+        assert_eq!(kept, ["r/.sops.yaml", "r/a/logo.png", "r/a/k.yaml", "r/b/.sops.yaml", "r/deploy/x/k.yaml"]);
         assert!(!has(&artifact, "r/b/old/k.yaml") && !has(&artifact, "r/b/c/n.txt"));
-        assert_eq!(artifact.names(&"r".into()), ["a", "b", "deploy"]);
         let artifact = super::artifact(&tree, &"r".into(), &ignores, Some("/*\n!/deploy"));
         assert!(has(&artifact, "r/deploy/x/k.yaml") && !has(&artifact, "r/a/k.yaml"));
+        // a later pattern excludes a folder with all that an earlier one includes
+        let artifact = super::artifact(&tree, &"r".into(), &[], Some("!/a/k.yaml\n/a"));
+        assert!(!has(&artifact, "r/a/k.yaml"));
+        let artifact = super::artifact(&tree, &"r".into(), &[], None);
+        let kept: Vec<_> = files.into_iter().filter(|file| has(&artifact, file)).collect();
+        assert_eq!(kept, ["r/a/k.yaml", "r/deploy/x/k.yaml"]);
+        assert_eq!(artifact.names(&"r".into()), ["a", "b", "deploy"]);
     }
 }
