@@ -148,9 +148,40 @@ fn reports_errors_in_the_file_that_has_them_once() {
 fn reports_a_path_that_does_not_exist_in_the_kustomization() {
     let copy = monorepo();
     copy.replace("clusters/staging/apps.yaml", "path: ./apps/staging", "path: ./apps/stagin");
-    // Nobody builds apps/staging then, so the rules of kubectl apply to it.
-    let expected = ["deny KZ004 clusters/staging/apps.yaml 8", "deny KZ010 apps/staging/kustomization.yaml 7"];
-    assert_eq!(copy.findings(&[]), expected);
+    // Nobody builds apps/staging then. It is judged by the rules of Flux, which builds the other roots.
+    assert_eq!(copy.findings(&[]), ["deny KZ004 clusters/staging/apps.yaml 8"]);
+    assert!(copy.roots(&[]).contains(&"flux accept apps/staging".to_owned()));
+}
+
+#[test]
+fn reads_patterns_of_ignored_files_in_every_folder() {
+    let copy = home_ops();
+    let app = "kubernetes/apps/default/web/app";
+    copy.replace(
+        &format!("{app}/kustomization.yaml"),
+        "resources:",
+        "configMapGenerator:\n  - name: pictures\n    files: [assets/logo.png]\nresources:",
+    );
+    copy.write(&format!("{app}/assets/logo.png"), "PNG");
+    assert_eq!(copy.findings(&[]), ["deny KZ004 kubernetes/apps/default/web/app/kustomization.yaml 5"]);
+    // a folder without manifests
+    copy.write(&format!("{app}/assets/.sourceignore"), "!logo.png\n");
+    assert!(copy.findings(&[]).is_empty());
+}
+
+#[test]
+fn does_not_report_shared_patches_that_have_an_effect_in_another_root() {
+    let copy = home_ops();
+    copy.write(
+        "kubernetes/components/labels/kustomization.yaml",
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches:\n  - target:\n      kind: HelmRelease\n    \
+         patch: |-\n      - op: add\n        path: /spec/suspend\n        value: true\n",
+    );
+    assert_eq!(copy.findings(&[]), ["warn KZ025 kubernetes/components/labels/kustomization.yaml 4"]);
+    let instance = "kubernetes/apps/flux-system/instance/ks.yaml";
+    copy.replace(instance, "spec:", "spec:\n  components: [../../../../components/labels]");
+    assert_eq!(copy.findings(&[]), ["audit KZ025 kubernetes/components/labels/kustomization.yaml 4"]);
+    assert!(copy.check(&[]).contains(": 0 denied, 0 warnings"), "{}", copy.check(&[]));
 }
 
 #[test]
@@ -246,7 +277,10 @@ fn leaves_out_files_that_no_artifact_has() {
     let findings = copy.findings(&[]);
     assert_eq!(findings[0], "deny KZ013 clusters/staging/notes.yaml 1");
     assert!(findings.iter().skip(1).all(|finding| finding.starts_with("audit KZ040")), "{findings:?}");
+    // With patterns of its own, a source has no default ones.
     copy.write("clusters/staging/.sourceignore", "notes.yaml\n");
+    assert_eq!(copy.findings(&[])[0], "deny KZ013 clusters/staging/.sops.yaml 1");
+    copy.write("clusters/staging/.sourceignore", "notes.yaml\n.sops.yaml\n");
     assert_eq!(copy.findings(&[]), [""; 0]);
 }
 

@@ -33,6 +33,7 @@ pub(super) enum Output {
 }
 
 /// A finding with its position in a file.
+#[derive(Clone)]
 pub(super) struct Located {
     pub(super) rule: &'static str,
     pub(super) level: Level,

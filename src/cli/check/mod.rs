@@ -2,6 +2,7 @@
 
 mod objects;
 mod rendered;
+mod shared;
 mod trees;
 
 use std::io::Read;

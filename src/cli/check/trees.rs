@@ -14,6 +14,7 @@ use super::super::report::{Located, Report, Root};
 use super::super::trees::{reason_with_display_path, shown, tree_path, with_display_paths};
 use super::super::walk::Progress;
 use super::Args;
+use super::shared::SharedFindings;
 use crate::admission::Level;
 use crate::catalog::manifests::{Manifest, Source};
 use crate::gate::{Policy, Registry};
@@ -54,8 +55,11 @@ impl Trees {
         let mut builds = survey.builds.clone();
         builds.iter_mut().for_each(|build| build.options = args.applied(build.options.clone()));
         let rest = scan.roots.iter().filter(|root| !survey.reached.contains(root)).cloned();
-        let options = Options { lone_components: true, ..options };
-        let build = |root| Build { tree: Arc::clone(&scan.tree), root, options: options.clone(), owners: Vec::new() };
+        // In a checkout with Kustomizations of Flux, a root that none of them names is built for another cluster.
+        let unnamed =
+            if survey.clusters.is_empty() { options.clone() } else { args.applied(Options::of(Profile::Flux)) };
+        let unnamed = Options { lone_components: true, ..unnamed };
+        let build = |root| Build { tree: Arc::clone(&scan.tree), root, options: unnamed.clone(), owners: Vec::new() };
         builds.extend(rest.map(build));
         Ok(Self { scan, builds, survey, git, options })
     }
@@ -81,6 +85,7 @@ impl Trees {
         let shared: Vec<(&Build, &Shared)> =
             self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, shared.get(group)?))).collect();
         let judge = |(build, shared): &(&Build, &Shared)| self.analysed(build, shared);
+        let mut shared_findings = SharedFindings::default();
         in_order(&shared, judge, |number, judged| {
             progress.step(number, self.builds.len());
             let mut findings = Vec::new();
@@ -94,6 +99,7 @@ impl Trees {
                     }
                     located
                 });
+                shared_findings.count(&finding, located);
                 findings.push(Rc::clone(located));
             }
             report.roots.push(Root {
@@ -105,6 +111,7 @@ impl Trees {
                 findings,
             });
         });
+        shared_findings.lower(&self.scan, &self.builds, report);
         let forgotten = self.forgotten();
         let forgotten = forgotten.iter().map(|finding| Rc::new(sources.locate(finding)));
         report.findings.extend(forgotten.filter(|located| located.level != Level::Off));

@@ -1,0 +1,75 @@
+//! Lowers warnings about patches in shared folders that have an effect in some of the roots that use them.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::super::checkout::Scan;
+use super::super::report::{Located, Report};
+use crate::admission::Level;
+use crate::kustomize::checkout::Build;
+use crate::kustomize::finding::TreeFinding;
+use crate::kustomize::tree::TreePath;
+
+/// The rule about patches that select nothing.
+const RULE: &str = "KZ025";
+
+/// The findings about patches that select nothing: the folder of each, and the number of roots with it.
+#[derive(Default)]
+pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
+
+impl SharedFindings {
+    /// Counts a finding of a root.
+    pub(super) fn count(&mut self, finding: &TreeFinding, located: &Rc<Located>) {
+        if finding.rule == RULE {
+            let folder = finding.location.file.parent().unwrap_or_default();
+            self.0.entry(Rc::as_ptr(located)).or_insert((folder, 0)).1 += 1;
+        }
+    }
+
+    /// Lowers the findings that some of the roots that use their folder do not have.
+    pub(super) fn lower(self, scan: &Scan, builds: &[Build], report: &mut Report) {
+        if self.0.is_empty() {
+            return;
+        }
+        let users = users(scan, builds);
+        let lowered = |located: &mut Rc<Located>| {
+            let counted = self.0.get(&Rc::as_ptr(located));
+            let is_used = |(folder, count): &&(TreePath, usize)| users.get(folder).is_some_and(|users| users > count);
+            if counted.filter(is_used).is_some() {
+                let level = located.level.min(Level::Audit);
+                *located = Rc::new(Located { level, ..Located::clone(located) });
+            }
+        };
+        report.findings.iter_mut().for_each(lowered);
+        report.roots.iter_mut().flat_map(|root| &mut root.findings).for_each(lowered);
+    }
+}
+
+/// Returns the number of roots that use each folder.
+fn users(scan: &Scan, builds: &[Build]) -> HashMap<TreePath, usize> {
+    let mut users = HashMap::new();
+    for build in builds {
+        for folder in folders(scan, build) {
+            *users.entry(folder).or_default() += 1;
+        }
+    }
+    users
+}
+
+/// Returns the folders that a root uses. For a root without a kustomization file, Flux lists the folders below.
+fn folders(scan: &Scan, build: &Build) -> HashSet<TreePath> {
+    let Build { root, options, .. } = build;
+    let components = options.flux.components.iter().map(|entry| TreePath::from(&*format!("{root}/{entry}")));
+    let mut open: Vec<_> = components.chain([root.clone()]).collect();
+    if !scan.references.contains_key(root) {
+        open.extend(scan.folders.iter().filter(|folder| folder.is_within(root)).cloned());
+    }
+    let mut found = HashSet::new();
+    while let Some(folder) = open.pop() {
+        let references = scan.references.get(&folder);
+        if found.insert(folder) {
+            open.extend(references.into_iter().flat_map(|references| &references.folders).cloned());
+        }
+    }
+    found
+}
