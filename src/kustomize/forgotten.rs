@@ -2,7 +2,8 @@
 //!
 //! A file is reported only if the kustomization would build with it. Not reported are files that any field of a
 //! kustomization refers to, files that another file in the folder mentions (comments such as `# - debug.yaml`
-//! included), files of other tools, and objects that people apply by hand.
+//! included), files of other tools, objects that people apply by hand, and files whose name no kustomization of the
+//! repository lists although many folders have one.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ const LIST: &str = "resources";
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
 
 /// API groups of objects that other tools read from files, and that are not sent to an API server.
-const GROUPS_OF_TOOLS: [&str; 16] = [
+const GROUPS_OF_TOOLS: [&str; 17] = [
     "backstage.io",
     "chainsaw.kyverno.io",
     "cli.kyverno.io",
@@ -45,8 +46,13 @@ const GROUPS_OF_TOOLS: [&str; 16] = [
     "kuttl.dev",
     "meta.pkg.crossplane.io",
     "tanka.dev",
+    "test.gatekeeper.sh",
     "zarf.dev",
 ];
+
+/// Maximum number of forgotten manifests of the same name. If there are more, and no kustomization lists any file of that
+/// name, it is a convention of the repository not to list them.
+const MAX_SAME_NAME: usize = 8;
 
 /// The apiVersion of configurations of kustomize's own plugins.
 const BUILTIN: &str = "builtin";
@@ -88,7 +94,13 @@ impl Search<'_> {
         }
         let plain = self.folders_of_argo(files);
         let is_plain = |file: &TreePath| plain.iter().any(|folder| is_below(file, folder));
-        candidates.into_iter().filter(|file| !is_plain(file)).filter_map(|file| self.finding(file)).collect()
+        let candidates: Vec<_> = candidates.into_iter().filter(|file| !is_plain(file)).collect();
+        let listed_names: HashSet<_> = listed.iter().map(|file| file.name()).collect();
+        let mut same_name: HashMap<&str, usize> = HashMap::new();
+        candidates.iter().for_each(|file| *same_name.entry(file.name()).or_default() += 1);
+        let is_convention =
+            |file: &TreePath| same_name[file.name()] > MAX_SAME_NAME && !listed_names.contains(file.name());
+        candidates.iter().filter(|file| !is_convention(file)).filter_map(|file| self.finding(file)).collect()
     }
 
     /// Returns a finding about a file with objects, unless another file mentions it, or listing it would break the
@@ -292,6 +304,19 @@ mod tests {
     }
 
     #[test]
+    fn accepts_files_of_a_name_that_many_folders_do_not_list() {
+        let of = |folders: usize, more: &[(&str, &str)]| {
+            let names = |number| [format!("f{number}/kustomization.yaml"), format!("f{number}/sync.yaml")];
+            let names: Vec<_> = (0..folders).map(names).collect();
+            let files = names.iter().flat_map(|[root, sync]| [(&**root, "namePrefix: x-\n"), (&**sync, CONFIG_MAP)]);
+            forgotten(&files.chain(more.iter().copied()).collect::<Vec<_>>()).len()
+        };
+        assert_eq!([of(MAX_SAME_NAME, &[]), of(MAX_SAME_NAME + 1, &[])], [MAX_SAME_NAME, 0]);
+        let listed = [("g/kustomization.yaml", "resources: [sync.yaml]\n"), ("g/sync.yaml", CONFIG_MAP)];
+        assert_eq!(of(MAX_SAME_NAME + 1, &listed), MAX_SAME_NAME + 1);
+    }
+
+    #[test]
     fn accepts_files_of_other_tools_and_objects_applied_by_hand() {
         for text in [
             "color: blue\n",
@@ -303,6 +328,7 @@ mod tests {
             "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nmetadata: {name: x}\n",
             "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: x}\n",
             "apiVersion: backstage.io/v1alpha1\nkind: Component\nmetadata: {name: x}\n",
+            "apiVersion: test.gatekeeper.sh/v1alpha1\nkind: Suite\nmetadata: {name: x}\n",
             "apiVersion: v1\nkind: X\nmetadata: {name: x, annotations: {config.kubernetes.io/local-config: 'true'}}\n",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n",
         ] {
