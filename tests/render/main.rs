@@ -16,6 +16,7 @@ mod changes;
 #[allow(dead_code, reason = "the end-to-end tests need more of it")]
 #[path = "../e2e/cleanup.rs"]
 mod cleanup;
+mod controller;
 #[path = "../differential/damage.rs"]
 mod damage;
 #[path = "../differential/dice.rs"]
@@ -56,6 +57,9 @@ struct Arguments {
     /// Builds the kustomizations of public repositories instead.
     #[arg(long)]
     repositories: bool,
+    /// Judges their Flux Kustomizations instead, and compares with kustomize-controller.
+    #[arg(long, requires = "repositories")]
+    controller: bool,
     /// Only those of this repository.
     #[arg(long, requires = "repositories")]
     repository: Option<String>,
@@ -81,6 +85,9 @@ fn main() -> ExitCode {
     cleanup::clear_on_signals().expect("a process may handle its signals");
     if let Some(commits) = arguments.changes {
         return changes::run(&repositories::folders(arguments.repository.as_deref()), commits);
+    }
+    if arguments.controller {
+        return controller::run(&repositories::folders(arguments.repository.as_deref()));
     }
     if arguments.repositories {
         return repositories::run(arguments.jobs, arguments.repository.as_deref());

@@ -15,9 +15,8 @@ use crate::case::{Case, ROOT};
 use crate::cleanup::Process;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/render/kustomize");
-const MAIN: &str = include_str!("kustomize/main.go");
-const GO_MOD: &str = include_str!("kustomize/go.mod");
-const GO_SUM: &str = include_str!("kustomize/go.sum");
+const FILES: [&str; 3] =
+    [include_str!("kustomize/main.go"), include_str!("kustomize/go.mod"), include_str!("kustomize/go.sum")];
 /// The version that the label `managedByLabel` names.
 const VERSION: &str = "-X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1";
 
@@ -41,7 +40,7 @@ pub enum Answer {
 impl Oracle {
     /// Starts the program, which is built if it is not there yet.
     pub fn start() -> Self {
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("kustomize", SOURCE, &FILES, &["-ldflags", VERSION]));
         command.env_clear().env("GOMAXPROCS", "1").env("GOGC", "400").env("PATH", "/nonexistent");
         // nothing is fetched
         command.envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, "http://127.0.0.1:1")));
@@ -93,20 +92,19 @@ impl Drop for Oracle {
     }
 }
 
-/// The program, built if it is not there yet.
-fn program() -> PathBuf {
-    let key = cache::key(&[MAIN, GO_MOD, GO_SUM, OS, ARCH]);
+/// Returns a program in Go, built if it is not there yet. `files` are its files, which determine it.
+pub fn program(name: &str, source: &str, files: &[&str], flags: &[&str]) -> PathBuf {
+    let key = cache::key(&[files, &[OS, ARCH]].concat());
     let cache = Cache::open(&key).expect("there is a cache");
-    let made = cache.entry("kustomize", |folder| -> Result<(), CacheError> {
-        eprintln!("building kustomize with Go: a minute the first time, then kept");
+    let made = cache.entry(name, |folder| -> Result<(), CacheError> {
+        eprintln!("building {name} with Go: a minute the first time, then kept");
         let mut go = Command::new("go");
-        go.current_dir(SOURCE).env("GOWORK", "off").env_remove("GOOS").env_remove("GOARCH");
-        go.args(["build", "-mod=readonly", "-buildvcs=false", "-ldflags", VERSION, "-o"]);
-        go.arg(folder.join("kustomize")).arg(".");
+        go.current_dir(source).env("GOWORK", "off").env_remove("GOOS").env_remove("GOARCH");
+        go.args(["build", "-mod=readonly", "-buildvcs=false"]).args(flags).arg("-o").arg(folder.join(name)).arg(".");
         let built = Process::start(&mut go).and_then(|process| process.wait());
-        let built = built.expect("this test needs Go, to build kustomize");
+        let built = built.expect("this test needs Go, to build programs of others");
         assert!(built.success(), "go build: {built}");
         Ok(())
     });
-    made.expect("kustomize is built").join("kustomize")
+    made.expect("the program is built").join(name)
 }
