@@ -43,14 +43,14 @@ fn main() -> ExitCode {
         ("texts_of_objects_are_no_markup", texts_of_objects_are_no_markup),
         ("two_thousand_objects_can_be_filtered", two_thousand_objects_can_be_filtered),
     ];
-    let trial = |(name, test): (&str, Test)| {
+    let case = |(name, test): (&str, Test)| {
         let browser = browser.clone();
         Trial::test(name, move || {
             test(&browser);
             Ok(())
         })
     };
-    libtest_mimic::run(&Arguments::from_iter(arguments), tests.map(trial).into()).exit_code()
+    libtest_mimic::run(&Arguments::from_iter(arguments), tests.map(case).into()).exit_code()
 }
 
 fn shows_each_root_and_object(browser: &Browser) {
