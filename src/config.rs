@@ -30,6 +30,12 @@
 //! deliveries:            # the highest level of findings in trees; see docs/delivery.md
 //!   flux-trees: warn
 //!   flux-sources: off
+//! guard:                 # the users whose deletions the family GD judges; see docs/guard.md
+//!   controllers: [system:serviceaccount:flux-system:kustomize-controller]
+//! deletions:             # the deletions that KZ060 and KZ061 report; see docs/changes.md
+//!   protectedKinds: [Namespace, PersistentVolumeClaim, StatefulSet.apps]
+//!   maxCount: 9
+//!   maxPercent: 50
 //! check:                 # the repository that `portcullis check` judges; see docs/configuration.md
 //!   sources: {flux-system/apps: .}
 //!   complete: [clusters/production]
@@ -49,6 +55,8 @@ use serde_saphyr::Spanned;
 use crate::admission::Level;
 use crate::crossplane::configuration::EnvironmentConfigs;
 use crate::gate::{Policy, Registry};
+use crate::kustomize::delivery::DeletionLimits;
+use crate::kustomize::delivery::guard::Guard;
 use crate::landscaper::deployer::configuration::Deployers;
 use crate::landscaper::dry_run::configuration::DryRunFile;
 use crate::rule::Mode;
@@ -98,6 +106,8 @@ struct File {
     deployers: Option<Spanned<Deployers>>,
     dry_run: Option<Spanned<DryRunFile>>,
     environment_configs: Option<EnvironmentConfigs>,
+    deletions: Option<Spanned<DeletionLimits>>,
+    guard: Option<Guard>,
     check: Option<Spanned<Repository>>,
 }
 
@@ -232,6 +242,24 @@ mod tests {
     }
 
     #[test]
+    fn reads_the_limits_of_deletions() {
+        let policy = read("deletions: {maxCount: 3, protectedKinds: [Secret]}\n").unwrap();
+        let limits = DeletionLimits::of(&policy.settings);
+        let expected = DeletionLimits { max_count: 3, protected_kinds: vec!["Secret".to_owned()], max_percent: 50 };
+        assert_eq!(limits, expected);
+        let policy = read("guard: {controllers: [a]}\n").unwrap();
+        assert_eq!(policy.settings.section("guard").unwrap().value()["controllers"][0], "a");
+        for (text, words) in [
+            ("deletions: {protectedKinds: [secrets]}\n", "\"secrets\" is not a kind"),
+            ("deletions: {maxPercent: 101}\n", "from 0 to 100"),
+            ("deletions: {maxcount: 1}\n", "did you mean \"maxCount\"?"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with("portcullis.yaml:1:") && error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
     fn exemptions_expire_after_their_day_or_at_their_time() {
         let until = |text: &str| {
             let exemption = format!("exemptions:\n  - rule: OW\n    namespaces: [a]\n    until: {text}\n");
@@ -286,7 +314,7 @@ deliveries:
             "5:10: unknown rule or family \"EM001\"; did you mean \"EN001\"?",
             "7:5: unknown key \"name\"; did you mean \"names\"?",
             "9:20: unknown rule or family \"0W006\"; did you mean \"OW006\"?",
-            "9:33: unknown rule or family \"QQQQQ\"; the families are DP, DR, EN, KZ, LS, OW; `portcullis rules` lists the rules",
+            "9:33: unknown rule or family \"QQQQQ\"; the families are DP, DR, EN, GD, KZ, LS, OW; `portcullis rules` lists the rules",
             "11:11: unknown rule or family \"OW06\"; did you mean \"OW006\"?",
             "13:5: unknown key \"untill\"; did you mean \"until\"?",
             "14:23: unknown mutator \"overwrite\"; did you mean \"overwrites\"?",

@@ -100,7 +100,10 @@ pub struct Definition {
 /// The group of a [`Match`] for declared kinds, whose plural name is then the name of their [`Declaration`].
 pub const DECLARED: &str = "*";
 
-/// A request matcher: requests of one resource.
+/// The group and the plural name of a [`Match`] for all resources.
+pub const ANY: &str = "*";
+
+/// A request matcher: requests of one resource, or of all.
 #[derive(Debug)]
 pub struct Match {
     /// API group, or [`DECLARED`].
@@ -190,7 +193,7 @@ impl Match {
 
     /// Returns whether it matches declared kinds.
     pub fn is_declared(&self) -> bool {
-        self.group == DECLARED
+        self.group == DECLARED && self.plural != ANY
     }
 
     /// Returns whether it matches a request; `declared_as` is the declaration of the request's kind, if any.
@@ -198,6 +201,7 @@ impl Match {
         let resource = &request.resource;
         let is_named = match declared_as {
             Some(declaration) if self.is_declared() => declaration.name == self.plural,
+            _ if self.plural == ANY => true,
             _ => resource.plural == self.plural && resource.group == self.group,
         };
         is_named && resource.subresource == self.subresource && self.operations.contains(&request.operation)

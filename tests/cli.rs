@@ -353,7 +353,7 @@ fn manifests_are_written_for_the_families_that_are_on() {
     assert!(!other.path().join("mutating.yaml").exists());
     let wrong = portcullis(&["manifests", "--out", &out, "--families", "KZ,XY"]);
     assert_eq!(wrong.code, 2);
-    assert!(wrong.stderr.contains("[possible values: DP, DR, EN, KZ, LS, OW]"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("[possible values: DP, DR, EN, GD, KZ, LS, OW]"), "{}", wrong.stderr);
 }
 
 #[test]

@@ -254,6 +254,85 @@ async fn warns_about_objects_that_an_update_deletes() {
     assert!(!updated(&cluster, unchanged, &["_a__Namespace"]).await.iter().any(|finding| finding.contains("KZ06")));
 }
 
+/// A Kustomization of the source `fleet` that builds a folder of the same name.
+fn named(name: &str, spec: Value) -> Value {
+    let mut object = flux(name, &[]);
+    object["metadata"]["name"] = name.into();
+    object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    object
+}
+
+#[tokio::test]
+async fn compares_kustomizations_of_a_source() {
+    let cluster = Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)]);
+    let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: a\n");
+    let (one, two, three) = (map("one"), map("two"), map("three"));
+    let files = [
+        ("apps/one.yaml", &*one),
+        ("web/two.yaml", &*two),
+        ("web/three.yaml", &*three),
+        ("both/kustomization.yaml", "resources: [../web/two.yaml, ../apps/one.yaml]\n"),
+    ];
+    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    let inventory = ["a_one__ConfigMap", "a_two__ConfigMap"];
+    let apps = || named("apps", json!({}));
+    let spec = |spec: Value| named("web", spec);
+    assert_eq!(updated(&cluster, apps(), &inventory).await, [""; 0], "one deletion is an ordinary change");
+    cluster.store(spec(json!({})));
+    assert_eq!(updated(&cluster, apps(), &inventory).await, ["warn KZ063"]);
+    let waits = named("apps", json!({"dependsOn": [{"name": "web"}]}));
+    assert_eq!(updated(&cluster, waits.clone(), &inventory).await, [""; 0]);
+    assert_eq!(updated(&cluster, waits, &["a_two__ConfigMap"]).await, [""; 0], "it moves, and is not deleted");
+    let waits = json!({"dependsOn": [{"name": "web", "readyExpr": "true"}]});
+    assert_eq!(updated(&cluster, named("apps", waits), &inventory).await, ["warn KZ063"], "it ignores the revision");
+    cluster.store(named("both", json!({})));
+    let warned = cluster.apply(apps()).await;
+    assert_eq!(rules(&warned, Level::Warn), ["KZ062"]);
+    assert!(warned.warnings()[0].contains("Kustomization flux-system/both renders ConfigMap a/one too"));
+    for elsewhere in [json!({"suspend": true}), json!({"kubeConfig": {"secretRef": {"name": "remote"}}})] {
+        cluster.store(named("both", elsewhere));
+        assert_eq!(cluster.apply(apps()).await, Verdict::default());
+    }
+}
+
+#[tokio::test]
+async fn the_configuration_sets_the_limits_of_deletions() {
+    let cluster = Cluster::with(Limits::default(), &[]);
+    let files = [("apps/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n  namespace: a\n")];
+    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    let inventory = ["a_s__ConfigMap", "a_x__Secret", "_n__Namespace"];
+    let under = async |text: &str| {
+        let registry = Registry::standard();
+        let policy = portcullis::config::parse(text, "portcullis.yaml", &registry).unwrap();
+        cluster.gate.set_policy(Policy { artifact_hosts: vec![cluster.server.host()], ..policy });
+        updated(&cluster, flux("apps", &[]), &inventory).await
+    };
+    assert_eq!(under("{}").await, ["warn KZ060"]);
+    assert_eq!(under("deletions: {protectedKinds: [Secret]}").await, ["warn KZ060"]);
+    assert_eq!(under("deletions: {protectedKinds: []}").await, [""; 0]);
+    assert_eq!(under("deletions: {protectedKinds: [], maxCount: 1}").await, ["warn KZ061"]);
+    assert_eq!(under("deletions: {protectedKinds: [], maxCount: 1, maxPercent: 70}").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn audits_report_what_the_current_revision_deletes() {
+    let cluster = Cluster::new();
+    let files = [("apps/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n  namespace: a\n")];
+    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    let mut stored = flux("apps", &[]);
+    stored["status"] = json!({"inventory": {"entries": [{"id": "_n__Namespace", "v": "v1"}]}});
+    let found = async |new: Value| {
+        let mut request = Case::new(Operation::Create, new).update(stored.clone()).request();
+        request.deadline = Some(Instant::now() + deadline());
+        let verdict = cluster.gate.decide(Phase::Validate, &request).await;
+        verdict.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(found(stored.clone()).await, ["KZ060", "KZ061"]);
+    let mut labelled = stored.clone();
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    assert_eq!(found(labelled).await, [""; 0], "the build does not change");
+}
+
 #[tokio::test]
 async fn the_flux_vectors() {
     for case in vectors("kustomize/flux.json").as_array().unwrap() {

@@ -224,10 +224,10 @@ pub struct Listed {
 }
 
 /// Returns the resources that an audit lists, for granting permissions. Excludes composites, whose kinds are known only
-/// at run time.
+/// at run time, and the guard, which judges deletions only.
 pub fn listed() -> Vec<Listed> {
     let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for family in Registry::standard().families() {
+    for family in Registry::standard().default_families() {
         for resource in resources(&Registry::standard().only(&[family])) {
             all.entry(resource).or_default().push(family);
         }

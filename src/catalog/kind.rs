@@ -86,6 +86,11 @@ impl Kind {
         !self.storage.is_watched()
     }
 
+    /// Returns whether its objects are never watched, and read live by name in any namespace.
+    pub fn is_read_everywhere(&self) -> bool {
+        matches!(self.storage, Storage::Live(_))
+    }
+
     /// Returns the full resource name: `contexts.landscaper.gardener.cloud`.
     pub fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }

@@ -15,19 +15,21 @@ pub enum Storage {
     /// Objects are not watched. Live reads fetch these paths of objects that a rule names, so the permission `get` is
     /// enough.
     ByName(&'static [Path]),
+    /// Objects are not watched. Live reads fetch these paths of objects in any namespace.
+    Live(&'static [Path]),
 }
 
 impl Storage {
     /// Returns whether objects are watched.
     pub fn is_watched(self) -> bool {
-        !matches!(self, Self::ByName(_))
+        !matches!(self, Self::ByName(_) | Self::Live(_))
     }
 
     /// Returns the paths that readers see.
     pub(super) fn parts(self) -> &'static [Path] {
         match self {
             Self::Whole => EVERYTHING,
-            Self::Parts(parts) | Self::ByName(parts) => parts,
+            Self::Parts(parts) | Self::ByName(parts) | Self::Live(parts) => parts,
         }
     }
 }

@@ -106,14 +106,18 @@ impl Catalog {
         self.replace_kinds(self.declared(), rest);
     }
 
-    /// Replaces the objects of `kinds`, and returns the objects of other kinds.
+    /// Replaces the objects of `kinds`, some of which may hold other parts of the same objects. Returns the objects of other kinds.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();
         for object in objects {
-            match listings.iter_mut().find(|listing| listing.kind().is_kind_of(&object)) {
-                Some(listing) => listing.add(&object.to_string()),
-                None => rest.push(object),
+            let mut of_kind: Vec<_> =
+                listings.iter_mut().filter(|listing| listing.kind().is_kind_of(&object)).collect();
+            if of_kind.is_empty() {
+                rest.push(object);
+            } else {
+                let text = object.to_string();
+                of_kind.iter_mut().for_each(|listing| listing.add(&text));
             }
         }
         listings.into_iter().for_each(|listing| listing.finish(Coverage::Complete));

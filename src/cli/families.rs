@@ -9,12 +9,12 @@ use crate::gate::Registry;
 /// The argument that selects families.
 #[derive(Debug, clap::Args)]
 pub(super) struct Families {
-    /// The families of rules that are on, such as OW,DR. Default: all
+    /// The families of rules that are on, such as OW,DR. Default: all but GD
     ///
     /// Rules, mutators, registration, watches and permissions of other families are left out.
     #[arg(
         id = "families", long = "families", env = "PORTCULLIS_FAMILIES", value_name = "FAMILY",
-        value_delimiter = ',', value_parser = known(), default_values = all(), hide_default_value = true
+        value_delimiter = ',', value_parser = known(), default_values = by_default(), hide_default_value = true
     )]
     names: Vec<&'static str>,
 }
@@ -25,9 +25,9 @@ impl Families {
         all().into_iter().filter(|family| self.names.contains(family)).collect()
     }
 
-    /// Returns whether all families are on.
-    pub(super) fn are_all(&self) -> bool {
-        self.on().len() == all().len()
+    /// Returns whether all families are on that are on by default.
+    pub(super) fn are_default(&self) -> bool {
+        by_default().iter().all(|family| self.names.contains(family))
     }
 
     /// Returns the registry of the families that are on.
@@ -41,6 +41,12 @@ static ALL: LazyLock<Vec<&'static str>> = LazyLock::new(|| Registry::standard().
 
 fn all() -> Vec<&'static str> {
     ALL.clone()
+}
+
+/// The names of the families that are on by default.
+fn by_default() -> Vec<&'static str> {
+    static DEFAULT: LazyLock<Vec<&'static str>> = LazyLock::new(|| Registry::standard().default_families());
+    DEFAULT.clone()
 }
 
 fn known() -> impl TypedValueParser<Value = &'static str> {

@@ -9,6 +9,7 @@ use super::{ExemptionFile, File, Levels, Repository};
 use crate::admission::Level;
 use crate::crossplane::configuration as environments;
 use crate::gate::{Exemption, NamespaceLevels, Policy, Registry};
+use crate::kustomize::delivery::{guard, limits};
 use crate::landscaper::deployer::configuration::{Deployers, SECTION as DEPLOYERS};
 use crate::landscaper::dry_run::MUTATOR;
 use crate::landscaper::dry_run::configuration::{DryRunFile, DryRuns, SECTION as DRY_RUNS};
@@ -49,6 +50,15 @@ impl Check<'_> {
         self.dry_runs(file.dry_run, &mut policy);
         if let Some(section) = file.environment_configs {
             policy.settings = policy.settings.with(environments::NAME, section.to_value());
+        }
+        if let Some(section) = file.deletions {
+            if let Some(problem) = section.value.problem() {
+                self.report(problem, &section);
+            }
+            policy.settings = policy.settings.with(limits::SECTION, section.value.to_value());
+        }
+        if let Some(section) = file.guard {
+            policy.settings = policy.settings.with(guard::SECTION, section.to_value());
         }
         if let Some(section) = file.check {
             if let Some(problem) = section.value.problem() {

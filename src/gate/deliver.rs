@@ -1,6 +1,7 @@
 //! Decides about objects that contain trees or refer to them.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use time::OffsetDateTime;
@@ -8,7 +9,12 @@ use time::OffsetDateTime;
 use super::{Gate, Policy, levelled, live_read_deadline};
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
-use crate::kustomize::delivery::{Delivery, Outcome, Root, is_unchanged, not_judged, tree_findings};
+use crate::kustomize::delivery::{
+    Consequences, Delivery, Judged, Outcome, Root, is_unchanged, not_judged, tree_findings,
+};
+
+/// Timeout for judging the siblings of a root, which only warnings need. What was judged is cached for the next request.
+const SIBLINGS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The context of one decision about trees.
 pub(super) struct DeliveryContext<'a> {
@@ -39,9 +45,12 @@ impl DeliveryContext<'_> {
         for (root, outcome) in look.roots.iter().zip(outcomes) {
             match outcome {
                 Outcome::Judged(judged) => {
-                    findings.extend(tree_findings(root, &judged));
-                    let consequences = delivery.consequences.filter(|_| !is_unchanged(self.request));
-                    findings.extend(consequences.iter().flat_map(|of| of(self.request, root, &judged)));
+                    if delivery.consequences.is_none_or(|consequences| !consequences.replaces_tree_findings) {
+                        findings.extend(tree_findings(root, &judged));
+                    }
+                    if let Some(consequences) = delivery.consequences.filter(|_| self.has_consequences()) {
+                        findings.extend(self.of_consequences(consequences, (root, &judged)).await);
+                    }
                 }
                 Outcome::Unknown(why) => unknown.entry(why).or_default().push(root),
                 Outcome::Unasked => {}
@@ -51,6 +60,25 @@ impl DeliveryContext<'_> {
         late.sort_by(|one, other| one.0.cmp(&other.0));
         findings.extend(late.iter().map(|(why, roots)| not_judged(roots[0], why, roots.len() - 1)));
         findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
+    }
+
+    /// Returns whether the consequences of the request are judged: it changes the build, or it is an audit of the object.
+    fn has_consequences(&self) -> bool {
+        !is_unchanged(self.request) || self.request.object() == self.request.old_object()
+    }
+
+    /// Judges the siblings of a root, for a short time, and returns findings about what the cluster will do.
+    async fn of_consequences(&self, consequences: &Consequences, (root, judged): (&Root, &Judged)) -> Vec<Finding> {
+        let siblings = (consequences.siblings)(self.request, self.view, root);
+        let last = live_read_deadline(self.request).min(Instant::now() + SIBLINGS_TIMEOUT);
+        let judging =
+            siblings.iter().map(|sibling| self.gate.trees.judge(&sibling.root, &self.policy.artifact_hosts, last));
+        let outcomes = join_all(judging).await;
+        let known = siblings.into_iter().zip(outcomes).filter_map(|(sibling, outcome)| match outcome {
+            Outcome::Judged(judged) => Some((sibling, judged)),
+            Outcome::Unknown(_) | Outcome::Unasked => None,
+        });
+        (consequences.findings)(self.request, self.view, (root, judged), &known.collect::<Vec<_>>())
     }
 
     /// Returns the highest level for this request. Updates that do not change the tree, such as of labels or

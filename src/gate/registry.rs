@@ -10,7 +10,7 @@ use crate::crossplane;
 use crate::kustomize;
 use crate::kustomize::delivery::{self, Delivery};
 use crate::landscaper;
-use crate::rule::{Definition, Match, Mutator, Rule, RuleInfo};
+use crate::rule::{ANY, Definition, Match, Mutator, Rule, RuleInfo};
 
 /// All rules and mutators.
 pub struct Registry {
@@ -59,7 +59,8 @@ impl Registry {
         only.optional = self.optional.into_iter().filter(|definition| is_on(definition.family)).collect();
         let looks_at = |declaration: &&'static Declaration| only.looking_at(declaration).next().is_some();
         only.declarations = self.declarations.into_iter().filter(looks_at).collect();
-        if is_on(delivery::FAMILY) { only.with_deliveries(self.deliveries) } else { only }
+        let deliveries = self.deliveries.into_iter().filter(|delivery| is_on(delivery.family)).collect();
+        only.with_deliveries(deliveries)
     }
 
     /// Creates a registry of these rules and mutators.
@@ -157,6 +158,11 @@ impl Registry {
         families
     }
 
+    /// Returns the families that are on by default: all but the guard of deletions.
+    pub fn default_families(&self) -> Vec<&'static str> {
+        self.families().into_iter().filter(|family| *family != delivery::guard::FAMILY).collect()
+    }
+
     /// Returns every kind that a rule, mutator or delivery looks up.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         self.looked_up().into_iter().map(|(kind, _)| kind).collect()
@@ -176,8 +182,7 @@ impl Registry {
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
-        let of_deliveries =
-            self.deliveries.iter().map(|row| (delivery::FAMILY, row.looks_up, row.live_reads.is_some()));
+        let of_deliveries = self.deliveries.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
         let of_rows = of_rules.chain(of_mutators).chain(of_deliveries);
         of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
@@ -221,8 +226,11 @@ impl Registry {
 
     /// Returns the deliveries that match a request.
     pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
-        let deliveries = self.looking(request, None).into_iter().flat_map(|looking| &looking.deliveries);
-        deliveries.filter(|delivery| delivery.matchers.iter().any(|matcher| matcher.covers(request, None)))
+        let of_all = self.looking.get(ANY);
+        let looking = self.looking(request, None).into_iter().chain(of_all);
+        looking
+            .flat_map(|looking| &looking.deliveries)
+            .filter(|delivery| delivery.matchers.iter().any(|matcher| matcher.covers(request, None)))
     }
 
     fn looking(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Looking> {

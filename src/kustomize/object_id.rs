@@ -22,6 +22,18 @@ impl ObjectId {
     }
 }
 
+/// Maximum number of objects that a message names.
+const MAX_NAMED: usize = 3;
+
+/// Returns the first objects for a message, and the number of the others.
+pub(super) fn listed(ids: &[&ObjectId]) -> String {
+    let mut names: Vec<_> = ids.iter().take(MAX_NAMED).map(ToString::to_string).collect();
+    if ids.len() > MAX_NAMED {
+        names.push(format!("{} more", ids.len() - MAX_NAMED));
+    }
+    names.join(", ")
+}
+
 impl fmt::Display for ObjectId {
     /// Formats the identity, such as `Deployment.apps shop/web`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

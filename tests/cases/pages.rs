@@ -6,8 +6,9 @@ use std::sync::Arc;
 use portcullis::admission::{Finding, Level, Operation, Phase, Position, Verdict as Decision};
 use portcullis::config;
 use portcullis::gate::{Policy, Registry};
-use portcullis::kustomize::delivery::{deletions, flux_spec};
+use portcullis::kustomize::delivery::{Artifact, DeletionLimits, Plan, Sibling, flux_spec};
 use portcullis::kustomize::forgotten::Search;
+use portcullis::kustomize::object_id::ObjectId;
 use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::roots::references;
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
@@ -145,7 +146,7 @@ impl Page {
             findings.iter().map(|one| format!("{} {}", one.level, one.paragraph())).collect()
         }
         match example.analyse() {
-            Some(report) => [lines(&report.findings), lines(&example.deletions(&report))].concat(),
+            Some(report) => [lines(&report.findings), lines(&example.consequences(&report, &self.policy()))].concat(),
             None => lines(&self.decide(example).findings),
         }
     }
@@ -171,26 +172,44 @@ impl Example {
         Some(case.stored(stored).policy(policy).of(subresource).user(user))
     }
 
-    /// Returns findings about the objects in the inventory of a Flux Kustomization that it does not render any more.
-    fn deletions(&self, report: &Report) -> Vec<Finding> {
+    /// Returns findings about what Flux does with a Flux Kustomization; the stored Kustomizations have the same source.
+    fn consequences(&self, report: &Report, policy: &Policy) -> Vec<Finding> {
         let (Action::Flux { object }, Some(rendered)) = (&self.action, &report.rendered) else { return Vec::new() };
-        let object = objects(object).remove(0);
-        deletions(&object, &object, rendered, "main@sha1:1f3c")
+        let (object, stored) = (objects(object).remove(0), objects(self.stored));
+        let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1f3c".into() };
+        let sibling = |other: &Value| Some((Sibling::of(other, &artifact)?, self.analyse_flux(other).rendered?));
+        let siblings: Vec<(Sibling, Vec<ObjectId>)> = stored.iter().filter_map(sibling).collect();
+        let plan = Plan {
+            kustomization: &object,
+            inventory: ObjectId::of_inventory(&object),
+            rendered,
+            siblings: siblings.iter().map(|(sibling, objects)| (sibling, &**objects)).collect(),
+            revision: artifact.short_revision(),
+            limits: DeletionLimits::of(&policy.settings),
+        };
+        plan.findings()
+    }
+
+    /// Analyses the tree that a Flux Kustomization names.
+    fn analyse_flux(&self, object: &Value) -> Report {
+        let spec = &object["spec"];
+        let options = Options { flux: flux_spec(spec), ..Options::of(Profile::Flux) };
+        analyse(&self.tree(), &TreePath::from(spec["path"].as_str().unwrap_or_default()), &options)
+    }
+
+    fn tree(&self) -> Arc<Tree> {
+        let files = self.files.iter().fold(Memory::new(), |files, (path, content)| files.file(path, *content));
+        Arc::new(Tree::new(files, "/srv/tree"))
     }
 
     /// Analyses the tree, if the example is one.
     pub fn analyse(&self) -> Option<Report> {
         let (root, options) = match self.action {
             Action::Build { root } | Action::Check { folder: root } => (root.to_owned(), Options::default()),
-            Action::Flux { object } => {
-                let spec = objects(object).remove(0)["spec"].take();
-                let root = spec["path"].as_str().unwrap_or_default().to_owned();
-                (root, Options { flux: flux_spec(&spec), ..Options::of(Profile::Flux) })
-            }
+            Action::Flux { object } => return Some(self.analyse_flux(&objects(object).remove(0))),
             _ => return None,
         };
-        let files = self.files.iter().fold(Memory::new(), |files, (path, content)| files.file(path, *content));
-        let (tree, root) = (Arc::new(Tree::new(files, "/srv/tree")), TreePath::from(root.as_str()));
+        let (tree, root) = (self.tree(), TreePath::from(root.as_str()));
         let mut report = analyse(&tree, &root, &options);
         if let Action::Check { .. } = self.action {
             let read = Files::default();

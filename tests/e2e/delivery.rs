@@ -61,7 +61,7 @@ pub const PLACED: [(&str, &str); 3] = [
     ("components/ldap/kustomization.yaml", COMPONENT),
 ];
 
-fn repository(name: &str) -> Value {
+pub fn repository(name: &str) -> Value {
     json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": name},
         "spec": {"interval": "1m", "url": "https://github.com/org/fleet"},
@@ -105,7 +105,7 @@ pub fn set_source(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) {
     set_status(ctx, ns, name, artifact).expect_success();
 }
 
-fn dry_run(ctx: &Context, ns: &str, object: &Value) -> Output {
+pub fn dry_run(ctx: &Context, ns: &str, object: &Value) -> Output {
     let apply = ["apply", "--dry-run=server", "--namespace", ns, "-f", "-"];
     ctx.cluster.kubectl().args(apply).stdin(object.to_string()).run()
 }
@@ -113,7 +113,7 @@ fn dry_run(ctx: &Context, ns: &str, object: &Value) -> Output {
 /// Retries a dry-run application of a Kustomization until the answer contains `words`: watches may lag, and a debug
 /// build is slow with large archives.
 #[track_caller]
-fn answered(ctx: &Context, ns: &str, object: &Value, words: &str) -> Output {
+pub fn answered(ctx: &Context, ns: &str, object: &Value, words: &str) -> Output {
     let begun = Instant::now();
     loop {
         let output = dry_run(ctx, ns, object);

@@ -196,6 +196,7 @@ fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
         "certificate": {"way": "secret", "caBundle": STANDARD.encode(authority)},
         "config": config.unwrap_or_else(|| json!({})),
         "companion": {"controllers": ["composites", "dry-run-deployer", "overwrite-trees"]},
+        "families": {"GD": true},
         "audit": {"enabled": true},
         "storedKustomizations": true,
         "log": {"format": "text"},

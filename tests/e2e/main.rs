@@ -45,6 +45,7 @@ mod leadership;
 mod manifests;
 mod overwrite_trees;
 mod overwrites;
+mod plans;
 mod protocol;
 mod proxy;
 #[allow(dead_code, reason = "shared with the tests of registries")]
@@ -101,6 +102,7 @@ const WITH_GATE: &[&[Case]] = &[
     dry_run_annotations::CASES,
     overwrite_trees::CASES,
     overwrites::CASES,
+    plans::CASES,
     protocol::CASES,
     rollout::CASES,
     stored::CASES,

@@ -18,7 +18,7 @@ use super::Registry;
 use crate::admission::{COLLECTORS, Operation, Phase};
 use crate::catalog::{Declaration, Kind};
 use crate::kustomize::delivery::Narrowed;
-use crate::rule::{Definition, MatchCondition};
+use crate::rule::{ANY, Definition, MatchCondition};
 
 /// The address at which the API server calls the webhooks.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ impl Default for Registration {
         let namespace = "portcullis-system".to_owned();
         let service_account = "portcullis".to_owned();
         let endpoint = Endpoint::Service { namespace: namespace.clone(), name: service_account.clone() };
-        let families = Choice::These(Registry::standard().families());
+        let families = Choice::These(Registry::standard().default_families());
         Self { endpoint, ca_bundle: None, namespace, service_account, declared: Vec::new(), families }
     }
 }
@@ -296,6 +296,11 @@ fn narrowing_condition(narrowed: &Narrowed) -> String {
     format!("      - name: worth-a-call\n        expression: >-\n          {}\n", alternatives.join(" ||\n          "))
 }
 
+/// Returns the name of a resource in YAML, where `*` alone would be an alias.
+fn quoted(resource: &str) -> String {
+    if resource == ANY { format!("\"{resource}\"") } else { resource.to_owned() }
+}
+
 impl Rules {
     fn yaml(&self) -> String {
         let operations: Vec<_> = self.operations.iter().map(|operation| operation.as_str()).collect();
@@ -304,7 +309,7 @@ impl Rules {
             self.group,
             self.versions.join(", "),
             operations.join(", "),
-            self.resources.join(", "),
+            self.resources.iter().map(|resource| quoted(resource)).collect::<Vec<_>>().join(", "),
         )
     }
 }

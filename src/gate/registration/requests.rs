@@ -6,7 +6,7 @@ use super::when::{Families, When};
 use crate::admission::{Operation, Phase};
 use crate::catalog::{Declaration, Kind};
 use crate::gate::Registry;
-use crate::kustomize::delivery::{self, Narrowed};
+use crate::kustomize::delivery::Narrowed;
 use crate::rule::{FailurePolicy, Match, MatchCondition};
 
 /// A webhook of a configuration.
@@ -58,12 +58,13 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
 /// Returns the webhooks of a phase; those with match conditions come last.
 pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     let mut webhooks: Vec<_> = WEBHOOKS.into_iter().filter(|webhook| webhook.phase == phase).collect();
-    for narrowed in registry.deliveries().iter().filter_map(|delivery| delivery.narrowed) {
+    for (delivery, narrowed) in registry.deliveries().iter().filter_map(|delivery| Some((delivery, delivery.narrowed?)))
+    {
         if phase == Phase::Validate && !webhooks.iter().any(|known| known.narrowed == Some(narrowed)) {
             webhooks.push(Webhook {
                 name: narrowed.webhook,
                 phase,
-                failure_policy: FailurePolicy::Ignore,
+                failure_policy: delivery.matchers.first().map_or(FailurePolicy::Ignore, |one| one.failure_policy),
                 timeout_seconds: 3,
                 reason: narrowed.reason,
                 narrowed: Some(narrowed),
@@ -243,7 +244,7 @@ impl Webhook {
         match self.phase {
             Phase::Mutate => {
                 let withholding = registry.deliveries().iter().filter(|delivery| delivery.withhold.is_some());
-                let of_deliveries = withholding.flat_map(|delivery| of(delivery::FAMILY, delivery.matchers));
+                let of_deliveries = withholding.flat_map(|delivery| of(delivery.family, delivery.matchers));
                 let of_mutators = registry.mutators().iter().flat_map(|mutator| of(mutator.family, mutator.matchers));
                 of_mutators.chain(of_deliveries).collect()
             }
@@ -251,7 +252,7 @@ impl Webhook {
                 let rules = registry.rules().iter().filter(|_| self.narrowed.is_none());
                 let deliveries = registry.deliveries().iter().filter(|delivery| delivery.narrowed == self.narrowed);
                 let of_rules = rules.flat_map(|rule| of(rule.info.family(), rule.matchers));
-                of_rules.chain(deliveries.flat_map(|delivery| of(delivery::FAMILY, delivery.matchers))).collect()
+                of_rules.chain(deliveries.flat_map(|delivery| of(delivery.family, delivery.matchers))).collect()
             }
         }
     }

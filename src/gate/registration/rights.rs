@@ -85,7 +85,8 @@ impl Registration {
     /// in other namespaces.
     fn reading_by_name(&self, registry: &Registry) -> String {
         let Self { namespace, service_account, .. } = self;
-        let named = registry.looked_up().into_iter().filter(|(kind, _)| kind.is_read_by_name());
+        let is_named = |kind: &Kind| kind.is_read_by_name() && !kind.is_read_everywhere();
+        let named = registry.looked_up().into_iter().filter(|(kind, _)| is_named(kind));
         let named: Vec<_> = named.map(|(kind, families)| (kind, When::any(families.into_iter().collect()))).collect();
         let whole = When::either(named.iter().map(|(_, when)| when));
         let rule = |(kind, when): &(&Kind, When)| {
@@ -109,7 +110,8 @@ impl Registration {
     /// Returns the rights to watch what rules look up, and to read it live.
     fn rights(&self, registry: &Registry) -> String {
         let watched = lines(registry.looked_up().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
-        let read = lines(registry.kinds_read_live().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
+        let is_read = |kind: &Kind| !kind.is_read_by_name() || kind.is_read_everywhere();
+        let read = lines(registry.kinds_read_live().into_iter().filter(|(kind, _)| is_read(kind)).collect());
         let of = |lines: Lines, verbs: &str| {
             let line = |(group, when, plurals): (&str, When, Vec<&str>)| {
                 let resources = plurals.join(", ");

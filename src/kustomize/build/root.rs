@@ -25,7 +25,7 @@ use crate::kustomize::node::Node;
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::options::Profile;
 use crate::kustomize::references::Loader;
-use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031};
+use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031, kz064};
 use crate::kustomize::tree::{Located, TreePath};
 
 impl Run<'_> {
@@ -234,6 +234,22 @@ impl Run<'_> {
         for (site, reason) in built.uncertainties {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::unknown(site, reason)))?;
         }
+        self.report_renamed_namespaces(map);
         Ok(())
+    }
+
+    /// Reports Namespaces that `targetNamespace` of a Flux Kustomization renames.
+    fn report_renamed_namespaces(&self, map: &ResMap) {
+        let Some(target) = self.options.flux.target_namespace.as_deref() else { return };
+        let is_renamed = |resource: &&Resource| {
+            let gvk = resource.gvk();
+            (gvk.group, gvk.kind) == ("", "Namespace")
+                && resource.name() == target
+                && resource.original_name() != target
+        };
+        for resource in map.resources().iter().filter(is_renamed) {
+            let site = Site { field: FieldPath::of(["spec", "targetNamespace"]), ..self.site_of(resource.origin) };
+            self.report(kz064::found(site, resource.original_name(), target));
+        }
     }
 }

@@ -8,7 +8,7 @@
 use serde_json::Value;
 
 use super::flux::of_object;
-use super::{Delivery, Look, Narrowed};
+use super::{Delivery, FAMILY, Look, Narrowed};
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -31,6 +31,7 @@ static NARROWED: Narrowed = Narrowed {
 /// Reports errors in an Application that do not depend on its repository.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "argo-cd",
+    family: FAMILY,
     summary: "Argo CD Applications and ApplicationSets as they stand, with nothing fetched",
     max_level: Level::Deny,
     matchers: &MATCHERS,

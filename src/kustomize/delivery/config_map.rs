@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::carried::{self, ARCHIVE_KEY, Encoding, File};
 use super::carriers::{NARROWED, label, written};
-use super::{At, Content, Delivery, Look, Root, path_annotation};
+use super::{At, Content, Delivery, FAMILY, Look, Root, path_annotation};
 use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
 use crate::rule::Match;
@@ -18,6 +18,7 @@ static MATCHERS: [Match; 1] = [written("configmaps", "ConfigMap")];
 /// Judges the tree in a labelled ConfigMap.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "config-maps",
+    family: FAMILY,
     summary: "the trees in ConfigMaps with the label portcullis.dev/kustomize-tree",
     max_level: Level::Deny,
     matchers: &MATCHERS,

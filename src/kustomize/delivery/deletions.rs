@@ -1,29 +1,239 @@
-//! What Flux deletes because of an update of a Kustomization: its inventory without what the new tree renders.
+//! The plan of a revision: what Flux deletes, and what moves to another Kustomization. It is the inventory of a Kustomization
+//! compared with what the revision renders for it, and for the other Kustomizations of the source.
+
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Judged, Root};
+use super::limits::{self, DeletionLimits};
+use super::siblings::{self, Sibling, waits_for};
+use super::{Consequences, Judged, Root};
 use crate::admission::{Finding, Metadata, Request};
+use crate::catalog::View;
 use crate::kustomize::flux::stale;
 use crate::kustomize::object_id::ObjectId;
-use crate::kustomize::rules::{kz060, kz061};
+use crate::kustomize::rules::kz063::Order;
+use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
 
-/// Returns findings about the deletions of an update. Nothing is said if the tree may be late, or its objects are not known.
-pub(super) fn of_update(request: &Request<'_>, root: &Root, judged: &Judged) -> Vec<Finding> {
+/// What the cluster does once the root of a Kustomization is built.
+pub(super) static OF_UPDATES: Consequences =
+    Consequences { siblings: siblings::of_request, findings: of_request, replaces_tree_findings: false };
+
+/// A Kustomization, and what a revision renders for it and for others.
+pub struct Plan<'a> {
+    /// The Kustomization.
+    pub kustomization: &'a Value,
+    /// The objects that it applied before.
+    pub inventory: Vec<ObjectId>,
+    /// The objects that the revision renders for it.
+    pub rendered: &'a [ObjectId],
+    /// The other Kustomizations of the source, with what the revision renders for them.
+    pub siblings: Vec<(&'a Sibling, &'a [ObjectId])>,
+    /// The revision, for messages.
+    pub revision: String,
+    /// The limits of deletions.
+    pub limits: DeletionLimits,
+}
+
+/// The objects that move to a sibling, and the order of both.
+struct Move<'p> {
+    to: &'p Sibling,
+    objects: Vec<&'p ObjectId>,
+    /// `None` if the sibling certainly applies them before this Kustomization prunes.
+    order: Option<Order>,
+}
+
+/// Returns findings about the consequences of a request. Nothing is said if the tree may be late, or its objects are not known.
+fn of_request(
+    request: &Request<'_>,
+    view: &View<'_>,
+    (root, judged): (&Root, &Judged),
+    siblings: &[(Sibling, Arc<Judged>)],
+) -> Vec<Finding> {
     let (Some(rendered), Some(artifact), None) = (&judged.rendered, root.artifact(), root.late) else {
         return Vec::new();
     };
-    of_kustomization(request.object(), request.old_object(), rendered, &artifact.short_revision())
+    let plan = Plan {
+        kustomization: request.object(),
+        inventory: ObjectId::of_inventory(request.old_object()),
+        rendered,
+        siblings: with_objects(siblings),
+        revision: artifact.short_revision(),
+        limits: DeletionLimits::read(view.setting(limits::SECTION)),
+    };
+    plan.findings()
 }
 
-/// Returns findings about the objects in the inventory of `old` that `new` does not render.
-pub fn of_kustomization(new: &Value, old: &Value, rendered: &[ObjectId], revision: &str) -> Vec<Finding> {
-    let prunes = new.pointer("/spec/prune") == Some(&Value::Bool(true));
-    if !prunes || Metadata::of(new).is_deleting() {
-        return Vec::new();
+/// Returns the siblings whose objects are known, with these.
+pub fn with_objects(siblings: &[(Sibling, Arc<Judged>)]) -> Vec<(&Sibling, &[ObjectId])> {
+    siblings.iter().filter_map(|(sibling, judged)| Some((sibling, judged.rendered.as_deref()?))).collect()
+}
+
+impl Plan<'_> {
+    /// Returns all findings: KZ060 to KZ063.
+    pub fn findings(&self) -> Vec<Finding> {
+        if Metadata::of(self.kustomization).is_deleting() {
+            return Vec::new();
+        }
+        let (stale, moves) = (self.stale(), self.moves());
+        let safe = moves.iter().filter(|one| one.order.is_none()).flat_map(|one| one.objects.iter().copied());
+        let safe: HashSet<&ObjectId> = safe.collect();
+        let deleted: Vec<_> = stale.into_iter().filter(|id| !safe.contains(id)).collect();
+        let protected = deleted.iter().filter(|id| self.limits.protects(id));
+        let mut findings: Vec<_> =
+            protected.map(|id| kz060::found(id, limits::takes_along(id), &self.revision)).collect();
+        if self.limits.is_exceeded(deleted.len(), self.inventory.len()) {
+            findings.push(kz061::found(&deleted, self.inventory.len(), &self.revision));
+        }
+        findings.extend(self.shared());
+        let own = Metadata::of(self.kustomization);
+        let unsafe_moves = moves.iter().filter_map(|one| Some((one, one.order?)));
+        findings.extend(
+            unsafe_moves
+                .map(|(one, order)| kz063::found(&one.objects, (own.name(), &one.to.name), order, &self.revision)),
+        );
+        findings
     }
-    let inventory = ObjectId::of_inventory(old);
-    let stale = stale(&inventory, rendered);
-    let many = kz061::found(&stale, inventory.len(), revision);
-    kz060::found(&stale, revision).into_iter().chain(many).collect()
+
+    /// Returns the objects that Flux deletes, unless they are excluded from pruning or move; none if it does not prune.
+    pub fn stale(&self) -> Vec<&ObjectId> {
+        if self.prunes() { self.dropped() } else { Vec::new() }
+    }
+
+    /// Returns whether Flux deletes objects that the revision does not render any more.
+    pub fn prunes(&self) -> bool {
+        self.kustomization.pointer("/spec/prune") == Some(&Value::Bool(true))
+    }
+
+    /// Returns the applied objects that the revision does not render any more.
+    pub fn dropped(&self) -> Vec<&ObjectId> {
+        stale(&self.inventory, self.rendered)
+    }
+
+    /// Returns the objects that the revision creates: those that are not in the inventory.
+    pub fn created(&self) -> Vec<&ObjectId> {
+        stale(self.rendered, &self.inventory)
+    }
+
+    /// Returns the objects that move, each with the Kustomization that renders it from now on.
+    pub fn moved(&self) -> Vec<(&ObjectId, &str)> {
+        let mut moved = Vec::new();
+        for one in self.moves() {
+            moved.extend(one.objects.into_iter().map(|id| (id, one.to.name.as_str())));
+        }
+        moved
+    }
+
+    /// Returns the objects that move to siblings.
+    fn moves(&self) -> Vec<Move<'_>> {
+        let mut left = self.stale();
+        let all: Vec<_> = self.siblings.iter().map(|(sibling, _)| *sibling).collect();
+        let (own, waits) = (self.name(), siblings::dependencies(self.kustomization));
+        let mut moves = Vec::new();
+        for (sibling, rendered) in &self.siblings {
+            let ids: HashSet<&ObjectId> = rendered.iter().collect();
+            let (objects, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|id| ids.contains(id));
+            left = rest;
+            let order = if waits_for(&waits, &sibling.name, &all) {
+                None
+            } else if waits_for(&sibling.depends_on, &own, &all) {
+                Some(Order::LoserFirst)
+            } else {
+                Some(Order::Any)
+            };
+            moves.push(Move { to: sibling, objects, order });
+        }
+        moves.retain(|one| !one.objects.is_empty());
+        moves
+    }
+
+    /// Returns a finding for each sibling that renders the same objects.
+    fn shared(&self) -> Vec<Finding> {
+        let own: HashSet<&ObjectId> = self.rendered.iter().collect();
+        let shared = |(sibling, rendered): &(&Sibling, &[ObjectId])| {
+            let both: Vec<_> = rendered.iter().filter(|id| own.contains(id)).collect();
+            (!both.is_empty()).then(|| kz062::found(&both, &sibling.name, &self.revision))
+        };
+        self.siblings.iter().filter_map(shared).collect()
+    }
+
+    fn name(&self) -> String {
+        let metadata = Metadata::of(self.kustomization);
+        format!("{}/{}", metadata.namespace(), metadata.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kustomize::delivery::Artifact;
+
+    fn ids(texts: &[&str]) -> Vec<ObjectId> {
+        texts.iter().map(|text| ObjectId::parse(text).unwrap()).collect()
+    }
+
+    fn kustomization(name: &str, depends_on: &[&str]) -> Value {
+        let depends_on: Vec<_> = depends_on.iter().map(|name| json!({"name": name})).collect();
+        json!({"metadata": {"name": name, "namespace": "a"},
+               "spec": {"prune": true, "path": name, "dependsOn": depends_on,
+                        "sourceRef": {"kind": "GitRepository", "name": "fleet"}}})
+    }
+
+    /// Returns the rules about a Kustomization that applied `inventory` and renders `own`, with siblings.
+    fn rules(own: &Value, [inventory, rendered]: [&[&str]; 2], siblings: &[(Value, &[&str])]) -> Vec<String> {
+        let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1".into() };
+        let siblings: Vec<_> =
+            siblings.iter().map(|(object, objects)| (Sibling::of(object, &artifact).unwrap(), ids(objects))).collect();
+        let rendered = ids(rendered);
+        let plan = Plan {
+            kustomization: own,
+            inventory: ids(inventory),
+            rendered: &rendered,
+            siblings: siblings.iter().map(|(sibling, objects)| (sibling, &**objects)).collect(),
+            revision: "main@sha1:1".to_owned(),
+            limits: DeletionLimits::default(),
+        };
+        plan.findings().into_iter().map(|finding| format!("{} {}", finding.rule, finding.message)).collect()
+    }
+
+    const KEPT: &str = "a_kept__ConfigMap";
+    const MOVED: &str = "a_moved__ConfigMap";
+
+    #[test]
+    fn the_order_of_a_move_follows_from_dependencies() {
+        let found = |loser: &[&str], gainer: &[&str]| {
+            let other = (kustomization("to", gainer), &[MOVED][..]);
+            let between = (kustomization("between", &["to"]), &["a_x__ConfigMap"][..]);
+            rules(&kustomization("from", loser), [&[KEPT, MOVED], &[KEPT]], &[other, between]).join("\n")
+        };
+        assert_eq!(found(&["to"], &[]), "", "the loser waits");
+        assert_eq!(found(&["between"], &[]), "", "and through another one");
+        assert!(found(&[], &["from"]).contains("KZ063") && found(&[], &["from"]).contains("depends on this one"));
+        assert!(found(&[], &[]).contains("neither waits for the other"));
+    }
+
+    #[test]
+    fn a_safe_move_is_no_deletion() {
+        let to = || (kustomization("to", &[]), &[MOVED, "_n__Namespace"][..]);
+        let inventory: [&[&str]; 2] = [&[MOVED, "_n__Namespace"], &[KEPT]];
+        assert_eq!(rules(&kustomization("from", &["to"]), inventory, &[to()]), [""; 0]);
+        let found = rules(&kustomization("from", &[]), inventory, &[to()]);
+        let found: Vec<_> = found.iter().map(|text| &text[..5]).collect();
+        assert_eq!(found, ["KZ060", "KZ061", "KZ063"]);
+    }
+
+    #[test]
+    fn an_object_has_one_kustomization() {
+        let found = rules(&kustomization("one", &[]), [&[], &[KEPT]], &[(kustomization("other", &[]), &[KEPT, MOVED])]);
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].starts_with("KZ062 in revision main@sha1:1, Kustomization a/other renders ConfigMap a/kept too")
+        );
+        let mut keeps = kustomization("one", &[]);
+        keeps["spec"]["prune"] = false.into();
+        assert_eq!(rules(&keeps, [&[KEPT, MOVED], &[]], &[(kustomization("other", &[]), &[MOVED])]), [""; 0]);
+    }
 }

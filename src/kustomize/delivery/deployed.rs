@@ -1,11 +1,14 @@
 //! Roots that Flux builds from stored Kustomizations, for judging them after admission.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::Root;
-use super::flux::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
+use super::flux::{BY_SOURCE, GROUP, KUSTOMIZATIONS, Kustomization, SourceRef};
+use super::siblings::{self, Sibling};
 use super::source::{self, Artifact, SOURCES};
-use crate::catalog::{Catalog, Kind, Reference, Stored};
+use super::{APPROVAL_ANNOTATION, Root};
+use crate::catalog::{Catalog, Kind, Reference, Scope, Storage, Stored};
 
 /// The kinds Kustomization and all sources.
 pub static KINDS: [&Kind; 5] = [
@@ -15,6 +18,24 @@ pub static KINDS: [&Kind; 5] = [
     &source::BUCKETS,
     &source::EXTERNAL_ARTIFACTS,
 ];
+/// The kind Kustomization with its inventory, which is too large to be watched. It is read live.
+pub static APPLIED: Kind = Kind {
+    group: GROUP,
+    version: "v1",
+    kind: "Kustomization",
+    plural: "kustomizations",
+    scope: Scope::Namespaced,
+    indexes: &[],
+    storage: Storage::Live(&[
+        &["metadata", "labels"],
+        &["metadata", "uid"],
+        &["metadata", "deletionTimestamp"],
+        &["metadata", "annotations", APPROVAL_ANNOTATION],
+        &["spec"],
+        &["status", "inventory"],
+    ]),
+};
+
 /// Maximum number of Kustomizations of a source that are judged.
 const MAX_USERS: usize = 5_000;
 
@@ -37,6 +58,18 @@ pub fn root(catalog: &Catalog, kustomization: &Stored) -> Option<Root> {
     let read = Kustomization::of(kustomization.value(), kustomization.namespace())?;
     let source = catalog.find(source::kind(&read.source.kind)?, &read.source.namespace, &read.source.name)?;
     Some(read.root(Artifact::of(source.value())?))
+}
+
+/// Returns the source of a Kustomization, with its kind.
+pub fn source_of(catalog: &Catalog, kustomization: &Stored) -> Option<(&'static Kind, Arc<Stored>)> {
+    let source = Kustomization::of(kustomization.value(), kustomization.namespace())?.source;
+    let kind = source::kind(&source.kind)?;
+    Some((kind, catalog.find(kind, &source.namespace, &source.name)?))
+}
+
+/// Returns the other Kustomizations that build from the artifact of a Kustomization.
+pub fn siblings(catalog: &Catalog, kustomization: &Value, artifact: &Artifact) -> Vec<Sibling> {
+    siblings::of_stored(catalog, kustomization, artifact)
 }
 
 /// Returns the message of a source's condition about a withheld revision, if any.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::carried::{self, Encoding, File};
-use super::{At, Delivery, Look, Root};
+use super::{At, Delivery, FAMILY, Look, Root};
 use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
 use crate::rule::Match;
@@ -18,6 +18,7 @@ static MATCHERS: [Match; 1] = [Match::create_or_update("fleet.cattle.io", &["v1a
 /// Judges the tree in a Bundle of Fleet.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "fleet",
+    family: FAMILY,
     summary: "the trees in Rancher Fleet's Bundles",
     max_level: Level::Deny,
     matchers: &MATCHERS,

@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::source::{self, Known};
-use super::{At, Content, Delivery, Look, Root, deletions, late};
+use super::{At, Content, Delivery, FAMILY, Look, Root, deletions, deployed, late};
 use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::{Index, Kind, Reference, Scope, Storage, View};
 use crate::kustomize::analyse;
@@ -50,6 +50,7 @@ pub(super) static MATCHERS: [Match; 1] = [Match::create_or_update(GROUP, VERSION
 /// Reports errors in a Kustomization that do not depend on its source.
 pub(super) static OBJECTS: Delivery = Delivery {
     name: "flux",
+    family: FAMILY,
     summary: "Flux Kustomizations as they stand, with nothing fetched",
     max_level: Level::Deny,
     matchers: &MATCHERS,
@@ -65,15 +66,16 @@ pub(super) static OBJECTS: Delivery = Delivery {
 /// Judges the tree of a Flux Kustomization, from the current artifact of its source.
 pub(super) static TREES: Delivery = Delivery {
     name: "flux-trees",
+    family: FAMILY,
     summary: "the trees that Flux Kustomizations point at, as their sources have them now",
     max_level: Level::Warn,
     matchers: &MATCHERS,
     narrowed: None,
-    looks_up: &source::SOURCES,
+    looks_up: &deployed::KINDS,
     live_reads: Some(live_reads),
     ahead: None,
     withhold: None,
-    consequences: Some(deletions::of_update),
+    consequences: Some(&deletions::OF_UPDATES),
     look: |request, view| Look { findings: Vec::new(), roots: root(request, view).into_iter().collect() },
 };
 

@@ -6,7 +6,7 @@
 use super::flux::{self, BY_SOURCE, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};
 use super::withhold::withhold;
-use super::{Delivery, Look, Root, late};
+use super::{Delivery, FAMILY, Look, Root, late};
 use crate::admission::{FieldPath, Level, Operation, Request};
 use crate::catalog::{Kind, View};
 use crate::rule::Match;
@@ -26,6 +26,7 @@ static MATCHERS: [Match; 4] = [
 /// Judges the Kustomizations of a source with the artifact in its new status.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "flux-sources",
+    family: FAMILY,
     summary: "the trees of all Kustomizations on a Flux source, when the source gets another revision",
     max_level: Level::Off,
     matchers: &MATCHERS,

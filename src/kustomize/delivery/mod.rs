@@ -11,12 +11,16 @@ mod config_map;
 mod definitions;
 mod deletions;
 pub mod deployed;
+mod fate;
 mod fleet;
 mod flux;
 mod flux_sources;
+pub mod guard;
 mod judge;
 mod late;
+pub mod limits;
 mod rules;
+mod siblings;
 pub mod source;
 mod stored;
 mod sveltos;
@@ -27,13 +31,16 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-pub use deletions::of_kustomization as deletions;
+pub use deletions::{Plan, with_objects};
+pub use fate::Fate;
 pub use flux::flux_spec;
 pub(super) use flux::{Kustomization, SourceRef};
 pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
-pub(super) use rules::RULES;
+pub use limits::DeletionLimits;
+pub(super) use rules::{GD001, RULES};
+pub use siblings::Sibling;
 pub use source::Artifact;
-pub use tree_findings::{not_judged, tree_findings};
+pub use tree_findings::{is_planned, not_judged, tree_findings};
 
 use super::options::Options;
 use super::tree::Tree;
@@ -43,13 +50,18 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Definition, Match};
 
-/// The family of all rules about trees and of all deliveries, which are on or off together.
+/// The family of all rules about trees, and of all deliveries but the guard, which are on or off together.
 pub const FAMILY: &str = "KZ";
+
+/// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
+pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 
 /// The definition of a delivery: a source of kustomize trees.
 pub struct Delivery {
     /// Stable name, such as `flux-trees`.
     pub name: &'static str,
+    /// The family of rules with which it is on or off, such as `KZ`.
+    pub family: &'static str,
     /// A summary in one line.
     pub summary: &'static str,
     /// The default maximum level of its findings.
@@ -66,14 +78,24 @@ pub struct Delivery {
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
     /// Changes the object to report a denial, in the mutating webhook at level `deny`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
-    /// Returns findings about what the cluster does once a root of the object is built.
-    pub consequences: Option<Consequences>,
+    /// What the cluster does once a root of the object is built.
+    pub consequences: Option<&'static Consequences>,
     /// Returns errors in the object, and the roots that are built because of it.
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
 
-/// A function that returns findings about what the cluster does once a root of the object is built.
-pub type Consequences = fn(&Request<'_>, &Root, &Judged) -> Vec<Finding>;
+/// What the cluster does once a root of an object is built.
+pub struct Consequences {
+    /// Returns the other objects whose roots are judged for the comparison.
+    pub siblings: fn(&Request<'_>, &View<'_>, &Root) -> Vec<Sibling>,
+    /// Returns the findings, given the judged siblings.
+    pub findings: ConsequencesOf,
+    /// Whether errors in the tree are not reported.
+    pub replaces_tree_findings: bool,
+}
+
+/// A function that returns findings about a judged root, given the judged siblings.
+pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
 /// Match conditions for requests, which get a webhook of their own.
 #[derive(Debug, PartialEq, Eq)]
@@ -164,6 +186,7 @@ pub fn deliveries() -> Vec<&'static Delivery> {
         &sveltos::DELIVERY,
         &config_map::DELIVERY,
         &stored::DELIVERY,
+        &guard::DELIVERY,
     ]
 }
 

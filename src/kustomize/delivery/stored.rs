@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::flux::of_object;
-use super::{Delivery, Look, path_annotation};
+use super::{Delivery, FAMILY, Look, path_annotation};
 use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Path, Request};
 use crate::catalog::{Index, Kind, NAMESPACES, Reference, Scope, Storage, Stored, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
@@ -80,6 +80,7 @@ static MATCHERS: [Match; 2] =
 /// Judges the effects of a stored Kustomization or Component on others in its namespace.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "stored",
+    family: FAMILY,
     summary: "Kustomizations and Components that are stored as objects, and say where they stand in a tree",
     max_level: Level::Deny,
     matchers: &MATCHERS,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::carried::{self, ARCHIVE_KEY};
 use super::carriers::{NARROWED, label, written};
-use super::{At, Delivery, Look, Root};
+use super::{At, Delivery, FAMILY, Look, Root};
 use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
 use crate::rule::Match;
@@ -17,6 +17,7 @@ static MATCHERS: [Match; 2] = [written("configmaps", "ConfigMap"), written("secr
 /// Judges the tree in an archive in a ConfigMap or Secret, which Sveltos builds.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "sveltos",
+    family: FAMILY,
     summary: "the trees in ConfigMaps and Secrets that Project Sveltos reads",
     max_level: Level::Deny,
     matchers: &MATCHERS,

@@ -5,7 +5,7 @@ use super::source::Artifact;
 use super::{Content, Judged, Root};
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::finding::{InTree, Site, TreeFinding};
-use crate::kustomize::rules::{kz004, kz024, kz040};
+use crate::kustomize::rules::{kz004, kz024, kz040, kz064};
 use crate::kustomize::tree::TreePath;
 
 /// Returns the findings about the object that names `root`.
@@ -20,6 +20,11 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
         findings.push(kz041::capped(root.field.clone(), why));
     }
     findings
+}
+
+/// Returns whether a finding in a tree is about what the cluster will do with its objects.
+pub fn is_planned(finding: &Finding) -> bool {
+    finding.rule == kz064::RULE.id
 }
 
 fn one(root: &Root, finding: &TreeFinding) -> Finding {

@@ -21,6 +21,11 @@ impl ObjectId {
         Some(Self { namespace: namespace.to_owned(), name, group: group.to_owned(), kind: kind.to_owned() })
     }
 
+    /// Returns the identity that Flux reads from the entry of this object: `__` in a name stands for a colon.
+    fn as_parsed(&self) -> Self {
+        Self { name: self.name.replace("__", ":"), ..self.clone() }
+    }
+
     /// Returns the entry of an inventory; see [`ObjectId::parse`].
     pub fn to_entry(&self) -> String {
         format!("{}_{}_{}_{}", self.namespace, self.name.replace(':', "__"), self.group, self.kind)
@@ -51,6 +56,8 @@ impl ObjectId {
 /// Returns the objects of an inventory that are not rendered any more, without generated ones that only have another hash in
 /// their names.
 pub(in crate::kustomize) fn stale<'i>(inventory: &'i [ObjectId], rendered: &[ObjectId]) -> Vec<&'i ObjectId> {
+    // Flux writes the new objects into an inventory too, before it compares.
+    let rendered: Vec<_> = rendered.iter().map(ObjectId::as_parsed).collect();
     let ids: HashSet<&ObjectId> = rendered.iter().collect();
     let global: HashSet<_> = rendered.iter().map(ObjectId::without_namespace).collect();
     let stems: HashSet<_> = rendered.iter().filter_map(ObjectId::stem).collect();

@@ -14,29 +14,15 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ060.md"),
 };
 
-/// The protected kinds with their groups, and what their deletion takes along.
-const PROTECTED: [(&str, &str, &str); 7] = [
-    ("", "Namespace", "everything in the namespace"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition", "all objects of its kind"),
-    ("", "PersistentVolumeClaim", "its data, unless the volume is retained"),
-    ("", "PersistentVolume", "its data, unless it is retained"),
-    ("apps", "StatefulSet", "its pods"),
-    ("kustomize.toolkit.fluxcd.io", "Kustomization", "what it applied, if it prunes"),
-    ("helm.toolkit.fluxcd.io", "HelmRelease", "the release, which is uninstalled"),
-];
-
-/// Returns a finding for each protected object that a revision does not render any more.
-pub(in crate::kustomize) fn found(stale: &[&ObjectId], revision: &str) -> Vec<Finding> {
-    let consequence = |id: &ObjectId| PROTECTED.iter().find(|(group, kind, _)| *group == id.group && *kind == id.kind);
-    let protected = stale.iter().filter_map(|id| Some((id, consequence(id)?.2)));
-    let finding = |(id, consequence): (&&ObjectId, &str)| {
-        let message = format!(
-            "revision {revision} does not render {id}, which this Kustomization applied: Flux will delete it, and with it \
-             {consequence}, unless it is excluded from pruning or another Kustomization applies it first"
-        );
-        let help = "to keep it, annotate it in the cluster with kustomize.toolkit.fluxcd.io/prune=disabled before you change \
-                    the Kustomization";
-        Finding::new(RULE.id, RULE.level, FieldPath::of(["spec", "path"]), message).help(help)
-    };
-    protected.map(finding).collect()
+/// Returns a finding about a protected object that a revision does not render any more; `takes` is what its deletion takes
+/// along.
+pub(in crate::kustomize) fn found(id: &ObjectId, takes: Option<&str>, revision: &str) -> Finding {
+    let along = takes.map(|takes| format!(", and with it {takes},")).unwrap_or_default();
+    let message = format!(
+        "revision {revision} does not render {id}, which this Kustomization applied: Flux will delete it{along} unless it is \
+         excluded from pruning or another Kustomization applies it first"
+    );
+    let help = "to keep it, annotate it in the cluster with kustomize.toolkit.fluxcd.io/prune=disabled before you change \
+                the Kustomization";
+    Finding::new(RULE.id, RULE.level, FieldPath::of(["spec", "path"]), message).help(help)
 }

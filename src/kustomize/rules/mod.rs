@@ -31,7 +31,11 @@ pub(super) mod kz040;
 mod kz050;
 pub(super) mod kz060;
 pub(super) mod kz061;
+pub(super) mod kz062;
+pub(super) mod kz063;
+pub(super) mod kz064;
 
+use super::delivery::GD001;
 use crate::rule::{Rule, RuleInfo};
 
 /// All rules about trees, in the order of their ids.
@@ -66,6 +70,10 @@ pub static TREE_RULES: &[&RuleInfo] = &[
     &kz040::RULE,
     &kz060::RULE,
     &kz061::RULE,
+    &kz062::RULE,
+    &kz063::RULE,
+    &kz064::RULE,
+    GD001,
 ];
 
 /// The rules about requests.

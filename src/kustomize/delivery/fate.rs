@@ -1,0 +1,113 @@
+//! What happens to an object that a revision does not render any more, given the live object.
+//!
+//! Source: `DeleteAll` in fluxcd/pkg's `ssa/manager_delete.go`, with the selectors of kustomize-controller's `deleteObjects`.
+
+use serde_json::Value;
+
+use super::flux::GROUP;
+use crate::admission::Metadata;
+
+/// The keys without their group, and the values with which Flux never deletes an object, in lower case.
+pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "ignore")];
+
+/// What happens to an object that a revision does not render any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// Flux deletes it.
+    Deleted,
+    /// Flux deletes it, unless the live object, which cannot be read, prevents that. The reason why it cannot be read.
+    Possible(String),
+    /// Flux keeps it. The reason.
+    Kept(String),
+    /// It does not exist any more, or is being deleted.
+    Gone,
+}
+
+impl Fate {
+    /// Returns the fate of an object of the Kustomization with this namespace and name, from the live object; `None` if it does not
+    /// exist.
+    pub fn of(live: Result<Option<&Value>, String>, owner: (&str, &str)) -> Self {
+        let live = match live {
+            Ok(Some(live)) => live,
+            Ok(None) => return Self::Gone,
+            Err(why) => return Self::Possible(why),
+        };
+        let metadata = Metadata::of(live);
+        if metadata.is_deleting() {
+            return Self::Gone;
+        }
+        let label = |key: &str| metadata.label(&format!("{GROUP}/{key}")).unwrap_or_default();
+        let found = (label("namespace"), label("name"));
+        if found != owner {
+            let of = if found.1.is_empty() { "nobody".to_owned() } else { format!("{}/{}", found.0, found.1) };
+            return Self::Kept(format!("its labels name {of} as the owner"));
+        }
+        match opt_out(live) {
+            Some(opt_out) => Self::Kept(opt_out),
+            None => Self::Deleted,
+        }
+    }
+
+    /// Returns the name in reports.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Deleted => "delete",
+            Self::Possible(_) => "possible",
+            Self::Kept(_) => "keep",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// Returns the reason, if it has one.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Possible(why) | Self::Kept(why) => Some(why),
+            Self::Deleted | Self::Gone => None,
+        }
+    }
+}
+
+/// Returns the label or annotation that excludes an object from pruning, in any case of letters.
+fn opt_out(live: &Value) -> Option<String> {
+    let members = |place: &str| live.pointer(&format!("/metadata/{place}")).and_then(Value::as_object);
+    let all = ["labels", "annotations"].into_iter().filter_map(members).flatten();
+    let mut found = all.filter_map(|(key, value)| {
+        let (word, value) = (key.strip_prefix(GROUP)?.strip_prefix('/')?, value.as_str()?);
+        OPT_OUTS.contains(&(word, &value.to_lowercase())).then(|| format!("{key}: {value}"))
+    });
+    found.next()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fate(metadata: Value) -> Fate {
+        Fate::of(Ok(Some(&json!({"metadata": metadata}))), ("a", "app"))
+    }
+
+    fn owned(more: (&str, Value)) -> Value {
+        let labels = json!({"kustomize.toolkit.fluxcd.io/name": "app", "kustomize.toolkit.fluxcd.io/namespace": "a"});
+        let mut metadata = json!({"labels": labels});
+        metadata[more.0] = more.1;
+        metadata
+    }
+
+    #[test]
+    fn the_live_object_decides() {
+        assert_eq!(fate(owned(("name", json!("x")))), Fate::Deleted);
+        assert_eq!(fate(owned(("deletionTimestamp", json!("2026-11-23T12:00:00Z")))), Fate::Gone);
+        assert_eq!(Fate::of(Ok(None), ("a", "app")), Fate::Gone);
+        assert_eq!(Fate::of(Err("forbidden".into()), ("a", "app")), Fate::Possible("forbidden".into()));
+        let disabled = json!({"kustomize.toolkit.fluxcd.io/prune": "Disabled"});
+        let kept = Fate::Kept("kustomize.toolkit.fluxcd.io/prune: Disabled".to_owned());
+        assert_eq!(fate(owned(("annotations", disabled))), kept);
+        let merge = json!({"kustomize.toolkit.fluxcd.io/ssa": "Merge"});
+        assert_eq!(fate(owned(("annotations", merge))), Fate::Deleted);
+        let other = json!({"kustomize.toolkit.fluxcd.io/name": "web", "kustomize.toolkit.fluxcd.io/namespace": "a"});
+        assert_eq!(fate(json!({"labels": other})).reason(), Some("its labels name a/web as the owner"));
+        assert_eq!(fate(json!({})).reason(), Some("its labels name nobody as the owner"));
+    }
+}

@@ -1,0 +1,151 @@
+//! Deletions by Flux: the object has the owner labels of a Kustomization.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::deployed::APPLIED;
+use super::super::flux::{Kustomization, SourceRef};
+use super::super::rules::gd001::{self, Owner};
+use super::super::source::{self, Artifact, Known};
+use super::super::{APPROVAL_ANNOTATION, Judged, Look, Plan, Root, limits};
+use super::Deletion;
+use crate::admission::{Finding, Metadata};
+use crate::catalog::{LiveRead, Reference, Stored};
+use crate::kustomize::object_id::ObjectId;
+
+/// The labels with namespace and name of the Kustomization that owns an object.
+const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
+
+/// The Kustomization that deletes an object.
+struct Deleting {
+    stored: Arc<Stored>,
+    artifact: Option<Artifact>,
+}
+
+/// Returns the reference to the owner of the object, if it has one.
+fn owner(deletion: &Deletion<'_>) -> Option<Reference> {
+    let metadata = Metadata::of(deletion.request.old_object());
+    let [namespace, name] = OWNER.map(|label| metadata.label(label).filter(|text| !text.is_empty()));
+    Some(Reference::new(&APPLIED, namespace?, name?))
+}
+
+/// Returns the live reads: the Kustomization, and then its source.
+pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
+    let user = &deletion.request.user;
+    let Some(owner) = owner(deletion).filter(|_| user.is_service_account() || deletion.guard.has(&user.name)) else {
+        return Vec::new();
+    };
+    let of_source = || {
+        let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
+        let SourceRef { kind, namespace, name } = Kustomization::of(stored.value(), stored.namespace())?.source;
+        Some(Reference::new(source::kind(&kind)?, &namespace, &name))
+    };
+    let source = of_source();
+    [owner].into_iter().chain(source).collect()
+}
+
+/// Returns the findings that need no tree, and the root of the Kustomization; `None` if Flux does not delete the object.
+pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
+    let reference = owner(deletion)?;
+    let Some(deleting) = Deleting::of(deletion, &reference) else {
+        return unread(deletion, &reference).map(|finding| Look { findings: vec![finding], roots: Vec::new() });
+    };
+    let owner = deleting.owner();
+    if deleting.is_approved() {
+        return Some(Look { findings: vec![gd001::approved(&deletion.id, &owner)], roots: Vec::new() });
+    }
+    if deletion.limits.protects(&deletion.id) {
+        let takes = limits::takes_along(&deletion.id);
+        return Some(Look { findings: vec![gd001::protected(&deletion.id, takes, &owner)], roots: Vec::new() });
+    }
+    let inventory = ObjectId::of_inventory(deleting.stored.value());
+    if deleting.is_deleted() {
+        let all: Vec<_> = inventory.iter().collect();
+        let is_beyond = all.len() > deletion.limits.max_count;
+        let findings = is_beyond.then(|| gd001::many(&all, all.len(), deletion.limits.max_count, &owner));
+        return Some(Look { findings: findings.into_iter().collect(), roots: Vec::new() });
+    }
+    Some(Look { findings: Vec::new(), roots: deleting.root().into_iter().collect() })
+}
+
+/// Returns the finding about a deletion of a protected kind whose Kustomization could not be read.
+fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
+    let is_flux = deletion.guard.has(&deletion.request.user.name);
+    let Some(LiveRead::Unknown(why)) = deletion.view.live_read(reference) else { return None };
+    let place = format!("{}/{}", reference.namespace, reference.name);
+    (is_flux && deletion.limits.protects(&deletion.id)).then(|| gd001::unread(&deletion.id, &place, why))
+}
+
+/// Judges the deletion by what the revision renders.
+pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
+    let deleting = Deleting::of(deletion, &owner(deletion)?)?;
+    let plan = Plan {
+        kustomization: deleting.stored.value(),
+        inventory: ObjectId::of_inventory(deleting.stored.value()),
+        rendered: judged.rendered.as_deref()?,
+        siblings: Vec::new(),
+        revision: root.artifact()?.short_revision(),
+        limits: deletion.limits.clone(),
+    };
+    let stale = plan.stale();
+    let is_stale = stale.contains(&&deletion.id);
+    let is_beyond = plan.rendered.is_empty() || stale.len() > plan.limits.max_count;
+    let found = || gd001::many(&stale, plan.inventory.len(), plan.limits.max_count, &deleting.owner());
+    (is_stale && is_beyond).then(found)
+}
+
+impl Deleting {
+    /// Reads the owner of the object; `None` if it is not known, or somebody else than Flux deletes the object.
+    fn of(deletion: &Deletion<'_>, owner: &Reference) -> Option<Self> {
+        let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
+        let user = &*deletion.request.user.name;
+        let account = stored.value().pointer("/spec/serviceAccountName").and_then(Value::as_str);
+        let is_impersonated =
+            account.is_some_and(|account| user == format!("system:serviceaccount:{}:{account}", owner.namespace));
+        if !is_impersonated && !deletion.guard.has(user) {
+            return None;
+        }
+        let read = Kustomization::of(stored.value(), stored.namespace());
+        let artifact = read.and_then(|read| {
+            let SourceRef { kind, namespace, name } = read.source;
+            match source::find(deletion.view, source::kind(&kind)?, &namespace, &name) {
+                Known::Artifact(artifact, _) => Some(artifact),
+                Known::Empty | Known::Missing | Known::Unknown => None,
+            }
+        });
+        Some(Self { stored, artifact })
+    }
+
+    fn is_deleted(&self) -> bool {
+        Metadata::of(self.stored.value()).is_deleting()
+    }
+
+    /// Returns the value of the annotation that approves these deletions: the revision, or the uid of a Kustomization that is being
+    /// deleted.
+    fn approval(&self) -> Option<&str> {
+        let uid = || Metadata::of(self.stored.value()).uid();
+        if self.is_deleted() { uid() } else { self.artifact.as_ref().map(|artifact| artifact.revision.as_str()) }
+    }
+
+    fn is_approved(&self) -> bool {
+        let given = Metadata::of(self.stored.value()).annotation(APPROVAL_ANNOTATION);
+        given.is_some_and(|given| !given.is_empty() && Some(given) == self.approval())
+    }
+
+    fn root(&self) -> Option<Root> {
+        let read = Kustomization::of(self.stored.value(), self.stored.namespace())?;
+        Some(read.root(self.artifact.clone()?))
+    }
+
+    fn owner(&self) -> Owner {
+        let (namespace, name) = (self.stored.namespace().to_owned(), self.stored.name().to_owned());
+        let what = match &self.artifact {
+            _ if self.is_deleted() => format!("the deletion of Kustomization {namespace}/{name}"),
+            Some(artifact) => format!("revision {} of Kustomization {namespace}/{name}", artifact.short_revision()),
+            None => format!("Kustomization {namespace}/{name}"),
+        };
+        let approval = self.approval().unwrap_or("REVISION").to_owned();
+        Owner { what, namespace, resource: "kustomization", name, approval }
+    }
+}

@@ -1,0 +1,150 @@
+//! The guard: judges deletions by Flux and Argo CD by what their revision deletes in all.
+//!
+//! A GitOps controller never rehearses deletions, so a deletion is the first request that shows one. The guard finds the owner
+//! of the object from its labels or annotations, and reads it from the API server. It denies the deletion of an object of a
+//! protected kind, and deletions beyond the limit, unless an annotation of the owner approves the revision.
+
+mod argo;
+mod flux;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::deployed::APPLIED;
+use super::{Consequences, DeletionLimits, Delivery, Judged, Look, Narrowed, Root, Sibling, limits, source};
+use crate::admission::{Finding, Level, Metadata, Operation, Request};
+use crate::catalog::{Kind, Reference, View};
+use crate::kustomize::object_id::ObjectId;
+use crate::rule::{ANY, FailurePolicy, Match};
+
+/// The family of the guard, which is off by default.
+pub const FAMILY: &str = "GD";
+/// The key of the section in the configuration file.
+pub const SECTION: &str = "guard";
+
+static MATCHERS: [Match; 1] = [Match {
+    operations: &[Operation::Delete],
+    failure_policy: FailurePolicy::Fail,
+    ..Match::create_or_update(ANY, &["\"*\""], ANY, "")
+}];
+
+static NARROWED: Narrowed = Narrowed {
+    webhook: "guard.portcullis.dev",
+    reason: "A deletion that is not judged cannot be undone; Flux and Argo CD try it again.",
+    when: &[
+        "oldObject != null && has(oldObject.metadata.labels) && 'kustomize.toolkit.fluxcd.io/name' in \
+         oldObject.metadata.labels",
+        "oldObject != null && has(oldObject.metadata.annotations) && 'argocd.argoproj.io/tracking-id' in \
+         oldObject.metadata.annotations",
+    ],
+};
+
+static LOOKS_UP: [&Kind; 6] = [
+    &APPLIED,
+    &argo::APPLICATIONS,
+    &source::GIT_REPOSITORIES,
+    &source::OCI_REPOSITORIES,
+    &source::BUCKETS,
+    &source::EXTERNAL_ARTIFACTS,
+];
+
+/// Judges deletions by GitOps controllers.
+pub(super) static DELIVERY: Delivery = Delivery {
+    name: "guard",
+    family: FAMILY,
+    summary: "deletions by Flux and Argo CD, by what their revision deletes in all",
+    max_level: Level::Deny,
+    matchers: &MATCHERS,
+    narrowed: Some(&NARROWED),
+    looks_up: &LOOKS_UP,
+    live_reads: Some(live_reads),
+    ahead: None,
+    withhold: None,
+    consequences: Some(&Consequences {
+        siblings: |_, _, _| Vec::new(),
+        findings: of_revision,
+        replaces_tree_findings: true,
+    }),
+    look,
+};
+
+/// The section `guard` of the configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Guard {
+    /// The users whose deletions are judged, besides the service accounts that Kustomizations name.
+    pub controllers: Vec<String>,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        let controllers = [
+            "system:serviceaccount:flux-system:kustomize-controller",
+            "system:serviceaccount:argocd:argocd-application-controller",
+        ];
+        Self { controllers: controllers.map(str::to_owned).to_vec() }
+    }
+}
+
+impl Guard {
+    /// Returns the section in the form in which rules read it.
+    pub fn to_value(&self) -> Value {
+        // Texts: serializing them cannot fail.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    fn of(view: &View<'_>) -> Self {
+        view.setting(SECTION).and_then(|section| Self::deserialize(section.value()).ok()).unwrap_or_default()
+    }
+
+    fn has(&self, user: &str) -> bool {
+        self.controllers.iter().any(|controller| controller == user)
+    }
+}
+
+/// The deletion of one object.
+struct Deletion<'a> {
+    request: &'a Request<'a>,
+    view: &'a View<'a>,
+    id: ObjectId,
+    limits: DeletionLimits,
+    guard: Guard,
+}
+
+impl<'a> Deletion<'a> {
+    /// Reads a request; `None` if the object is being deleted already.
+    fn of(request: &'a Request<'a>, view: &'a View<'a>) -> Option<Self> {
+        let metadata = Metadata::of(request.old_object());
+        let id = ObjectId {
+            group: request.resource.group.to_string(),
+            kind: request.resource.kind.to_string(),
+            // a deletion of a Namespace has its name as the namespace of the request
+            namespace: metadata.namespace().to_owned(),
+            name: metadata.name().to_owned(),
+        };
+        let limits = DeletionLimits::read(view.setting(limits::SECTION));
+        let deletion = Self { request, view, id, limits, guard: Guard::of(view) };
+        (!metadata.is_deleting()).then_some(deletion)
+    }
+}
+
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let Some(deletion) = Deletion::of(request, view) else { return Vec::new() };
+    [flux::live_reads(&deletion), argo::live_reads(&deletion)].concat()
+}
+
+fn look(request: &Request<'_>, view: &View<'_>) -> Look {
+    let Some(deletion) = Deletion::of(request, view) else { return Look::default() };
+    let of_argo = Look { findings: argo::findings(&deletion), roots: Vec::new() };
+    flux::look(&deletion).unwrap_or(of_argo)
+}
+
+fn of_revision(
+    request: &Request<'_>,
+    view: &View<'_>,
+    (root, judged): (&Root, &Judged),
+    _: &[(Sibling, std::sync::Arc<Judged>)],
+) -> Vec<Finding> {
+    let deletion = Deletion::of(request, view);
+    deletion.and_then(|deletion| flux::of_revision(&deletion, root, judged)).into_iter().collect()
+}

@@ -1,0 +1,124 @@
+//! The section `deletions` of the configuration file: which deletions are reported.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::catalog::{Settings, Stored};
+use crate::kustomize::object_id::ObjectId;
+
+/// The key of the section in the file.
+pub const SECTION: &str = "deletions";
+
+/// The limits of deletions, for KZ060, KZ061 and the guard.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct DeletionLimits {
+    /// Kinds whose deletion is always reported: `Namespace`, or with the group, `StatefulSet.apps`.
+    pub protected_kinds: Vec<String>,
+    /// Maximum number of deletions that are an ordinary change.
+    pub max_count: usize,
+    /// Maximum share of the applied objects, in percent, whose deletion is an ordinary change.
+    pub max_percent: u8,
+}
+
+/// The kinds that are protected by default, and what their deletion takes along.
+const PROTECTED: [(&str, &str); 7] = [
+    ("Namespace", "everything in the namespace"),
+    ("CustomResourceDefinition.apiextensions.k8s.io", "all objects of its kind"),
+    ("PersistentVolumeClaim", "its data, unless the volume is retained"),
+    ("PersistentVolume", "its data, unless it is retained"),
+    ("StatefulSet.apps", "its pods"),
+    ("Kustomization.kustomize.toolkit.fluxcd.io", "what it applied, if it prunes"),
+    ("HelmRelease.helm.toolkit.fluxcd.io", "the release, which is uninstalled"),
+];
+
+impl Default for DeletionLimits {
+    fn default() -> Self {
+        let protected_kinds = PROTECTED.map(|(kind, _)| kind.to_owned()).to_vec();
+        Self { protected_kinds, max_count: 9, max_percent: 50 }
+    }
+}
+
+impl DeletionLimits {
+    /// Returns the configured limits, or the defaults.
+    pub fn of(settings: &Settings) -> Self {
+        Self::read(settings.section(SECTION))
+    }
+
+    /// Returns the limits of a section, or the defaults.
+    pub fn read(section: Option<&Stored>) -> Self {
+        section.and_then(|section| Self::deserialize(section.value()).ok()).unwrap_or_default()
+    }
+
+    /// Returns the section in the form in which rules read it.
+    pub fn to_value(&self) -> Value {
+        // Texts and numbers: serializing them cannot fail.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Returns the error in the section, if any.
+    pub fn problem(&self) -> Option<String> {
+        let is_kind = |text: &str| text.starts_with(|letter: char| letter.is_ascii_uppercase());
+        if let Some(kind) = self.protected_kinds.iter().find(|kind| !is_kind(kind)) {
+            return Some(format!(
+                "deletions.protectedKinds: {kind:?} is not a kind such as Namespace, or a kind with its group such as StatefulSet.apps"
+            ));
+        }
+        (self.max_percent > 100).then(|| "deletions.maxPercent: write a number from 0 to 100".to_owned())
+    }
+
+    /// Returns whether an object is of a protected kind. A kind without a group stands for this kind in every group.
+    pub fn protects(&self, id: &ObjectId) -> bool {
+        self.protected_kinds.iter().any(|protected| match protected.split_once('.') {
+            Some((kind, group)) => kind == id.kind && group == id.group,
+            None => *protected == id.kind,
+        })
+    }
+
+    /// Returns whether so many deletions of so many applied objects are to be reported.
+    pub fn is_exceeded(&self, deleted: usize, applied: usize) -> bool {
+        let is_most = deleted * 100 > applied * usize::from(self.max_percent);
+        deleted > 0 && (deleted >= applied || deleted > self.max_count && is_most)
+    }
+}
+
+/// Returns what the deletion of an object takes along, if it is one of the kinds that are protected by default.
+pub(in crate::kustomize) fn takes_along(id: &ObjectId) -> Option<&'static str> {
+    let is_kind = |name: &str| name.split_once('.').unwrap_or((name, "")) == (&*id.kind, &*id.group);
+    PROTECTED.iter().find(|(kind, _)| is_kind(kind)).map(|(_, consequence)| *consequence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(kind: &str, group: &str) -> ObjectId {
+        ObjectId { group: group.to_owned(), kind: kind.to_owned(), namespace: String::new(), name: "a".to_owned() }
+    }
+
+    #[test]
+    fn protects_kinds_with_and_without_group() {
+        let limits = DeletionLimits { protected_kinds: vec!["Secret".into(), "Set.b.c".into()], ..Default::default() };
+        let protected =
+            [("Secret", ""), ("Secret", "x.y"), ("Set", "b.c"), ("Set", "b"), ("Set", ""), ("Namespace", "")];
+        assert_eq!(
+            protected.map(|(kind, group)| limits.protects(&id(kind, group))),
+            [true, true, true, false, false, false]
+        );
+    }
+
+    #[test]
+    fn ordinary_changes_are_within_the_limits() {
+        let limits = DeletionLimits::default();
+        let exceeded = [(0, 0), (0, 5), (1, 5), (5, 5), (9, 10), (10, 20), (10, 19)];
+        let expected = [false, false, false, true, false, false, true];
+        assert_eq!(exceeded.map(|(deleted, applied)| limits.is_exceeded(deleted, applied)), expected);
+    }
+
+    #[test]
+    fn every_default_kind_says_what_its_deletion_takes_along() {
+        assert_eq!(takes_along(&id("StatefulSet", "apps")), Some("its pods"));
+        assert_eq!(takes_along(&id("StatefulSet", "other")), None);
+        assert!(DeletionLimits::default().problem().is_none());
+    }
+}

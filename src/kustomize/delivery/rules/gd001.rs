@@ -1,0 +1,66 @@
+//! GD001: a deletion by a GitOps controller that nobody approved.
+
+use crate::admission::{FieldPath, Finding, Level};
+use crate::kustomize::delivery::APPROVAL_ANNOTATION;
+use crate::kustomize::object_id::{ObjectId, listed};
+use crate::rule::RuleInfo;
+
+/// The rule definition of GD001.
+pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
+    id: "GD001",
+    name: "unapproved-deletion",
+    level: Level::Deny,
+    summary: "a deletion by Flux or Argo CD of an object of a protected kind, or beyond the limit, that nobody approved",
+    page: include_str!("../../../../docs/rules/GD001.md"),
+};
+
+/// The Kustomization or Application that deletes an object.
+pub(in crate::kustomize::delivery) struct Owner {
+    /// What it does, such as `revision main@sha1:1f3c of Kustomization flux-system/shop`.
+    pub(in crate::kustomize::delivery) what: String,
+    /// Its namespace.
+    pub(in crate::kustomize::delivery) namespace: String,
+    /// The name of its resource for kubectl.
+    pub(in crate::kustomize::delivery) resource: &'static str,
+    /// Its name.
+    pub(in crate::kustomize::delivery) name: String,
+    /// The value of the annotation that approves the deletion.
+    pub(in crate::kustomize::delivery) approval: String,
+}
+
+impl Owner {
+    fn help(&self) -> String {
+        let Self { namespace, resource, name, approval, .. } = self;
+        format!(
+            "if this is meant, approve it: kubectl -n {namespace} annotate {resource} {name} --overwrite \
+             {APPROVAL_ANNOTATION}={approval}"
+        )
+    }
+}
+
+/// Returns the finding about the deletion of an object of a protected kind; `takes` is what it takes along.
+pub(in crate::kustomize::delivery) fn protected(id: &ObjectId, takes: Option<&str>, owner: &Owner) -> Finding {
+    let along = takes.map(|takes| format!(", and with it {takes}")).unwrap_or_default();
+    let message = format!("{} deletes {id}{along}: its kind is protected", owner.what);
+    RULE.finding(FieldPath::root(), message).help(owner.help())
+}
+
+/// Returns the finding about an object that is deleted together with more than `limit` others.
+pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, limit: usize, owner: &Owner) -> Finding {
+    let (count, what) = (all.len(), &owner.what);
+    let more = if count > limit { format!(", more than {limit}") } else { ", and renders no other".to_owned() };
+    let message = format!("{what} deletes {count} of {applied} objects{more}: {}", listed(all));
+    RULE.finding(FieldPath::root(), message).help(owner.help())
+}
+
+/// Returns the finding about an object of a protected kind whose Kustomization could not be read.
+pub(in crate::kustomize::delivery) fn unread(id: &ObjectId, owner: &str, why: &str) -> Finding {
+    let message = format!("{id} is of a protected kind, and Kustomization {owner} cannot be read: {why}");
+    RULE.finding(FieldPath::root(), message).help("Flux tries it again at its next interval")
+}
+
+/// Returns the finding that records an approved deletion.
+pub(in crate::kustomize::delivery) fn approved(id: &ObjectId, owner: &Owner) -> Finding {
+    let message = format!("the deletion of {id} by {} is approved", owner.what);
+    Finding::new(RULE.id, Level::Audit, FieldPath::root(), message)
+}

@@ -1,0 +1,53 @@
+//! KZ063: an object that moves to another Flux Kustomization, and may be deleted on the way.
+
+use crate::admission::{FieldPath, Finding, Level};
+use crate::kustomize::object_id::{ObjectId, listed};
+use crate::rule::RuleInfo;
+
+/// The rule definition of KZ063.
+pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
+    id: "KZ063",
+    name: "moved-object-may-be-deleted",
+    level: Level::Warn,
+    summary: "an object that moves to another Flux Kustomization in an order in which it is deleted first, or may be",
+    page: include_str!("../../../docs/rules/KZ063.md"),
+};
+
+/// The order in which two Kustomizations apply a revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::kustomize) enum Order {
+    /// The one that gets the object waits for the one that loses it.
+    LoserFirst,
+    /// Neither waits for the other.
+    Any,
+}
+
+/// Returns a finding about objects that move to the Kustomization `to`; `from` is the one that loses them.
+pub(in crate::kustomize) fn found(
+    moved: &[&ObjectId],
+    (from, to): (&str, &str),
+    order: Order,
+    revision: &str,
+) -> Finding {
+    let what = listed(moved);
+    let message = match order {
+        Order::LoserFirst => format!(
+            "revision {revision} moves {what} to Kustomization {to}, which depends on this one: Flux deletes them before {to} creates \
+             them again"
+        ),
+        Order::Any => format!(
+            "revision {revision} moves {what} to Kustomization {to}, and neither waits for the other: if this one is first, Flux \
+             deletes them, and {to} creates them again"
+        ),
+    };
+    let help = match order {
+        Order::LoserFirst => format!(
+            "reverse the dependency for this revision, or annotate the objects in the cluster with \
+             kustomize.toolkit.fluxcd.io/prune=disabled until {to} has applied them"
+        ),
+        Order::Any => {
+            format!("add {to} to spec.dependsOn of {from}, so that {from} waits until {to} has applied the objects")
+        }
+    };
+    Finding::new(RULE.id, RULE.level, FieldPath::of(["spec", "path"]), message).help(help)
+}

@@ -1,0 +1,264 @@
+//! Tests of what a revision deletes: the warnings of KZ060 to KZ065, the Event about a new revision, and the guard.
+
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams};
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::artifacts::packed;
+use crate::context::Context;
+use crate::controller_manager::Options;
+use crate::delivery::{answered, dry_run, kustomization, set_source};
+use crate::kubectl::Output;
+use crate::sentences::{accepts, eventually, warns};
+
+/// The tests of this file.
+pub const CASES: &[Case] = &[
+    ("plans::deletions_are_warned_about", deletions_are_warned_about),
+    ("plans::kustomizations_of_a_source_are_compared", kustomizations_are_compared),
+    ("plans::a_target_namespace_renames_no_namespace_silently", a_target_namespace_renames),
+    ("plans::common_metadata_must_not_defeat_pruning", common_metadata),
+    ("plans::a_new_revision_is_reported_on_the_source_too", a_new_revision_is_reported),
+    ("plans::the_guard_denies_deletions_of_flux_until_they_are_approved", the_guard_and_flux),
+    ("plans::the_guard_counts_what_argo_cd_prunes", the_guard_and_argo_cd),
+];
+
+/// kustomize-controller, which may do everything here.
+const FLUX: [&str; 2] = ["--as=system:serviceaccount:flux-system:kustomize-controller", "--as-group=system:masters"];
+/// Argo CD's application controller.
+const ARGO_CD: [&str; 2] =
+    ["--as=system:serviceaccount:argocd:argocd-application-controller", "--as-group=system:masters"];
+
+fn map(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: a\n")
+}
+
+/// Sets the inventory of a Kustomization like kustomize-controller.
+fn set_inventory(ctx: &Context, ns: &str, name: &str, ids: &[String]) {
+    let entries: Vec<_> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+    let status = json!({"status": {"inventory": {"entries": entries}}}).to_string();
+    let patch = ["patch", "kustomization.kustomize.toolkit.fluxcd.io", name, "--namespace", ns, "--subresource=status"];
+    let patch = ctx.cluster.kubectl().args(patch).args(["--type=merge", "-p", &status]);
+    patch.run().expect_success();
+}
+
+fn names(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
+}
+
+/// Applies a Kustomization on the source `fleet`, and returns it once the gate knows its source.
+fn settled(ctx: &Context, ns: &str, name: &str, spec: Value) -> Value {
+    let mut object = kustomization(name, "fleet", name, &[]);
+    object["spec"].as_object_mut().expect("an object").extend(spec.as_object().expect("an object").clone());
+    eventually(|| Some(dry_run(ctx, ns, &object)).filter(|output| !output.stderr.contains("KZ041")));
+    object
+}
+
+fn apply(ctx: &Context, ns: &str, object: &Value) {
+    let apply = ctx.cluster.kubectl().args(["apply", "--namespace", ns, "-f", "-"]);
+    apply.stdin(object.to_string()).run().expect_success();
+}
+
+fn deletions_are_warned_about(ctx: &Context) {
+    let ns = ctx.cluster.namespace("deletes");
+    let files = [("former/b.yaml", map("b")), ("apps/a.yaml", map("a"))];
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
+    let mut apps = settled(ctx, &ns, "apps", json!({"path": "./former"}));
+    accepts(ctx, &ns, &apps.to_string());
+    set_inventory(ctx, &ns, "apps", &names(&["a_b__ConfigMap", "_n__Namespace"]));
+    accepts(ctx, &ns, &apps.to_string());
+    apps["spec"]["path"] = "./apps".into();
+    let output = answered(ctx, &ns, &apps, "KZ061");
+    let all = "does not render 2 of the 2 objects that this Kustomization applied";
+    let protected = "KZ060 spec.path: revision main@sha1:1 does not render Namespace n";
+    assert!(output.stderr.contains(protected) && output.stderr.contains(all), "{output}");
+    let mut keeps = apps.clone();
+    keeps["spec"]["prune"] = false.into();
+    accepts(ctx, &ns, &keeps.to_string());
+}
+
+fn kustomizations_are_compared(ctx: &Context) {
+    let ns = ctx.cluster.namespace("compares");
+    let files = [
+        ("former/c.yaml", map("c")),
+        ("apps/a.yaml", map("a")),
+        ("web/b.yaml", map("b")),
+        ("both/kustomization.yaml", "resources: [../apps/a.yaml]\n".to_owned()),
+    ];
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
+    accepts(ctx, &ns, &settled(ctx, &ns, "web", json!({})).to_string());
+    let mut apps = settled(ctx, &ns, "apps", json!({"path": "./former"}));
+    accepts(ctx, &ns, &apps.to_string());
+    set_inventory(ctx, &ns, "apps", &names(&["a_a__ConfigMap", "a_b__ConfigMap"]));
+    apps["spec"]["path"] = "./apps".into();
+    answered(
+        ctx,
+        &ns,
+        &apps,
+        &format!("KZ063 spec.path: revision main@sha1:1 moves ConfigMap a/b to Kustomization {ns}/web"),
+    );
+    apps["spec"]["dependsOn"] = json!([{"name": "web"}]);
+    let answer = dry_run(ctx, &ns, &apps);
+    assert!(answer.status.success() && !answer.stderr.contains("KZ06"), "{answer}");
+    apps["spec"].as_object_mut().expect("an object").remove("dependsOn");
+    warns(ctx, &ns, &apps.to_string(), &["KZ063"]);
+    let both = settled(ctx, &ns, "both", json!({}));
+    answered(ctx, &ns, &both, &format!("Kustomization {ns}/apps renders ConfigMap a/a too"));
+    accepts(ctx, &ns, &settled(ctx, &ns, "former", json!({})).to_string());
+}
+
+fn a_target_namespace_renames(ctx: &Context) {
+    let ns = ctx.cluster.namespace("target");
+    let files = [("apps/n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: develop-test}\n")];
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
+    let renames = settled(ctx, &ns, "apps", json!({"targetNamespace": "develop"}));
+    answered(
+        ctx,
+        &ns,
+        &renames,
+        "KZ064 spec.targetNamespace: targetNamespace renames Namespace develop-test to develop",
+    );
+    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({"targetNamespace": "develop-test"})).to_string());
+}
+
+fn common_metadata(ctx: &Context) {
+    let ns = ctx.cluster.namespace("common");
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed([("apps/a.yaml", map("a"))]), "main@sha1:1"));
+    let labels = |labels: Value| settled(ctx, &ns, "apps", json!({"commonMetadata": {"labels": labels}})).to_string();
+    let owner = json!({"kustomize.toolkit.fluxcd.io/name": "other"});
+    warns(
+        ctx,
+        &ns,
+        &labels(owner),
+        &["KZ065 spec.commonMetadata.labels", "recognizes the objects of this Kustomization"],
+    );
+    accepts(ctx, &ns, &labels(json!({"kustomize.toolkit.fluxcd.io/name": "apps", "team": "a"})));
+}
+
+/// Returns the notes of the Events with a reason on objects of a kind.
+fn notes(ctx: &Context, ns: &str, kind: &str, reason: &str) -> Vec<String> {
+    let events: Api<Event> = Api::namespaced(ctx.cluster.client(), ns);
+    let list = ctx.cluster.block_on(events.list(&ListParams::default())).expect("the API server answers");
+    let is_it = |event: &Event| {
+        event.reason.as_deref() == Some(reason)
+            && event.regarding.as_ref().and_then(|object| object.kind.as_deref()) == Some(kind)
+    };
+    list.items.into_iter().filter(is_it).filter_map(|event| event.note).collect()
+}
+
+fn a_new_revision_is_reported(ctx: &Context) {
+    let ns = ctx.cluster.namespace("lenient-events");
+    let first = [("apps/a.yaml", map("a")), ("apps/b.yaml", map("b"))];
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(first), "main@sha1:1"));
+    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
+    set_inventory(ctx, &ns, "apps", &names(&["a_a__ConfigMap", "a_b__ConfigMap"]));
+    let config = tempfile::NamedTempFile::new().expect("there is room");
+    std::fs::write(config.path(), format!("artifactHosts: [\"{}\"]\n", ctx.artifacts.host()))
+        .expect("it can be written");
+    let config = config.path().display().to_string();
+    let arguments = ["--config", &config];
+    let _manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    let second = [("apps/c.yaml", map("c"))];
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(second), "main@sha1:2"));
+    let words = "KZ061 revision main@sha1:2 does not render 2 of the 2 objects";
+    let said = |kind: &str| notes(ctx, &ns, kind, "RiskyRevision").into_iter().find(|note| note.contains(words));
+    let of_kustomization = eventually(|| said("Kustomization"));
+    let of_source = eventually(|| said("GitRepository"));
+    assert_eq!(of_source, format!("Kustomization {ns}/apps: {of_kustomization}"));
+    assert!(!notes(ctx, &ns, "Kustomization", "RiskyRevision").iter().any(|note| note.contains("main@sha1:1")));
+}
+
+/// Creates a ConfigMap that a Kustomization owns.
+fn owned(ctx: &Context, ns: &str, name: &str) {
+    let labels = json!({"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": ns});
+    apply(ctx, ns, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}}));
+}
+
+fn delete(ctx: &Context, ns: &str, user: [&str; 2], object: [&str; 2]) -> Output {
+    ctx.cluster.kubectl().args(["delete", "--namespace", ns, "--wait=false"]).args(user).args(object).run()
+}
+
+fn approve(ctx: &Context, ns: &str, object: [&str; 2], value: &str) {
+    let annotation = format!("portcullis.dev/approve-deletions={value}");
+    let annotate = ctx.cluster.kubectl().args(["annotate", "--overwrite", "--namespace", ns]).args(object);
+    annotate.args([annotation]).run().expect_success();
+}
+
+fn the_guard_and_flux(ctx: &Context) {
+    let ns = ctx.cluster.namespace("guard");
+    let revision = |number: usize| {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: kept, namespace: {ns}, labels: {{n: '{number}'}}}}\n"
+        );
+        ctx.artifacts.artifact(&packed([("apps/a.yaml", text)]), &format!("main@sha1:{number}"))
+    };
+    set_source(ctx, &ns, "fleet", &revision(1));
+    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
+    let ids =
+        |count: usize| (0..count).map(|at| format!("{ns}_c{at}__ConfigMap")).chain([format!("{ns}_kept__ConfigMap")]);
+    ["c0", "c1", "c2", "c3", "kept"].iter().for_each(|name| owned(ctx, &ns, name));
+    let kustomization = ["kustomization.kustomize.toolkit.fluxcd.io", "apps"];
+
+    set_inventory(ctx, &ns, "apps", &ids(9).collect::<Vec<_>>());
+    delete(ctx, &ns, FLUX, ["configmap", "c0"]).expect_success();
+
+    set_inventory(ctx, &ns, "apps", &ids(10).collect::<Vec<_>>());
+    let denied = delete(ctx, &ns, FLUX, ["configmap", "c1"]);
+    let summary = format!("revision main@sha1:1 of Kustomization {ns}/apps deletes 10 of 11 objects, more than 9");
+    for words in ["guard.portcullis.dev", "GD001", &summary, "approve-deletions=main@sha1:1", "(Forbidden)"] {
+        assert!(!denied.status.success() && denied.stderr.contains(words), "{words}: {denied}");
+    }
+    let admin = ["--as=admin", "--as-group=system:masters"];
+    delete(ctx, &ns, admin, ["configmap", "c1"]).expect_success();
+
+    approve(ctx, &ns, kustomization, "main@sha1:1");
+    delete(ctx, &ns, FLUX, ["configmap", "c2"]).expect_success();
+    set_source(ctx, &ns, "fleet", &revision(2));
+    let next = delete(ctx, &ns, FLUX, ["configmap", "c3"]);
+    assert!(!next.status.success() && next.stderr.contains("revision main@sha1:2"), "{next}");
+
+    // the deletion of a protected kind, and of the Kustomization itself
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "labels": {"kustomize.toolkit.fluxcd.io/name": "apps",
+                                               "kustomize.toolkit.fluxcd.io/namespace": ns}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    apply(ctx, &ns, &claim);
+    let denied = delete(ctx, &ns, FLUX, ["persistentvolumeclaim", "data"]);
+    assert!(!denied.status.success() && denied.stderr.contains("its kind is protected"), "{denied}");
+}
+
+fn the_guard_and_argo_cd(ctx: &Context) {
+    let ns = ctx.cluster.namespace("guard-argo");
+    let id = |name: &str| json!({"argocd.argoproj.io/tracking-id": format!("{ns}_shop:/ConfigMap:{ns}/{name}")});
+    for name in ["a", "b"] {
+        apply(
+            ctx,
+            &ns,
+            &json!({"apiVersion": "v1", "kind": "ConfigMap",
+                                "metadata": {"name": name, "annotations": id(name)}}),
+        );
+    }
+    let resource = |at: usize| {
+        json!({"kind": "ConfigMap", "version": "v1", "namespace": ns, "name": format!("c{at}"),
+                                      "requiresPruning": true})
+    };
+    let application = |count: usize| {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"},
+            "spec": {"project": "default", "destination": {"namespace": ns, "server": "x"},
+                     "source": {"repoURL": "https://github.com/org/fleet", "path": "apps"}},
+            "status": {"operationState": {"startedAt": "2026-11-23T12:00:00Z", "phase": "Running",
+                                          "operation": {"sync": {}}},
+                       "resources": (0..count).map(resource).collect::<Vec<_>>()},
+        })
+    };
+    apply(ctx, &ns, &application(10));
+    let denied = delete(ctx, &ns, ARGO_CD, ["configmap", "a"]);
+    let summary = format!("the operation of Application {ns}/shop deletes 10 of 10 objects, more than 9");
+    assert!(!denied.status.success() && denied.stderr.contains(&summary), "{denied}");
+    approve(ctx, &ns, ["application.argoproj.io", "shop"], "2026-11-23T12:00:01Z");
+    delete(ctx, &ns, ARGO_CD, ["configmap", "a"]).expect_success();
+    approve(ctx, &ns, ["application.argoproj.io", "shop"], "2026-11-22T12:00:01Z");
+    apply(ctx, &ns, &application(9));
+    delete(ctx, &ns, ARGO_CD, ["configmap", "b"]).expect_success();
+}
