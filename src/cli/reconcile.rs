@@ -13,21 +13,23 @@ use super::families::Families;
 use super::logging::Logging;
 use super::registries::Registries;
 use super::{OK, Unusable, inputs};
+use crate::admission::Level;
 use crate::artifacts::{self, Artifacts};
 use crate::audit::{self, Audit, Chosen};
 use crate::catalog::cluster;
 use crate::cryptography;
-use crate::gate::{Gate, Registry};
+use crate::gate::{Gate, Policy, Registry};
 use crate::go::duration;
-use crate::kustomize::delivery::Judge;
+use crate::kustomize::delivery::{DeletionLimits, Judge};
 use crate::landscaper::dry_run::run::{Deployer, TYPES};
 use crate::process::{self, Admin, Readiness, signalled};
 use crate::reconciler::composites;
 use crate::reconciler::registration::LEASE;
 use crate::reconciler::{
-    AUDIT, AuditSettings, Controller, ControllerManager, Elector, Events, Lead, Metrics, Settings, Timing, Tools,
-    TreeSettings, controllers,
+    AUDIT, AuditSettings, Controller, ControllerManager, Elector, Events, Lead, Metrics, PlanSettings, Settings,
+    Timing, Tools, TreeSettings, controllers,
 };
+use crate::rule::RuleInfo;
 
 /// Run the controllers that act after admission.
 ///
@@ -181,6 +183,14 @@ fn modest() -> artifacts::Limits {
     }
 }
 
+/// Returns which findings about the plans of revisions are reported: those of rules at level `warn` or above.
+fn plans(policy: &Policy) -> PlanSettings {
+    let registry = Registry::standard();
+    let is_silent = |info: &&RuleInfo| policy.level_of(info.id, info.family(), info.level, "") < Level::Warn;
+    let silent = registry.infos().into_iter().filter(is_silent).map(|info| info.id).collect();
+    PlanSettings { limits: DeletionLimits::of(&policy.settings), silent }
+}
+
 impl Args {
     /// Returns the controllers to run.
     fn controllers(
@@ -201,9 +211,11 @@ impl Args {
             (AUDIT, audit.is_some()),
         ];
         let wanted: Vec<_> = optional.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(name, _)| name).collect();
-        let artifact_hosts = inputs::policy(self.config.as_deref(), &Registry::standard())?.artifact_hosts;
+        let policy = inputs::policy(self.config.as_deref(), &Registry::standard())?;
+        let (artifact_hosts, plans) = (policy.artifact_hosts.clone(), plans(&policy));
         let composites = self.composites_of.clone();
-        let settings = Settings { dry_run, trees, composites, audit, flux_trees: Some(flux_trees), artifact_hosts };
+        let settings =
+            Settings { dry_run, trees, composites, audit, flux_trees: Some(flux_trees), artifact_hosts, plans };
         let mut controllers = controllers(&settings);
         controllers.retain(|controller| !controller.is_optional() || wanted.contains(&controller.name()));
         self.of_families(controllers)

@@ -1,4 +1,5 @@
-//! Reports broken trees of Flux Kustomizations: an Event on each, as soon as the source has the revision.
+//! Reports broken trees of Flux Kustomizations, and revisions that delete too much: an Event on each, as soon as the source has
+//! the revision.
 //!
 //! A new revision does not pass admission for the Kustomizations that use it, and by default nothing is denied. So the
 //! controller manager judges it when the source's status names it, usually before kustomize-controller builds it, and
@@ -13,6 +14,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::events::RIGHT;
+use super::flux_plans::{self, Judging, PlanSettings};
 use super::{Controller, Failure, Next, Permission, Severity, Tools};
 use crate::catalog::{Catalog, Change, Kind, Reference, Stored};
 use crate::kustomize::delivery::{Artifact, Judge, Judged, Outcome, Root, deployed};
@@ -27,12 +29,17 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(120);
 /// reported again.
 const MAX_REPORTED: usize = 20_000;
 
+/// The reason of Events about what a revision deletes, moves and shares.
+const RISKY: &str = "RiskyRevision";
+
 /// Reports broken trees.
 pub(super) struct FluxTrees {
     /// Fetches and judges trees; `None` if only the permissions are needed.
     pub(super) trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, besides Flux's own.
     pub(super) hosts: Vec<String>,
+    /// Which findings about the plan of a revision are reported.
+    pub(super) plans: PlanSettings,
     /// The last report on each object.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
     /// Notified when another tree is broken, or no longer.
@@ -49,16 +56,16 @@ impl Controller for FluxTrees {
     }
 
     fn summary(&self) -> &'static str {
-        "publishes Events on Flux Kustomizations whose trees are broken in a new revision"
+        "publishes Events on Flux Kustomizations whose trees are broken in a new revision, or that will delete, move or share objects"
     }
 
     fn watches(&self) -> &'static [&'static Kind] {
         &deployed::KINDS
     }
 
-    /// Returns no kinds: the watched objects suffice.
+    /// Returns Kustomizations, whose inventories are not watched.
     fn reads(&self) -> Vec<&'static Kind> {
-        Vec::new()
+        vec![deployed::KINDS[0]]
     }
 
     fn permissions(&self) -> &'static [Permission] {
@@ -115,7 +122,7 @@ impl FluxTrees {
         match trees.judge(root, &self.hosts, Instant::now() + TIMEOUT).await {
             Outcome::Judged(judged) => match note(root, &judged) {
                 Some(note) => self.report(object, stored.value(), "BrokenRevision", &note, tools).await,
-                None => self.forget(object),
+                None => self.plan(object, (root, &judged), &**trees, tools).await?,
             },
             Outcome::Unknown(why) => {
                 tracing::info!(namespace = object.namespace, name = object.name, why, "the tree is not judged");
@@ -124,6 +131,32 @@ impl FluxTrees {
             Outcome::Unasked => {}
         }
         Ok(Next::Done)
+    }
+
+    /// Reports what a revision deletes, moves and shares, on the Kustomization and on its source.
+    async fn plan(
+        &self,
+        object: &Reference,
+        (root, judged): (&Root, &Judged),
+        trees: &dyn Judge,
+        tools: &Tools,
+    ) -> Result<(), Failure> {
+        let judging = Judging { trees, hosts: &self.hosts, last: Instant::now() + TIMEOUT };
+        let Some((applied, note)) = flux_plans::note(object, (root, judged), &judging, &self.plans, tools).await?
+        else {
+            self.forget(object);
+            return Ok(());
+        };
+        if !self.remember(object, &note) {
+            return Ok(());
+        }
+        tracing::warn!(namespace = object.namespace, name = object.name, note, "{RISKY}");
+        tools.events.publish(applied.value(), Severity::Warning, RISKY, "Judge", &note).await;
+        if let Some((_, source)) = deployed::source_of(&tools.catalog, &applied) {
+            let note = format!("Kustomization {}/{}: {note}", object.namespace, object.name);
+            tools.events.publish(source.value(), Severity::Warning, RISKY, "Judge", &note).await;
+        }
+        Ok(())
     }
 
     /// Reports a withheld revision on the source and on the Kustomizations that it would break.
@@ -210,7 +243,8 @@ mod tests {
     }
 
     fn controller() -> FluxTrees {
-        FluxTrees { trees: None, hosts: Vec::new(), reported: Mutex::default(), changed: Arc::default() }
+        let (plans, reported, changed) = (PlanSettings::default(), Mutex::default(), Arc::default());
+        FluxTrees { trees: None, hosts: Vec::new(), plans, reported, changed }
     }
 
     fn affected(before: Value, now: Value) -> Vec<String> {

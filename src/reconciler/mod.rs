@@ -17,6 +17,7 @@ pub mod controller;
 mod dry_run_annotations;
 mod dry_run_deployer;
 pub mod events;
+mod flux_plans;
 mod flux_trees;
 mod kinds;
 pub mod leadership;
@@ -31,6 +32,7 @@ pub mod registration;
 pub use audits::{AuditSettings, NAME as AUDIT};
 pub use controller::{Controller, Failure, Next, Tools};
 pub use events::{Events, Severity};
+pub use flux_plans::PlanSettings;
 pub use leadership::{Elector, Timing};
 pub use manager::{ControllerManager, Lead};
 pub use metrics::Metrics;
@@ -59,6 +61,8 @@ pub struct Settings {
     pub flux_trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, besides Flux's own.
     pub artifact_hosts: Vec<String>,
+    /// Which findings about new revisions of Flux Kustomizations are reported.
+    pub plans: PlanSettings,
 }
 
 impl Default for Settings {
@@ -71,6 +75,7 @@ impl Default for Settings {
             audit: None,
             flux_trees: None,
             artifact_hosts: Vec::new(),
+            plans: PlanSettings::default(),
         }
     }
 }
@@ -87,6 +92,7 @@ pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
         Box::new(flux_trees::FluxTrees {
             trees: settings.flux_trees.clone(),
             hosts: settings.artifact_hosts.clone(),
+            plans: settings.plans.clone(),
             reported: Mutex::default(),
             changed: broken_trees,
         }),
