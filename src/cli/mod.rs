@@ -22,6 +22,7 @@ mod logging;
 mod manifests;
 mod output;
 mod parallel;
+mod plan;
 mod reconcile;
 mod registries;
 mod replay;
@@ -72,6 +73,8 @@ enum Command {
     Build(Lazy<build::Args>),
     /// Show what a change of files does to the objects of its kustomize roots
     Diff(Lazy<diff::Args>),
+    /// Show what Flux will delete, create and move for a Kustomization of a cluster
+    Plan(Lazy<plan::Args>),
     /// Run the rules of admission on stored objects
     Audit(Lazy<audit::Args>),
     /// Answer an AdmissionReview from standard input
@@ -141,6 +144,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::Audit(Lazy(args)) => audit::run(&args),
         Command::Build(Lazy(args)) => build::run(&args),
         Command::Diff(Lazy(args)) => diff::run(&args),
+        Command::Plan(Lazy(args)) => plan::run(&args),
         Command::Version(Lazy(args)) => version::run(&args),
         Command::Review(Lazy(args)) => review::run(&args),
         Command::Replay(Lazy(args)) => replay::run(&args),

@@ -1,0 +1,150 @@
+//! Reads a Kustomization, the others of its source, and the objects of its inventory from a cluster.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::{Client, discovery};
+use serde_json::Value;
+
+use super::super::{Unusable, inputs};
+use crate::admission::Metadata;
+use crate::kustomize::delivery::{Artifact, Sibling};
+use crate::kustomize::object_id::ObjectId;
+
+/// A Kustomization with its cluster.
+pub(super) struct Cluster {
+    client: Client,
+    kustomization: Value,
+    siblings: Vec<Value>,
+    /// The resources of kinds; `None` for kinds that the cluster does not serve.
+    resources: Mutex<HashMap<(String, String), Option<Served>>>,
+}
+
+/// A resource that the cluster serves, and whether its objects live in namespaces.
+type Served = (ApiResource, bool);
+
+impl Cluster {
+    /// Reads a Kustomization, and the others of its source that apply to the same cluster.
+    pub(super) async fn open(kubeconfig: Option<&Path>, namespace: &str, name: &str) -> Result<Self, Unusable> {
+        let client = inputs::client(kubeconfig).await?;
+        let kind = GroupVersionKind::gvk("kustomize.toolkit.fluxcd.io", "v1", "Kustomization");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "kustomizations");
+        let failed = |error: kube::Error| Unusable::because(format!("Kustomization {namespace}/{name}"), error);
+        let own: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+        let kustomization = to_value(&own.get(name).await.map_err(failed)?);
+        let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let all = all.list(&ListParams::default()).await.map_err(failed)?;
+        let mut siblings: Vec<_> = all.items.iter().map(to_value).collect();
+        siblings.retain(|other| is_sibling(other, &kustomization) && named(other) != named(&kustomization));
+        Ok(Self { client, kustomization, siblings, resources: Mutex::default() })
+    }
+
+    /// Returns the Kustomization.
+    pub(super) fn kustomization(&self) -> &Value {
+        &self.kustomization
+    }
+
+    /// Returns the other Kustomizations of the source.
+    pub(super) fn siblings(&self) -> &[Value] {
+        &self.siblings
+    }
+
+    /// Returns what a Kustomization builds, with the variables of its `substituteFrom` that can be read.
+    pub(super) async fn build(&self, object: &Value, artifact: &Artifact) -> Option<Sibling> {
+        let mut sibling = Sibling::of(object, artifact)?;
+        if let Some(post_build) = &mut sibling.root.options.flux.post_build {
+            let mut values = std::collections::BTreeMap::new();
+            let mut unknown = Vec::new();
+            for reference in std::mem::take(&mut post_build.from) {
+                match self.variables(&reference, Metadata::of(object).namespace()).await {
+                    Some(variables) => values.extend(variables),
+                    None => unknown.push(reference),
+                }
+            }
+            values.extend(std::mem::take(&mut post_build.substitute));
+            (post_build.substitute, post_build.from) = (values, unknown);
+        }
+        Some(sibling)
+    }
+
+    /// Returns the variables of a ConfigMap or Secret, such as `ConfigMap/settings`; `None` if it cannot be read.
+    async fn variables(&self, reference: &str, namespace: &str) -> Option<Vec<(String, String)>> {
+        use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+        let (kind, name) = reference.split_once('/')?;
+        let plain = |(key, value): (String, String)| (key, value.replace('\n', ""));
+        match kind {
+            "ConfigMap" => {
+                let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+                Some(api.get(name).await.ok()?.data.unwrap_or_default().into_iter().map(plain).collect())
+            }
+            "Secret" => {
+                let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+                let data = api.get(name).await.ok()?.data.unwrap_or_default().into_iter();
+                data.map(|(key, value)| Some(plain((key, String::from_utf8(value.0).ok()?)))).collect()
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the live object; `None` if it or its kind does not exist.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be read.
+    pub(super) async fn live(&self, id: &ObjectId) -> Result<Option<Value>, String> {
+        let Some((resource, is_namespaced)) = self.resource(id).await? else { return Ok(None) };
+        let api: Api<DynamicObject> = match is_namespaced {
+            true => Api::namespaced_with(self.client.clone(), &id.namespace, &resource),
+            false => Api::all_with(self.client.clone(), &resource),
+        };
+        match api.get_metadata_opt(&id.name).await {
+            Ok(found) => Ok(found.map(|found| serde_json::json!({"metadata": found.metadata}))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    async fn resource(&self, id: &ObjectId) -> Result<Option<Served>, String> {
+        let key = (id.group.clone(), id.kind.clone());
+        let known = |resources: &Mutex<HashMap<_, _>>| resources.lock().ok()?.get(&key).cloned();
+        if let Some(known) = known(&self.resources) {
+            return Ok(known);
+        }
+        let group = match discovery::group(&self.client, &id.group).await {
+            Ok(group) => Some(group),
+            Err(kube::Error::Discovery(_)) => None,
+            Err(error) => return Err(error.to_string()),
+        };
+        let found = group.and_then(|group| group.recommended_kind(&id.kind));
+        let found =
+            found.map(|(resource, capabilities)| (resource, capabilities.scope == discovery::Scope::Namespaced));
+        if let Ok(mut resources) = self.resources.lock() {
+            resources.insert(key, found.clone());
+        }
+        Ok(found)
+    }
+}
+
+fn to_value(object: &DynamicObject) -> Value {
+    // What the API server sent as JSON.
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// Returns whether two Kustomizations build the same source, for the same cluster.
+fn is_sibling(one: &Value, other: &Value) -> bool {
+    source_of(one) == source_of(other) && one.pointer("/spec/kubeConfig") == other.pointer("/spec/kubeConfig")
+}
+
+fn named(object: &Value) -> (&str, &str) {
+    let metadata = Metadata::of(object);
+    (metadata.namespace(), metadata.name())
+}
+
+/// Returns kind, namespace and name of the source.
+fn source_of(object: &Value) -> [&str; 3] {
+    let text =
+        |key: &str| object.pointer(&format!("/spec/sourceRef/{key}")).and_then(Value::as_str).unwrap_or_default();
+    let namespace = Some(text("namespace")).filter(|namespace| !namespace.is_empty());
+    [text("kind"), namespace.unwrap_or_else(|| Metadata::of(object).namespace()), text("name")]
+}

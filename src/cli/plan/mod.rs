@@ -1,0 +1,147 @@
+//! `portcullis plan`: shows what Flux will delete, create and move for a Kustomization of a cluster, with other files.
+
+mod cluster;
+mod report;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use super::{DENIED, OK, Unusable, inputs, pretty, print};
+use crate::admission::Metadata;
+use crate::cryptography;
+use crate::gate::Registry;
+use crate::kustomize::Files;
+use crate::kustomize::delivery::{Artifact, DeletionLimits, Fate, Judged, Plan, Sibling, judge};
+use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::tree::{Repository, Tree};
+use cluster::Cluster;
+use report::Report;
+
+/// Show what Flux will delete, create and move for a Kustomization of a cluster.
+///
+/// Compares the inventory of the Kustomization with what it renders from the files of a repository, reads the objects that are not
+/// rendered any more, and says why Flux keeps some of them. Exit codes: 0 success, 1 objects are deleted (with --exit-code) or the tree
+/// cannot be built, 2 the plan cannot be made.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The Kustomization: kustomization/NAME, or NAME
+    #[arg(value_name = "KUSTOMIZATION")]
+    name: String,
+    /// Its namespace
+    #[arg(long, short, default_value = "flux-system")]
+    namespace: String,
+    /// The folder or tar archive with the files of its source
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    source: PathBuf,
+    /// A revision of the git repository in DIR, instead of the files
+    #[arg(long, value_name = "REV")]
+    revision: Option<String>,
+    /// The kubeconfig of the cluster; default: kubectl's current context
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The configuration file with the limits of deletions
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The output format
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Output,
+    /// Exit with 1 if an object is deleted
+    #[arg(long)]
+    exit_code: bool,
+}
+
+/// The output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// Objects for people
+    Text,
+    /// JSON for programs
+    Json,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let name = match args.name.split_once('/') {
+        None => args.name.as_str(),
+        Some(("kustomization" | "kustomizations" | "ks", name)) => name,
+        Some((kind, _)) => return Err(Unusable::because(kind, "only Kustomizations of Flux have a plan")),
+    };
+    let policy = inputs::policy(args.config.as_deref(), &Registry::standard())?;
+    let (tree, revision) = source(args)?;
+    cryptography::install();
+    let report = inputs::runtime()?.block_on(async {
+        let cluster = Cluster::open(args.kubeconfig.as_deref(), &args.namespace, name).await?;
+        planned(&cluster, &tree, &revision, DeletionLimits::of(&policy.settings)).await
+    })?;
+    match args.output {
+        Output::Text => print(&report.text()),
+        Output::Json => print(&pretty(&report.json())),
+    }
+    let fails = report.broken.is_some() || args.exit_code && report.deletes();
+    Ok(if fails { DENIED } else { OK })
+}
+
+/// Opens the tree of the arguments, and returns the name of its revision.
+fn source(args: &Args) -> Result<(Tree, String), Unusable> {
+    if let Some(revision) = &args.revision {
+        let failed = |error: crate::kustomize::tree::GitError| Unusable::new(error.to_string());
+        let repository = Repository::discover(&args.source).map_err(failed)?;
+        return Ok((repository.revision(revision).map_err(failed)?.into_tree(), revision.clone()));
+    }
+    let shown = format!("of {}", args.source.display());
+    Ok((open(&args.source)?, shown))
+}
+
+fn open(path: &Path) -> Result<Tree, Unusable> {
+    if path.is_dir() {
+        return Tree::folder(path).map_err(|error| Unusable::new(error.to_string()));
+    }
+    let file = File::open(path).map_err(|error| Unusable::because(path.display(), error))?;
+    Tree::archive(BufReader::new(file), "/").map_err(|error| Unusable::because(path.display(), error))
+}
+
+/// Makes the plan.
+async fn planned(cluster: &Cluster, tree: &Tree, revision: &str, limits: DeletionLimits) -> Result<Report, Unusable> {
+    let artifact = Artifact { url: String::new(), digest: String::new(), revision: revision.to_owned() };
+    let object = cluster.kustomization();
+    let metadata = Metadata::of(object);
+    let (namespace, name) = (metadata.namespace(), metadata.name());
+    let files = Files::default();
+    let title = format!("Kustomization {namespace}/{name}, revision {revision}");
+    let Some(own) = cluster.build(object, &artifact).await else {
+        return Err(Unusable::because(format!("{namespace}/{name}"), "it is suspended, or its fields have variables"));
+    };
+    let judged = judge(tree, &own.root, &files);
+    if let Some(broken) = broken(&judged) {
+        return Ok(Report::broken(title, broken));
+    }
+    let Some(rendered) = &judged.rendered else {
+        return Ok(Report::broken(title, "the names of its objects are not known".to_owned()));
+    };
+    let mut siblings: Vec<(Sibling, Vec<ObjectId>)> = Vec::new();
+    for other in cluster.siblings() {
+        let Some(sibling) = cluster.build(other, &artifact).await else { continue };
+        let of_sibling = judge(tree, &sibling.root, &files).rendered;
+        siblings.extend(of_sibling.map(|objects| (sibling, objects)));
+    }
+    let plan = Plan {
+        kustomization: object,
+        inventory: ObjectId::of_inventory(object),
+        rendered,
+        siblings: siblings.iter().map(|(sibling, objects)| (sibling, &**objects)).collect(),
+        revision: revision.to_owned(),
+        limits,
+    };
+    let mut fates = Vec::new();
+    for id in plan.stale() {
+        let live = cluster.live(id).await;
+        let live = live.as_ref().map(Option::as_ref).map_err(Clone::clone);
+        fates.push((id.clone(), Fate::of(live, (namespace, name))));
+    }
+    Ok(Report::of(title, &plan, fates))
+}
+
+/// Returns the error with which the build fails, if any.
+fn broken(judged: &Judged) -> Option<String> {
+    judged.findings.iter().find(|finding| finding.location.refused).map(|finding| finding.paragraph())
+}
