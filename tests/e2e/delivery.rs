@@ -316,7 +316,7 @@ fn counted(ctx: &Context, metric: &str, webhook: &str) -> f64 {
 /// While many Kustomizations wait for slow and malicious servers, all other requests are answered normally.
 fn others_are_not_slowed(ctx: &Context) {
     let ns = ctx.cluster.namespace("siege");
-    let nine = |name: &str| vec![name; 9].join(", ");
+    let nine = |name: &str| [name; 9].join(", ");
     let lines = ["a: &a [x]", "b: &b [*a]", "c: &c [*b]", "d: &d [*c]", "e: [*d]"];
     let laugh = lines.map(|line| line.replace("[x]", &format!("[{}]", nine("x"))));
     let aliases = laugh.map(|line| match line.rsplit_once("[*") {

@@ -338,12 +338,11 @@ impl History {
                 }
             }
         };
-        let task = ctx.cluster.block_on(async {
+        ctx.cluster.block_on(async {
             let task = tokio::spawn(task);
             begun.await.expect("the watch begins");
-            task
-        });
-        Self { versions, task }
+            Self { versions, task }
+        })
     }
 
     fn versions(&self) -> Vec<Value> {
