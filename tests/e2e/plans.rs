@@ -1,5 +1,8 @@
 //! Tests of what a revision deletes: the warnings of KZ060 to KZ065, the Event about a new revision, and the guard.
 
+use std::path::Path;
+use std::process::Command;
+
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
@@ -11,6 +14,7 @@ use crate::controller_manager::Options;
 use crate::delivery::{answered, dry_run, kustomization, set_source};
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, warns};
+use crate::user::User;
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
@@ -19,6 +23,7 @@ pub const CASES: &[Case] = &[
     ("plans::a_target_namespace_renames_no_namespace_silently", a_target_namespace_renames),
     ("plans::common_metadata_must_not_defeat_pruning", common_metadata),
     ("plans::a_new_revision_is_reported_on_the_source_too", a_new_revision_is_reported),
+    ("plans::a_plan_names_what_happens_to_each_object", a_plan_names_each_object),
     ("plans::the_guard_denies_deletions_of_flux_until_they_are_approved", the_guard_and_flux),
     ("plans::the_guard_counts_what_argo_cd_prunes", the_guard_and_argo_cd),
 ];
@@ -166,6 +171,67 @@ fn a_new_revision_is_reported(ctx: &Context) {
     let of_source = eventually(|| said("GitRepository"));
     assert_eq!(of_source, format!("Kustomization {ns}/apps: {of_kustomization}"));
     assert!(!notes(ctx, &ns, "Kustomization", "RiskyRevision").iter().any(|note| note.contains("main@sha1:1")));
+}
+
+/// Runs `portcullis plan` for the Kustomization `apps`, and returns its exit code and output.
+fn plan(ctx: &Context, ns: &str, source: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["plan", "kustomization/apps", "--namespace", ns, "--source"]).arg(source);
+    command.arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).args(arguments);
+    let output = command.output().expect("the binary is there");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+fn a_plan_names_each_object(ctx: &Context) {
+    let ns = ctx.cluster.namespace("plans");
+    let files = [("apps/a.yaml", map("a")), ("web/w.yaml", map("w"))];
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
+    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
+    accepts(ctx, &ns, &settled(ctx, &ns, "web", json!({})).to_string());
+    ["stale", "excluded", "w"].iter().for_each(|name| owned(ctx, &ns, name));
+    let exclude =
+        ["annotate", "configmap", "excluded", "kustomize.toolkit.fluxcd.io/prune=disabled", "--namespace", &ns];
+    ctx.cluster.kubectl().args(exclude).run().expect_success();
+    let ids = ["stale", "excluded", "absent", "w"].map(|name| format!("{ns}_{name}__ConfigMap"));
+    let ids: Vec<_> = ids.into_iter().chain(["a_a__ConfigMap".to_owned()]).collect();
+    set_inventory(ctx, &ns, "apps", &ids);
+
+    let folder = tempfile::tempdir().expect("there is room");
+    let moved = map("w").replace("namespace: a", &format!("namespace: {ns}"));
+    for (path, text) in [("apps/a.yaml", map("a")), ("apps/new.yaml", map("new")), ("web/w.yaml", moved)] {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("there is room");
+        std::fs::write(path, text).expect("there is room");
+    }
+    let (code, text) = plan(ctx, &ns, folder.path(), &["--exit-code"]);
+    assert_eq!(code, Some(1), "{text}");
+    let expected = [
+        format!("  - delete   ConfigMap {ns}/stale\n"),
+        format!("  > move     ConfigMap {ns}/w  (to {ns}/web)\n"),
+        format!("  = keep     ConfigMap {ns}/excluded  (kustomize.toolkit.fluxcd.io/prune: disabled)\n"),
+        format!("  = gone     ConfigMap {ns}/absent\n"),
+        "  + create   ConfigMap a/new\n".to_owned(),
+        "Plan: 1 to create, 1 to delete, 0 possibly, 1 moved, 1 kept, 1 gone already, 1 applied as before\n".to_owned(),
+    ];
+    for line in expected {
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+    let (code, text) = plan(ctx, &ns, folder.path(), &["--output", "json"]);
+    let report: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!((code, &report["summary"]["delete"], &report["applied"]), (Some(0), &json!(1), &json!(1)), "{report}");
+
+    let elsewhere = r#"{"spec": {"kubeConfig": {"secretRef": {"name": "other"}}}}"#;
+    let patch =
+        ["patch", "kustomization.kustomize.toolkit.fluxcd.io", "apps", "--namespace", &ns, "--type=merge", "-p"];
+    ctx.cluster.kubectl().args(patch).args([elsewhere]).run().expect_success();
+    let (_, text) = plan(ctx, &ns, folder.path(), &[]);
+    let possible = format!("  ? possible ConfigMap {ns}/stale  (it is in the cluster of spec.kubeConfig)\n");
+    assert!(text.contains(&possible), "{text}");
+
+    std::fs::write(folder.path().join("apps/new.yaml"), "a: [\n").expect("there is room");
+    let (code, text) = plan(ctx, &ns, folder.path(), &[]);
+    assert!(code == Some(1) && text.contains("cannot be built, so Flux deletes nothing"), "{text}");
 }
 
 /// Creates a ConfigMap that a Kustomization owns.

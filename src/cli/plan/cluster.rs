@@ -94,6 +94,9 @@ impl Cluster {
     ///
     /// The reason why it cannot be read.
     pub(super) async fn live(&self, id: &ObjectId) -> Result<Option<Value>, String> {
+        if self.kustomization.pointer("/spec/kubeConfig").is_some_and(|config| !config.is_null()) {
+            return Err("it is in the cluster of spec.kubeConfig".to_owned());
+        }
         let Some((resource, is_namespaced)) = self.resource(id).await? else { return Ok(None) };
         let api: Api<DynamicObject> = match is_namespaced {
             true => Api::namespaced_with(self.client.clone(), &id.namespace, &resource),

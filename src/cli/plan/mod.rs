@@ -116,7 +116,7 @@ async fn planned(cluster: &Cluster, tree: &Tree, revision: &str, limits: Deletio
         return Ok(Report::broken(title, broken));
     }
     let Some(rendered) = &judged.rendered else {
-        return Ok(Report::broken(title, "the names of its objects are not known".to_owned()));
+        return Err(Unusable::because(title, "the names of its objects depend on what is not known here"));
     };
     let mut siblings: Vec<(Sibling, Vec<ObjectId>)> = Vec::new();
     for other in cluster.siblings() {

@@ -85,12 +85,13 @@ impl Report {
         for warning in &self.warnings {
             let _ = writeln!(out, "  warning: {warning}");
         }
-        let [create, delete, possible, moved] =
-            ["create", "delete", "possible", "move"].map(|action| self.count(action));
-        let kept = ["keep", "orphan", "gone"].iter().map(|action| self.count(action)).sum::<usize>();
+        let [create, delete, possible, moved, gone] =
+            ["create", "delete", "possible", "move", "gone"].map(|action| self.count(action));
+        let kept = self.count("keep") + self.count("orphan");
         let _ = writeln!(
             out,
-            "\nPlan: {create} to create, {delete} to delete, {possible} possibly, {moved} moved, {kept} kept, {} applied as before",
+            "\nPlan: {create} to create, {delete} to delete, {possible} possibly, {moved} moved, {kept} kept, {gone} gone already, \
+             {} applied as before",
             self.applied
         );
         out
