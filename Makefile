@@ -107,6 +107,8 @@ lint:
 	cargo clippy --locked $(FEATURES) $(addprefix --test ,$(ON_DEMAND_TESTS)) -- -D warnings
 	# without the feature otlp: the library and the binary only
 	cargo clippy --locked -- -D warnings
+	# the fuzz targets, a workspace of their own
+	cargo check --locked --manifest-path fuzz/Cargo.toml --bins --target-dir target/fuzz
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; \
 	else echo "cargo-deny is not installed: licences and advisories were not checked (cargo install cargo-deny)"; fi
 	@if promtool --version >/dev/null 2>&1; then promtool check rules charts/portcullis/monitoring/alerts.yaml; \

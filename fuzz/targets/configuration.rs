@@ -27,7 +27,7 @@ fuzz_target!(|text: &str| {
 
 fn names_only_what_there_is(policy: &Policy) {
     let families = REGISTRY.families();
-    let is_known = |name: &String| REGISTRY.row(name).is_some() || families.contains(&name.as_str());
+    let is_known = |name: &String| REGISTRY.info(name).is_some() || families.contains(&name.as_str());
     let of_namespaces = policy.namespaces.iter().flat_map(|namespace| namespace.levels.keys());
     assert!(policy.levels.keys().chain(of_namespaces).all(is_known));
     assert!(policy.exemptions.iter().all(|exemption| is_known(&exemption.rule)));
@@ -39,8 +39,8 @@ fn names_only_what_there_is(policy: &Policy) {
 fn speaks_where_it_may(policy: &Policy) {
     let patterns = policy.namespaces.iter().flat_map(|namespace| &namespace.namespaces);
     let namespaces: Vec<&str> = patterns.map(|pattern| pattern.trim_end_matches('*')).chain([""]).take(8).collect();
-    for row in REGISTRY.rows() {
-        let (id, family, default) = (row.id(), row.family(), row.level());
+    for info in REGISTRY.infos() {
+        let (id, family, default) = (info.id, info.family(), info.level);
         let speaks = |namespace: &&str| policy.level_of(id, family, default, namespace) > Level::Off;
         assert!(policy.may_report(id, family, default) || !namespaces.iter().any(speaks), "{id}");
     }
@@ -48,7 +48,7 @@ fn speaks_where_it_may(policy: &Policy) {
 
 /// Checks that rules can read the sections. They treat an unreadable section as missing.
 fn sections_are_read_again(settings: &Settings) {
-    if let Some(section) = settings.section(DEPLOYERS.name) {
+    if let Some(section) = settings.section(DEPLOYERS) {
         let deployers = Deployers::deserialize(section.value());
         assert!(
             deployers.is_ok_and(|deployers| deployers.problem().is_none() && deployers.to_value() == *section.value())
@@ -62,11 +62,12 @@ fn sections_are_read_again(settings: &Settings) {
 
 fn has_its_place(error: &ConfigError, text: &str) {
     assert!(error.to_string().starts_with("fuzzed:"), "{error}");
-    if let ConfigError::Unknown { line, column, problem, .. } = error {
-        assert!(!problem.is_empty() && *line >= 1 && *column >= 1, "{error}");
-        // CR LF, CR and LF each end a line.
-        let text = text.replace("\r\n", "\n");
-        let line = usize::try_from(*line - 1).ok().and_then(|at| text.split(['\n', '\r']).nth(at));
-        assert!(line.is_some_and(|line| *column as usize <= line.chars().count() + 1), "{error}");
+    let ConfigError::Invalid { problems, .. } = error else { return };
+    // CR LF, CR and LF each end a line.
+    let text = text.replace("\r\n", "\n");
+    for problem in problems {
+        assert!(!problem.text.is_empty() && problem.line >= 1 && problem.column >= 1, "{error}");
+        let line = usize::try_from(problem.line - 1).ok().and_then(|at| text.split(['\n', '\r']).nth(at));
+        assert!(line.is_some_and(|line| problem.column as usize <= line.chars().count() + 1), "{error}");
     }
 }
