@@ -55,7 +55,7 @@ impl Trees {
         let mut builds = survey.builds.clone();
         builds.iter_mut().for_each(|build| build.options = args.applied(build.options.clone()));
         let rest = scan.roots.iter().filter(|root| !survey.reached.contains(root)).cloned();
-        // In a checkout with Kustomizations of Flux, a root that none of them names is built for another cluster.
+        // In a checkout with Kustomizations of Flux, others that are elsewhere usually build such a root, and not kubectl.
         let unnamed =
             if survey.clusters.is_empty() { options.clone() } else { args.applied(Options::of(Profile::Flux)) };
         let unnamed = Options { lone_components: true, ..unnamed };
