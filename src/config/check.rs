@@ -1,5 +1,7 @@
 //! Converts the configuration file to a policy, and checks its values.
 
+use std::collections::BTreeMap;
+
 use serde_saphyr::Spanned;
 use time::format_description::well_known::{Iso8601, Rfc3339};
 use time::{Date, OffsetDateTime};
@@ -23,14 +25,14 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    pub(super) fn policy(&mut self, file: File) -> Policy {
-        let mut policy = Policy {
-            levels: self.levels(file.rules),
-            honour_skip_label: file.honour_skip_label,
-            warn_service_accounts: file.warn_service_accounts,
-            composites: file.composites,
-            ..Policy::default()
-        };
+    pub(super) fn policy(&mut self, mut file: File) -> Policy {
+        let mut policy = Policy::default();
+        self.modes(std::mem::take(&mut file.mutators), &mut policy);
+        self.sections(&mut file, &mut policy);
+        policy.levels = self.levels(file.rules);
+        policy.honour_skip_label = file.honour_skip_label;
+        policy.warn_service_accounts = file.warn_service_accounts;
+        policy.composites = file.composites;
         for entry in file.namespaces {
             let levels = self.levels(entry.rules);
             policy.namespaces.push(NamespaceLevels { namespaces: entry.names, levels });
@@ -41,32 +43,6 @@ impl Check<'_> {
             let ExemptionFile { rule, namespaces, users, .. } = entry;
             policy.exemptions.push(Exemption { rule: rule.value, namespaces, users, until });
         }
-        let mutators: Vec<_> = self.registry.mutators().iter().map(|mutator| mutator.name).collect();
-        for (name, mode) in file.mutators {
-            self.one_of("mutator", &name, &mutators, &mode);
-            policy.modes.insert(name, mode.value);
-        }
-        self.deployers(file.deployers, &mut policy);
-        self.dry_runs(file.dry_run, &mut policy);
-        if let Some(section) = file.environment_configs {
-            policy.settings = policy.settings.with(environments::NAME, section.to_value());
-        }
-        if let Some(section) = file.deletions {
-            if let Some(problem) = section.value.problem() {
-                self.report(problem, &section);
-            }
-            policy.settings = policy.settings.with(limits::SECTION, section.value.to_value());
-        }
-        if let Some(section) = file.guard {
-            policy.settings = policy.settings.with(guard::SECTION, section.to_value());
-        }
-        if let Some(section) = file.check {
-            if let Some(problem) = section.value.problem() {
-                self.report(problem, &section);
-            }
-            let value = serde_json::to_value(&section.value).unwrap_or_default();
-            policy.settings = policy.settings.with(Repository::SECTION, value);
-        }
         let deliveries: Vec<_> = self.registry.deliveries().iter().map(|delivery| delivery.name).collect();
         for (name, level) in file.deliveries {
             self.one_of("delivery", &name, &deliveries, &level);
@@ -74,6 +50,39 @@ impl Check<'_> {
         }
         policy.artifact_hosts = file.artifact_hosts.into_iter().map(|host| self.host(host)).collect();
         policy
+    }
+
+    fn modes(&mut self, modes: BTreeMap<String, Spanned<Mode>>, policy: &mut Policy) {
+        let mutators: Vec<_> = self.registry.mutators().iter().map(|mutator| mutator.name).collect();
+        for (name, mode) in modes {
+            self.one_of("mutator", &name, &mutators, &mode);
+            policy.modes.insert(name, mode.value);
+        }
+    }
+
+    /// Takes the sections that rules and mutators of the systems read. The section `dryRun` depends on the modes.
+    fn sections(&mut self, file: &mut File, policy: &mut Policy) {
+        self.deployers(file.deployers.take(), policy);
+        self.dry_runs(file.dry_run.take(), policy);
+        if let Some(section) = file.environment_configs.take() {
+            policy.settings = std::mem::take(&mut policy.settings).with(environments::NAME, section.to_value());
+        }
+        if let Some(section) = file.deletions.take() {
+            if let Some(problem) = section.value.problem() {
+                self.report(problem, &section);
+            }
+            policy.settings = std::mem::take(&mut policy.settings).with(limits::SECTION, section.value.to_value());
+        }
+        if let Some(section) = file.guard.take() {
+            policy.settings = std::mem::take(&mut policy.settings).with(guard::SECTION, section.to_value());
+        }
+        if let Some(section) = file.check.take() {
+            if let Some(problem) = section.value.problem() {
+                self.report(problem, &section);
+            }
+            let value = serde_json::to_value(&section.value).unwrap_or_default();
+            policy.settings = std::mem::take(&mut policy.settings).with(Repository::SECTION, value);
+        }
     }
 
     fn deployers(&mut self, section: Option<Spanned<Deployers>>, policy: &mut Policy) {
