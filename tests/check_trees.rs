@@ -332,6 +332,7 @@ fn reports_and_lists_forgotten_manifests() {
         ("app/.gitignore", "ignored.yaml\n"),
         ("app/ignored.yaml", &hidden),
         ("app/.hidden.yaml", &hidden),
+        ("app/manual-volume.yaml", &hidden),
         ("plain/objects.yaml", &hidden),
     ]);
     let found = |args: &[&str]| -> Vec<String> {

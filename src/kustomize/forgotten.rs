@@ -67,8 +67,19 @@ const LOCAL: [&str; 2] = ["config.kubernetes.io/local-config", "config.kubernete
 const ROLES_OF_KUBEBUILDER: [&str; 3] = ["_admin_role.yaml", "_editor_role.yaml", "_viewer_role.yaml"];
 
 /// Words in the name of a file or its folder which show that the file is not applied.
-const WORDS: [&str; 10] =
-    ["archive", "archived", "backup", "deprecated", "disabled", "example", "examples", "old", "sample", "samples"];
+const WORDS: [&str; 11] = [
+    "archive",
+    "archived",
+    "backup",
+    "deprecated",
+    "disabled",
+    "example",
+    "examples",
+    "manual",
+    "old",
+    "sample",
+    "samples",
+];
 
 /// The files among which forgotten manifests are searched.
 pub struct Search<'a> {
