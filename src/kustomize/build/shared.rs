@@ -35,7 +35,12 @@ impl Resource {
 /// Collects the groups with a changed scalar, and the new value.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
-        Kind::Map(entries) => entries.iter().for_each(|entry| changed(&entry.value, groups, new)),
+        Kind::Map(entries) => {
+            // A merge sets the fields of a mapping in the order of their names.
+            let mut entries: Vec<_> = entries.iter().collect();
+            entries.sort_by(|a, b| a.key.cmp(&b.key));
+            entries.into_iter().for_each(|entry| changed(&entry.value, groups, new));
+        }
         Kind::Seq(items) => items.iter().for_each(|item| changed(item, groups, new)),
         Kind::Scalar(_) if node.shared == 0 => {}
         Kind::Scalar(_) => {
@@ -105,5 +110,17 @@ mod tests {
             let texts: Vec<_> = resource.node.entries().iter().filter_map(|entry| entry.value.text()).collect();
             assert_eq!(texts, ["new"; 3]);
         }
+    }
+
+    #[test]
+    fn of_several_changes_the_last_field_by_name_wins() {
+        let label = |text: &str| Node { shared: 1, ..Node::string(text) };
+        let entries =
+            vec![Entry::new("template".to_owned(), label("b")), Entry::new("selector".to_owned(), label("a"))];
+        let mut resource = Resource::new(Node::map(entries));
+        resource.shared.push((1, Node::string("old")));
+        resource.spread();
+        let texts: Vec<_> = resource.node.entries().iter().filter_map(|entry| entry.value.text()).collect();
+        assert_eq!(texts, ["b"; 2]);
     }
 }
