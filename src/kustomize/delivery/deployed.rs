@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::flux::{BY_SOURCE, GROUP, KUSTOMIZATIONS, Kustomization, SourceRef};
+use super::kustomization::{BY_SOURCE, GROUP, KUSTOMIZATIONS, Kustomization, SourceRef};
 use super::siblings::{self, Sibling};
 use super::source::{self, Artifact, SOURCES};
 use super::{APPROVAL_ANNOTATION, Root};

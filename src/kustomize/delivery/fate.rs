@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::flux::GROUP;
+use super::kustomization::GROUP;
 use crate::admission::Metadata;
 
 /// The keys without their group, and the values with which Flux never deletes an object, in lower case.

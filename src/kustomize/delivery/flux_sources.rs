@@ -3,7 +3,7 @@
 //! A new revision does not pass admission for the Kustomizations that use it. It arrives as an update of the source's
 //! status, before kustomize-controller sees it; this is when the artifact is fetched, and denied if configured.
 
-use super::flux::{self, BY_SOURCE, Kustomization, SourceRef};
+use super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};
 use super::withhold::withhold;
 use super::{Delivery, FAMILY, Look, Root, late};
@@ -31,7 +31,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     max_level: Level::Off,
     matchers: &MATCHERS,
     narrowed: None,
-    looks_up: &[&flux::KUSTOMIZATIONS],
+    looks_up: &[&KUSTOMIZATIONS],
     live_reads: None,
     ahead: Some(|request| Artifact::of(request.object()).into_iter().collect()),
     withhold: Some(withhold),
@@ -59,7 +59,7 @@ fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<User> {
         namespace: request.namespace.to_string(),
         name: request.name.to_string(),
     };
-    let stored = view.indexed_everywhere(&flux::KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MAX_ROOTS);
+    let stored = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MAX_ROOTS);
     let read = stored.iter().filter_map(|stored| {
         let name = format!("Kustomization {}/{}", stored.namespace(), stored.name());
         let follows = late::is_applied_by_flux(stored.value());

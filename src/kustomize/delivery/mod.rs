@@ -17,6 +17,7 @@ mod flux;
 mod flux_sources;
 pub mod guard;
 mod judge;
+mod kustomization;
 mod late;
 pub mod limits;
 mod rules;
@@ -33,9 +34,9 @@ use std::sync::Arc;
 
 pub use deletions::{Plan, with_objects};
 pub use fate::Fate;
-pub use flux::flux_spec;
-pub(super) use flux::{Kustomization, SourceRef};
 pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
+pub use kustomization::flux_spec;
+pub(super) use kustomization::{Kustomization, SourceRef};
 pub use limits::DeletionLimits;
 pub(super) use rules::{GD001, RULES};
 pub use siblings::Sibling;
@@ -206,8 +207,8 @@ pub fn is_unchanged(request: &Request<'_>) -> bool {
     }
     let (new, old) = (request.object().as_object(), request.old_object().as_object());
     let Some((new, old)) = new.zip(old) else { return false };
-    if request.resource.group == flux::GROUP {
-        return flux::builds_the_same(request.object(), request.old_object());
+    if request.resource.group == kustomization::GROUP {
+        return kustomization::builds_the_same(request.object(), request.old_object());
     }
     let keys: HashSet<&String> = new.keys().chain(old.keys()).collect();
     let same = |key: &&String| UNIMPORTANT.contains(&key.as_str()) || new.get(*key) == old.get(*key);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::flux::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, subject};
+use super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, subject};
 use super::{Artifact, Root};
 use crate::admission::{Metadata, Request};
 use crate::catalog::{Catalog, Stored, View};

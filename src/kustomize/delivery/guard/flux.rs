@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::deployed::APPLIED;
-use super::super::flux::{Kustomization, SourceRef};
+use super::super::kustomization::{Kustomization, SourceRef};
 use super::super::rules::gd001::{self, Owner};
 use super::super::source::{self, Artifact, Known};
 use super::super::{APPROVAL_ANNOTATION, Judged, Look, Plan, Root, limits};

@@ -2,7 +2,8 @@
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
-use crate::kustomize::delivery::flux::{MATCHERS, SourceRef, live_reads, subject};
+use crate::kustomize::delivery::flux::live_reads;
+use crate::kustomize::delivery::kustomization::{MATCHERS, SourceRef, subject};
 use crate::kustomize::delivery::source::{self, Known};
 use crate::rule::{Rule, RuleInfo};
 

@@ -2,7 +2,7 @@
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
-use crate::kustomize::delivery::flux::MATCHERS;
+use crate::kustomize::delivery::kustomization::MATCHERS;
 use crate::kustomize::tree::TreePath;
 use crate::rule::{Rule, RuleInfo};
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{LiveRead, Reference, View};
-use crate::kustomize::delivery::flux::{KUSTOMIZATIONS, MATCHERS, is_open};
+use crate::kustomize::delivery::kustomization::{KUSTOMIZATIONS, MATCHERS, is_open};
 use crate::rule::{Rule, RuleInfo};
 
 /// The definition of KZ043.

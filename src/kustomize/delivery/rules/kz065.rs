@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::fate::OPT_OUTS;
-use crate::kustomize::delivery::flux::{GROUP, MATCHERS, is_open};
+use crate::kustomize::delivery::kustomization::{GROUP, MATCHERS, is_open};
 use crate::rule::{Rule, RuleInfo};
 
 /// The rule definition of KZ065.

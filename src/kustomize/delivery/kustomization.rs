@@ -1,0 +1,182 @@
+//! Flux's kind Kustomization: the objects as rules and deliveries read them.
+//!
+//! Source: `KustomizationSpec` in kustomize-controller's `api/v1/kustomization_types.go`.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::{At, Content, Root, source};
+use crate::admission::{FieldPath, Metadata, Request};
+use crate::catalog::{Index, Kind, Scope, Storage};
+use crate::kustomize::file::{Image, Patch};
+use crate::kustomize::options::{CommonMetadata, FluxSpec, Options, PostBuild, Profile};
+use crate::rule::Match;
+
+/// API group of Flux's Kustomizations.
+pub(super) const GROUP: &str = "kustomize.toolkit.fluxcd.io";
+const VERSIONS: &[&str] = &["v1"];
+
+/// The kind of Flux's Kustomizations.
+pub(super) static KUSTOMIZATIONS: Kind = Kind {
+    group: GROUP,
+    version: "v1",
+    kind: "Kustomization",
+    plural: "kustomizations",
+    scope: Scope::Namespaced,
+    indexes: &[&BY_SOURCE],
+    storage: Storage::Parts(&[&["metadata", "labels"], &["metadata", "uid"], &["spec"]]),
+};
+
+/// Index of Kustomizations by their source: `GitRepository/flux-system/apps`.
+pub(super) static BY_SOURCE: Index = Index {
+    name: "source",
+    parts: &[&["spec"]],
+    keys: |object| {
+        let namespace = Metadata::of(object).namespace();
+        Kustomization::of(object, namespace).map(|kustomization| kustomization.source.key()).into_iter().collect()
+    },
+};
+
+pub(super) static MATCHERS: [Match; 1] = [Match::create_or_update(GROUP, VERSIONS, "kustomizations", "Kustomization")];
+
+/// The reference to the source of a Kustomization.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::kustomize) struct SourceRef {
+    pub(in crate::kustomize) kind: String,
+    pub(in crate::kustomize) namespace: String,
+    pub(in crate::kustomize) name: String,
+}
+
+impl SourceRef {
+    /// Returns the key in [`BY_SOURCE`].
+    pub(in crate::kustomize) fn key(&self) -> String {
+        let Self { kind, namespace, name } = self;
+        format!("{kind}/{namespace}/{name}")
+    }
+}
+
+/// The build settings of a Kustomization.
+#[derive(Debug, Clone)]
+pub(in crate::kustomize) struct Kustomization {
+    pub(in crate::kustomize) source: SourceRef,
+    pub(in crate::kustomize) path: String,
+    pub(in crate::kustomize) spec: FluxSpec,
+}
+
+impl Kustomization {
+    /// Reads an object; `None` if it is suspended, or if fields contain unresolved variables (`${…}`).
+    pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
+        let spec = object.get("spec")?;
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
+            return None;
+        }
+        let reference = spec.get("sourceRef")?;
+        let own = |given: String| if given.is_empty() { namespace.to_owned() } else { given };
+        let source = SourceRef {
+            kind: text(reference.get("kind")),
+            namespace: own(text(reference.get("namespace"))),
+            name: text(reference.get("name")),
+        };
+        let spec = flux_spec(spec);
+        let path = text(object.pointer("/spec/path"));
+        let names = [&source.namespace, &source.name, &path];
+        let known = names.into_iter().chain(&spec.components).all(|text| !is_open(text));
+        known.then_some(Self { source, path, spec })
+    }
+
+    /// Returns the root that is built from an artifact.
+    pub(super) fn root(self, artifact: source::Artifact) -> Root {
+        Root {
+            field: FieldPath::of(["spec", "path"]),
+            of: None,
+            content: Content::Artifact(artifact),
+            at: At::Folder(self.path),
+            options: Options { flux: self.spec, ..Options::of(Profile::Flux) },
+            late: None,
+            follows_revision: false,
+        }
+    }
+}
+
+/// Reads the parts of a Flux Kustomization's spec that change the tree.
+pub fn flux_spec(spec: &Value) -> FluxSpec {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let list = |name: &str| spec.get(name).and_then(Value::as_array).into_iter().flatten();
+    let patches = list("patches").map(|patch| Patch::deserialize(patch).unwrap_or_default());
+    FluxSpec {
+        components: list("components").map(|entry| text(Some(entry)).unwrap_or_default()).collect(),
+        ignore_missing_components: spec.get("ignoreMissingComponents").and_then(Value::as_bool) == Some(true),
+        target_namespace: text(spec.get("targetNamespace")),
+        name_prefix: text(spec.get("namePrefix")),
+        name_suffix: text(spec.get("nameSuffix")),
+        // The API has neither paths nor options for patches.
+        patches: patches.map(|patch| Patch { path: String::new(), options: None, ..patch }).collect(),
+        images: list("images").map(|image| Image::deserialize(image).unwrap_or_default()).collect(),
+        build_metadata: list("buildMetadata").filter_map(|entry| text(Some(entry))).collect(),
+        post_build: spec.get("postBuild").filter(|post_build| post_build.is_object()).map(post_build),
+        common_metadata: spec.get("commonMetadata").map(common_metadata).unwrap_or_default(),
+    }
+}
+
+fn common_metadata(common: &Value) -> CommonMetadata {
+    let members = |key: &str| common.get(key).and_then(Value::as_object).into_iter().flatten();
+    let texts =
+        |key: &str| members(key).filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+    CommonMetadata { labels: texts("labels"), annotations: texts("annotations") }
+}
+
+fn post_build(spec: &Value) -> PostBuild {
+    let substitute = spec.get("substitute").and_then(Value::as_object).into_iter().flatten();
+    // Flux takes line breaks out of values
+    let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.replace('\n', "")));
+    let from = spec.get("substituteFrom").and_then(Value::as_array).into_iter().flatten();
+    let reference = |reference: &Value| {
+        let text = |key: &str| reference.get(key).and_then(Value::as_str).unwrap_or_default();
+        format!("{}/{}", text("kind"), text("name"))
+    };
+    PostBuild {
+        substitute: substitute.filter_map(pair).collect(),
+        unknown: BTreeSet::new(),
+        from: from.map(reference).collect(),
+        always: spec.get("substituteStrategy").is_some_and(|strategy| strategy == "Always"),
+        is_lenient: false,
+    }
+}
+
+/// The fields of a Kustomization that affect the build.
+const BUILT: [&str; 14] = [
+    "buildMetadata",
+    "components",
+    "ignoreMissingComponents",
+    "images",
+    "namePrefix",
+    "nameSuffix",
+    "patches",
+    "patchesJson6902",
+    "patchesStrategicMerge",
+    "path",
+    "postBuild",
+    "sourceRef",
+    "suspend",
+    "targetNamespace",
+];
+
+/// Returns whether two versions of a Kustomization have the same build. Intervals, timeouts and pruning do not affect
+/// it.
+pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
+    let built = |object: &Value, field: &str| object.get("spec").and_then(|spec| spec.get(field)).cloned();
+    BUILT.into_iter().all(|field| built(one, field) == built(other, field))
+}
+
+/// Returns whether a text contains an unresolved variable of `postBuild` or of a template.
+pub(in crate::kustomize::delivery) fn is_open(text: &str) -> bool {
+    ["${", "{{", "<<"].iter().any(|opening| text.contains(opening))
+}
+
+/// Returns the build settings of the Kustomization in a request.
+pub(super) fn subject(request: &Request<'_>) -> Option<Kustomization> {
+    Kustomization::of(request.object(), &request.namespace)
+}
