@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::admission::{Finding, Level, Metadata};
+use crate::catalog::Reference;
 
 /// The rule id for objects that no rule could read.
 pub const UNREADABLE: &str = "unreadable";
@@ -41,6 +42,12 @@ impl Subject {
             api_version: text("apiVersion"),
             uid: metadata.uid().unwrap_or_default().to_owned(),
         }
+    }
+
+    fn is_of(&self, object: &Reference) -> bool {
+        let group = self.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        (group, &*self.kind) == (object.kind.group, object.kind.kind)
+            && (&self.namespace, &self.name) == (&object.namespace, &object.name)
     }
 }
 
@@ -172,8 +179,45 @@ impl Audited {
         self.unread.extend(other.unread);
     }
 
+    /// Replaces the findings on objects with those of a later audit of only these objects. The numbers of objects and
+    /// passes stay those of the earlier audit.
+    #[must_use]
+    pub fn updated(mut self, objects: &[Reference], later: Self) -> Self {
+        self.entries.retain(|entry| !objects.iter().any(|object| entry.subject.is_of(object)));
+        self.add(Self { objects: 0, passes: BTreeMap::new(), ..later });
+        self.sorted()
+    }
+
     pub(super) fn sorted(mut self) -> Self {
         self.entries.sort_by_cached_key(Entry::order);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::admission::FieldPath;
+    use crate::catalog::NAMESPACES;
+
+    fn audited(findings: &[(&str, &'static str)]) -> Audited {
+        let entry = |(name, rule): &(&str, &'static str)| {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            Entry::new(&Subject::of(&object), Finding::new(rule, Level::Warn, FieldPath::default(), "wrong"))
+        };
+        let passes = [(String::new(), 7)].into();
+        Audited { entries: findings.iter().map(entry).collect(), objects: 3, passes, ..Audited::default() }.sorted()
+    }
+
+    #[test]
+    fn a_later_audit_of_objects_replaces_only_their_findings() {
+        let all = audited(&[("a", "KZ001"), ("b", "KZ001"), ("c", "KZ002")]);
+        let objects = ["b", "c"].map(|name| Reference::new(&NAMESPACES, "", name));
+        let updated = all.updated(&objects, audited(&[("c", "KZ001"), ("b", "KZ043")]));
+        let expected = audited(&[("a", "KZ001"), ("c", "KZ001"), ("b", "KZ043")]);
+        assert_eq!(updated.entries, expected.entries, "in the order of an audit of all objects");
+        assert_eq!((updated.objects, updated.passes), (expected.objects, expected.passes));
     }
 }

@@ -49,6 +49,11 @@ impl Metrics {
         self.seconds.set(i64::try_from(took.as_secs()).unwrap_or(i64::MAX));
         self.objects.set(number(audited.objects));
         self.unread.set(number(audited.unread.len()));
+        self.found(audited);
+    }
+
+    /// Records the findings, also if only some objects were audited again.
+    pub fn found(&self, audited: &Audited) {
         self.findings.clear();
         for entry in &audited.entries {
             self.findings.get_or_create(&[("rule", entry.rule), ("outcome", entry.outcome().as_str())]).inc();

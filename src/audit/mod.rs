@@ -15,6 +15,7 @@
 mod finding;
 mod judge;
 pub mod metrics;
+mod objects;
 pub mod reports;
 mod target;
 
@@ -123,7 +124,11 @@ impl Audit {
     }
 
     fn is_wanted(&self, object: &Value) -> bool {
-        let namespace = Metadata::of(object).namespace();
+        self.covers(Metadata::of(object).namespace())
+    }
+
+    /// Returns whether objects in a namespace are judged.
+    pub fn covers(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace)
     }
 

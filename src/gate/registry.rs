@@ -168,6 +168,15 @@ impl Registry {
         self.looked_up().into_iter().map(|(kind, _)| kind).collect()
     }
 
+    /// Returns the kinds that rules and deliveries look up for objects of a kind; some of them repeatedly.
+    pub fn looked_up_for(&self, kind: &Kind) -> Vec<&'static Kind> {
+        let covers =
+            |matchers: &[Match]| matchers.iter().any(|one| (one.group, one.plural) == (kind.group, kind.plural));
+        let of_rules = self.rules.iter().filter(|rule| covers(rule.matchers)).map(|rule| rule.looks_up);
+        let of_deliveries = self.deliveries.iter().filter(|row| covers(row.matchers)).map(|row| row.looks_up);
+        of_rules.chain(of_deliveries).flatten().copied().collect()
+    }
+
     /// Returns every kind that is looked up, with the families that do.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))

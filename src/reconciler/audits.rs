@@ -1,14 +1,15 @@
 //! A controller that audits periodically and writes policy reports and metrics.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use super::changed_trees::ChangedTrees;
 use super::{Controller, Failure, Next, Permission, Tools};
 use crate::audit::{self, Audit, Audited, Listed, Outcome, ReportError, Reports};
 use crate::catalog::{Kind, Reference};
@@ -19,8 +20,10 @@ pub const NAME: &str = "audit";
 const TIMEOUT: Duration = Duration::from_secs(3600);
 /// Minimum pause between two audits, to limit the load on the API server.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Minimum time from the start of an audit to one that starts early, because of a tree: an audit lists a whole cluster.
-const EARLY: Duration = Duration::from_secs(600);
+/// Minimum interval between audits after one that failed: an audit lists a whole cluster.
+const RETRY: Duration = Duration::from_secs(600);
+/// Interval for retrying an audit of changed trees.
+const TREES_RETRY: Duration = Duration::from_secs(30);
 
 static PERMISSIONS: [Permission; 2] = [
     Permission { group: "openreports.io", resources: &["clusterreports", "reports"], names: &[], verbs: WRITES },
@@ -48,8 +51,8 @@ pub struct AuditSettings {
 pub(super) struct Audits {
     /// `None` if only the permissions are needed.
     pub(super) settings: Option<AuditSettings>,
-    /// Notified when another tree is broken, or no longer.
-    pub(super) trees: Arc<Notify>,
+    /// The objects whose trees are broken, or no longer, since the last audit.
+    pub(super) trees: Arc<ChangedTrees>,
 }
 
 impl Controller for Audits {
@@ -111,24 +114,64 @@ enum AuditFailure {
 }
 
 impl AuditSettings {
-    async fn repeat(&self, tools: &Tools, trees: &Notify) {
+    async fn repeat(&self, tools: &Tools, trees: &ChangedTrees) {
         loop {
             let begun = Instant::now();
-            let auditing = AssertUnwindSafe(timeout(TIMEOUT, self.once(tools))).catch_unwind().await;
-            let outcome = match auditing {
-                Ok(Ok(outcome)) => outcome,
-                Ok(Err(_)) => Err(AuditFailure::TooLong),
-                Err(_) => Err(AuditFailure::Panicked),
+            // This audit finds what has changed until now.
+            drop(trees.take());
+            let (audited, after) = match self.attempt(self.once(tools)).await {
+                Some(audited) => (Some(audited), self.every),
+                None => (None, self.every.min(RETRY)),
             };
-            if let Err(failure) = outcome {
-                self.metrics.failed();
-                tracing::error!(%failure, "the audit failed");
+            let pause = sleep(after.saturating_sub(begun.elapsed()).max(PAUSE));
+            match audited {
+                Some(audited) => self.update(audited, tools, trees, pause).await,
+                None => pause.await,
             }
-            wait(self.every, EARLY, begun, trees).await;
         }
     }
 
-    async fn once(&self, tools: &Tools) -> Result<(), AuditFailure> {
+    /// Audits objects with changed trees, and updates their policy reports, until `end`.
+    async fn update(&self, mut audited: Audited, tools: &Tools, trees: &ChangedTrees, end: impl Future<Output = ()>) {
+        let mut end = pin!(end);
+        loop {
+            tokio::select! {
+                () = &mut end => return,
+                () = trees.wait() => {}
+            }
+            let changed: Vec<_> =
+                trees.take().into_iter().filter(|object| self.audit.covers(&object.namespace)).collect();
+            if changed.is_empty() {
+                continue;
+            }
+            let pause = match self.attempt(self.again(&audited, &changed, tools)).await {
+                Some(updated) => {
+                    audited = updated;
+                    PAUSE
+                }
+                None => {
+                    trees.add(changed);
+                    TREES_RETRY
+                }
+            };
+            sleep(pause).await;
+        }
+    }
+
+    /// Runs an audit, and logs and counts a failure.
+    async fn attempt(&self, audit: impl Future<Output = Result<Audited, AuditFailure>>) -> Option<Audited> {
+        let failure = match AssertUnwindSafe(timeout(TIMEOUT, audit)).catch_unwind().await {
+            Ok(Ok(Ok(audited))) => return Some(audited),
+            Ok(Ok(Err(failure))) => failure,
+            Ok(Err(_)) => AuditFailure::TooLong,
+            Err(_) => AuditFailure::Panicked,
+        };
+        self.metrics.failed();
+        tracing::error!(%failure, "the audit failed");
+        None
+    }
+
+    async fn once(&self, tools: &Tools) -> Result<Audited, AuditFailure> {
         let begun = Instant::now();
         let mut audited = self.audit.cluster(&tools.client, |_| ()).await?;
         let reports = Reports::read(tools.client.clone()).await?;
@@ -136,28 +179,31 @@ impl AuditSettings {
         let before = reports.version();
         self.metrics.done(&audited, begun.elapsed());
         log_findings(&audited, before.as_deref());
-        let registry = self.audit.gate.registry();
-        match reports.write(&audited, registry, &self.audit.namespaces).await {
+        self.write(reports, &audited, &self.audit.namespaces).await?;
+        Ok(audited)
+    }
+
+    /// Audits objects again, and writes the policy reports of their namespaces as a whole audit would write them.
+    async fn again(&self, audited: &Audited, objects: &[Reference], tools: &Tools) -> Result<Audited, AuditFailure> {
+        let later = self.audit.objects(&tools.client, objects).await?;
+        let audited = audited.clone().updated(objects, later);
+        self.metrics.found(&audited);
+        let mut namespaces: Vec<_> = objects.iter().map(|object| object.namespace.clone()).collect();
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        tracing::info!(objects = objects.len(), "audited again: their trees are broken, or no longer");
+        self.write(Reports::read(tools.client.clone()).await?, &audited, &namespaces).await?;
+        Ok(audited)
+    }
+
+    async fn write(&self, reports: Reports, audited: &Audited, namespaces: &[String]) -> Result<(), AuditFailure> {
+        match reports.write(audited, self.audit.gate.registry(), namespaces).await {
             Ok(written) => tracing::info!(%written, "policy reports"),
             // Metrics and log still have the findings.
             Err(error @ ReportError::NotInstalled) => tracing::warn!(%error, "no policy reports"),
             Err(error) => return Err(error.into()),
         }
         Ok(())
-    }
-}
-
-/// Waits until the next audit: at its interval after the start of the last one, or as soon as the trees have changed, but not
-/// before `early` has passed.
-async fn wait(every: Duration, early: Duration, begun: Instant, trees: &Notify) {
-    let until = |after: Duration| after.saturating_sub(begun.elapsed()).max(PAUSE);
-    let changed = async {
-        sleep(until(early)).await;
-        trees.notified().await;
-    };
-    tokio::select! {
-        () = sleep(until(every)) => {}
-        () = changed => tracing::info!("auditing early: a tree is broken, or no longer"),
     }
 }
 
@@ -168,24 +214,5 @@ fn log_findings(audited: &Audited, before: Option<&str>) {
     tracing::info!(objects = audited.objects, fail, warn, error, skip = count(Outcome::Skip), new, before, "audited");
     for unread in &audited.unread {
         tracing::warn!(resource = unread.resource, why = unread.why, "not audited: its earlier results are kept");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOUR: Duration = Duration::from_secs(3600);
-
-    /// Issue 18, Flux 6: the policy report follows the Event of a broken revision, and does not wait for the next day.
-    #[tokio::test]
-    async fn an_audit_starts_early_if_a_tree_changes() {
-        let trees = Notify::new();
-        let begun = Instant::now().checked_sub(Duration::from_secs(2)).unwrap_or_else(Instant::now);
-        let next = |early: Duration| timeout(2 * PAUSE, wait(HOUR, early, begun, &trees));
-        assert!(next(Duration::ZERO).await.is_err(), "nothing has changed");
-        trees.notify_one();
-        assert!(next(HOUR).await.is_err(), "the last audit has just begun");
-        timeout(HOUR, wait(HOUR, Duration::ZERO, begun, &trees)).await.expect("the change is not forgotten");
     }
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::Notify;
 
+use super::changed_trees::ChangedTrees;
 use super::events::RIGHT;
 use super::flux_plans::{self, Judging, PlanSettings};
 use super::{Controller, Failure, Next, Permission, Severity, Tools};
@@ -42,8 +42,8 @@ pub(super) struct FluxTrees {
     pub(super) plans: PlanSettings,
     /// The last report on each object.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
-    /// Notified when another tree is broken, or no longer.
-    pub(super) changed: Arc<Notify>,
+    /// The Kustomizations whose reports have changed, for the next audit.
+    pub(super) changed: Arc<ChangedTrees>,
 }
 
 impl Controller for FluxTrees {
@@ -104,7 +104,10 @@ impl Controller for FluxTrees {
             }
             match deployed::root(&tools.catalog, &stored) {
                 Some(root) => self.kustomization(object, &stored, &root, tools).await,
-                None => Ok(Next::Done),
+                None => {
+                    self.forget(object);
+                    Ok(Next::Done)
+                }
             }
         })
     }
@@ -187,14 +190,21 @@ impl FluxTrees {
         }
         let is_new = reported.insert(object.clone(), note.to_owned()).as_deref() != Some(note);
         if is_new {
-            self.changed.notify_one();
+            self.change(object);
         }
         is_new
     }
 
     fn forget(&self, object: &Reference) {
         if self.reported().remove(object).is_some() {
-            self.changed.notify_one();
+            self.change(object);
+        }
+    }
+
+    /// Has a Kustomization audited again. An audit finds nothing in a source.
+    fn change(&self, object: &Reference) {
+        if !deployed::is_source(object.kind) {
+            self.changed.add([object.clone()]);
         }
     }
 
@@ -218,7 +228,6 @@ fn note(root: &Root, judged: &Judged) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
     use serde_json::json;
 
     use super::*;
@@ -290,18 +299,20 @@ mod tests {
         assert!(remembers("b"));
     }
 
-    /// Issue 18, Flux 6: an audit then writes the policy report.
+    /// Issue 18, Flux 6: the policy report of the Kustomization is then updated at once.
     #[test]
-    fn notifies_if_a_tree_is_broken_or_no_longer() {
+    fn has_kustomizations_audited_whose_trees_are_broken_or_no_longer() {
         let (controller, object) = (controller(), Reference::new(deployed::KINDS[0], "team-a", "apps"));
-        let is_notified = || controller.changed.notified().now_or_never().is_some();
+        let changed = || controller.changed.take();
         controller.forget(&object);
-        assert!(!is_notified());
+        assert_eq!(changed(), []);
         controller.remember(&object, "a");
-        assert!(is_notified());
+        assert_eq!(changed(), std::slice::from_ref(&object));
         controller.remember(&object, "a");
-        assert!(!is_notified(), "it is known");
+        assert_eq!(changed(), [], "it is known");
         controller.forget(&object);
-        assert!(is_notified());
+        assert_eq!(changed(), [object]);
+        controller.remember(&Reference::new(deployed::KINDS[1], "team-a", "fleet"), "withheld");
+        assert_eq!(changed(), [], "it is a source");
     }
 }

@@ -12,6 +12,7 @@
 //! that wrongly believes it leads.
 
 mod audits;
+mod changed_trees;
 pub mod composites;
 pub mod controller;
 mod dry_run_annotations;
@@ -41,7 +42,7 @@ pub use permission::Permission;
 
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::Notify;
+use changed_trees::ChangedTrees;
 
 use crate::kustomize::delivery::Judge;
 use crate::landscaper::dry_run::run::{self, Deployer};
@@ -82,19 +83,19 @@ impl Default for Settings {
 
 /// Returns every controller, for granting permissions. Flags select which of them run.
 pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
-    let broken_trees = Arc::<Notify>::default();
+    let changed_trees = Arc::<ChangedTrees>::default();
     vec![
         Box::new(dry_run_annotations::AnnotationController),
         Box::new(dry_run_deployer::DryRunDeployer { deployer: settings.dry_run.clone() }),
         Box::new(overwrite_trees::OverwriteTrees::new(settings.trees.clone())),
         Box::new(composites::Composites { chosen: settings.composites.clone() }),
-        Box::new(audits::Audits { settings: settings.audit.clone(), trees: Arc::clone(&broken_trees) }),
+        Box::new(audits::Audits { settings: settings.audit.clone(), trees: Arc::clone(&changed_trees) }),
         Box::new(flux_trees::FluxTrees {
             trees: settings.flux_trees.clone(),
             hosts: settings.artifact_hosts.clone(),
             plans: settings.plans.clone(),
             reported: Mutex::default(),
-            changed: broken_trees,
+            changed: changed_trees,
         }),
     ]
 }

@@ -164,7 +164,8 @@ fn the_companion_audits(ctx: &Context) {
     manager.terminate();
 }
 
-/// Issue 18, Flux 6: nothing is denied here, and the report names the Kustomization until a revision builds.
+/// Issue 18, Flux 6: a revision that does not build is in the policy report at once, without a second audit, as an audit would
+/// write it. Nothing is denied here.
 fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
     let (_reports, _lease) = (REPORTS.lock().unwrap_or_else(PoisonError::into_inner), ACCOUNT_LEASE.lock());
     let ns = ctx.cluster.namespace("lenient");
@@ -174,20 +175,35 @@ fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
     };
     publish("main@sha1:1", PLACED);
     accepts(ctx, &ns, &kustomization("apps", "apps", "./apps", &[]).to_string());
-    publish("main@sha1:2", MISPLACED);
+    // One more finding, which is there before and after.
+    let mut waiting = kustomization("waiting", "apps", "./apps", &[]);
+    waiting["spec"]["dependsOn"] = json!([{"name": "none"}]);
+    waiting["spec"]["namePrefix"] = json!("waiting-");
+    warns(ctx, &ns, &waiting.to_string(), &["KZ043"]);
     let config = ctx.cluster.folder().join("audit-trees.yaml");
     fs::write(&config, delivery::configuration(&ctx.artifacts.host())).expect("there is room");
-    let arguments = ["--audit=1s", "--config", &config.display().to_string()];
+    let config = config.display().to_string();
+    let arguments = ["--audit=24h", "--config", &config];
     let manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
-    let result = eventually(|| {
-        let report = report(ctx, "reports.openreports.io", &ns)?;
-        report["results"].as_array()?.iter().find(|result| result["policy"] == "KZ001").cloned()
-    });
-    assert_eq!(result["resources"][0]["kind"], "Kustomization", "{result}");
-    let message = result["message"].to_string();
-    assert!(message.contains("../components/ldap") && message.contains("main@sha1:2"), "{message}\n{}", manager.log());
+    let audits = || manager.metric("portcullis_audit_runs_total{result=\"done\"} ");
+    eventually(|| audits().filter(|runs| *runs > 0.0));
+    let broken = |count: usize| {
+        let results = report(ctx, "reports.openreports.io", &ns)?["results"].as_array()?.clone();
+        let broken: Vec<_> = results.into_iter().filter(|result| result["policy"] == "KZ001").collect();
+        (broken.len() == count).then_some(broken)
+    };
+    publish("main@sha1:2", MISPLACED);
+    let results = eventually(|| broken(2));
+    for result in results {
+        assert_eq!(result["resources"][0]["kind"], "Kustomization", "{result}");
+        let message = result["message"].to_string();
+        assert!(message.contains("../components/ldap") && message.contains("main@sha1:2"), "{message}");
+    }
+    let (_, stdout, stderr) = audit(ctx, &["--namespace", &ns, "--report", "--config", &config]);
+    assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 unchanged"), "{stdout}{stderr}\n{}", manager.log());
     publish("main@sha1:3", PLACED);
-    eventually(|| report(ctx, "reports.openreports.io", &ns).is_none().then_some(()));
+    eventually(|| broken(0));
+    assert_eq!(audits(), Some(1.0), "the cluster is audited once a day\n{}", manager.log());
     manager.terminate();
 }
 

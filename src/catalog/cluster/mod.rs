@@ -78,6 +78,19 @@ pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'stat
     failed
 }
 
+/// Lists these kinds of a cluster into a catalog, each once.
+///
+/// # Errors
+/// If a kind cannot be listed. A kind that the cluster does not serve is not an error.
+pub async fn load_kinds(client: &Client, catalog: &Catalog, kinds: &[&'static Kind]) -> Result<(), kube::Error> {
+    for (at, kind) in kinds.iter().enumerate() {
+        if !kind.is_read_by_name() && !kinds[..at].iter().any(|before| std::ptr::eq(*before, *kind)) {
+            load_kind(client, catalog, kind).await?;
+        }
+    }
+    Ok(())
+}
+
 async fn load_kind(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<(), kube::Error> {
     match follow::list(client, catalog, kind).await {
         Ok(_) => Ok(()),

@@ -1,0 +1,65 @@
+//! The objects whose trees are broken, or no longer, since the last audit.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::catalog::Reference;
+
+/// Maximum number of objects, more than a cluster has Kustomizations. The next audit finds others.
+const CAPACITY: usize = 20_000;
+
+/// Objects to audit again. One task takes them.
+#[derive(Default)]
+pub(super) struct ChangedTrees {
+    objects: Mutex<HashSet<Reference>>,
+    notify: Notify,
+}
+
+impl ChangedTrees {
+    /// Adds objects, and wakes the task that waits for them.
+    pub(super) fn add(&self, changed: impl IntoIterator<Item = Reference>) {
+        let mut objects = self.objects();
+        let room = CAPACITY.saturating_sub(objects.len());
+        objects.extend(changed.into_iter().take(room));
+        self.notify.notify_one();
+    }
+
+    /// Waits until there are objects.
+    pub(super) async fn wait(&self) {
+        while self.objects().is_empty() {
+            self.notify.notified().await;
+        }
+    }
+
+    /// Removes and returns all objects.
+    pub(super) fn take(&self) -> Vec<Reference> {
+        std::mem::take(&mut *self.objects()).into_iter().collect()
+    }
+
+    /// Returns the objects. The set is consistent even after a panic, because every change is one call.
+    fn objects(&self) -> MutexGuard<'_, HashSet<Reference>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::catalog::NAMESPACES;
+
+    #[test]
+    fn wakes_the_task_once_and_keeps_every_object() {
+        let (trees, object) = (ChangedTrees::default(), |name| Reference::new(&NAMESPACES, "", name));
+        let is_waiting = || trees.wait().now_or_never().is_none();
+        assert!(is_waiting());
+        trees.add([object("a")]);
+        trees.add([object("a"), object("b")]);
+        assert!(!is_waiting(), "nothing was taken yet");
+        assert_eq!(trees.take().len(), 2);
+        assert!(is_waiting(), "all were taken");
+    }
+}
