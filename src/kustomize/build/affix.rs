@@ -2,10 +2,8 @@
 //!
 //! Source: kustomize's `PrefixTransformer`, `SuffixTransformer`, `api/filters/prefix` and `api/filters/suffix`.
 
-use std::sync::Arc;
-
 use super::budget::Budget;
-use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
+use super::field_spec::{Create, FieldError, FieldSpec, Text, kind_of};
 use super::id::{Gvk, Scope};
 use super::resource::{Resource, overwrite};
 use crate::kustomize::node::{Node, Origin, Tag};
@@ -67,9 +65,9 @@ impl Affix<'_> {
         Ok(())
     }
 
-    fn set(&self, node: &mut Node, path: &Arc<str>) -> Result<(), FieldError> {
+    fn set(&self, node: &mut Node, path: &Text) -> Result<(), FieldError> {
         let Some(text) = node.text() else {
-            return Err(FieldError::Kind { path: Arc::clone(path), found: kind_of(node), expected: "a scalar" });
+            return Err(FieldError::Kind { path: path.clone(), found: kind_of(node), expected: "a scalar" });
         };
         let text = match self.side {
             Side::Prefix => [self.text, text].concat(),

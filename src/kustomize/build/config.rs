@@ -6,12 +6,15 @@ use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 
-use super::field_spec::{Conflict, FieldSpec, merge_all};
+use super::field_spec::{Conflict, FieldSpec, Text, merge_all};
 use super::id::Gvk;
 use super::sort;
 
 /// The built-in field specs.
 const BUILT_IN: &str = include_str!("field_specs.txt");
+
+/// The name of the lists of fields that refer to objects.
+const NAME_REFERENCE: &str = "nameReference";
 
 /// A list of field specs, shared by most configurations.
 pub(super) type Specs = Arc<Vec<FieldSpec>>;
@@ -20,11 +23,11 @@ pub(super) type Specs = Arc<Vec<FieldSpec>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NameReference {
     /// The group of the referenced objects; empty for any.
-    pub group: Arc<str>,
+    pub group: Text,
     /// Their version; empty for any.
-    pub version: Arc<str>,
+    pub version: Text,
     /// Their kind; empty for any.
-    pub kind: Arc<str>,
+    pub kind: Text,
     /// The fields.
     pub referrers: Vec<FieldSpec>,
 }
@@ -172,32 +175,28 @@ pub(super) fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result
     Arc::make_mut(own).merge(other)
 }
 
-/// Parses the table of built-in field specs.
+/// Parses the table of built-in field specs, whose lists are sorted.
 fn built_in() -> Config {
     let mut config = Config::default();
     let mut list = "";
     for line in BUILT_IN.lines().filter(|line| !line.starts_with('#')) {
-        let words: Vec<&str> = line.split_whitespace().map(|word| if word == "-" { "" } else { word }).collect();
-        match (line.starts_with(' '), words.as_slice()) {
-            (true, [group, version, kind, create, path]) => {
-                let spec = FieldSpec::new(Gvk { group, version, kind }, path, *create == "create");
-                match config.list(list) {
-                    Some(list) => Arc::make_mut(list).push(spec),
-                    None => {
-                        config.name_reference.last_mut().into_iter().for_each(|own| own.referrers.push(spec.clone()))
-                    }
-                }
+        let mut words = line.split_ascii_whitespace().map(|word| if word == "-" { "" } else { word });
+        let mut next = || words.next().unwrap_or_default();
+        if line.starts_with(' ') {
+            let [group, version, kind] = [next(), next(), next()].map(Text::from);
+            let spec = FieldSpec { group, version, kind, create: next() == "create", path: next().into() };
+            match config.list(list) {
+                Some(list) => Arc::make_mut(list).push(spec),
+                None => config.name_reference.last_mut().into_iter().for_each(|own| own.referrers.push(spec.clone())),
             }
-            (false, [name, group, version, kind]) => {
-                list = name;
-                let [group, version, kind] = [*group, *version, *kind].map(Arc::from);
-                config.name_reference.push(NameReference { group, version, kind, referrers: Vec::new() });
-            }
-            (false, [name]) => list = name,
-            _ => {}
+            continue;
+        }
+        list = next();
+        if list == NAME_REFERENCE {
+            let [group, version, kind] = [next(), next(), next()].map(Text::from);
+            config.name_reference.push(NameReference { group, version, kind, referrers: Vec::new() });
         }
     }
-    config.sort();
     config
 }
 
@@ -214,7 +213,8 @@ pub(super) struct WrittenSpec {
 
 impl From<WrittenSpec> for FieldSpec {
     fn from(spec: WrittenSpec) -> Self {
-        Self::new(Gvk { group: &spec.group, version: &spec.version, kind: &spec.kind }, &spec.path, spec.create)
+        let WrittenSpec { group, version, kind, path, create } = spec;
+        Self { group: group.into(), version: version.into(), kind: kind.into(), path: path.into(), create }
     }
 }
 
@@ -269,5 +269,18 @@ impl From<Written> for Config {
         };
         config.sort();
         config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_lists_are_sorted() {
+        let mut sorted = built_in();
+        sorted.sort();
+        assert!(sorted == built_in());
+        assert_eq!(sorted.name_reference.len(), 16);
     }
 }

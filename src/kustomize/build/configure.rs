@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::config::{Config, Specs};
 use super::field_spec::{FieldSpec, merge_all, merge_one};
-use super::id::Gvk;
 use super::json6902;
 use super::namespace::Subjects;
 use super::patches::{BadPatch, Patch};
@@ -310,7 +309,7 @@ fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
                 if templates {
                     merge_all(&mut specs, &config.template_labels)?;
                 }
-                merge_one(&mut specs, &FieldSpec::new(Gvk::default(), LABELS, true))
+                merge_one(&mut specs, &FieldSpec::of_all(LABELS, true))
             }
         });
     merged.map_err(|conflict| format!("failed to merge labels: {conflict}"))?;

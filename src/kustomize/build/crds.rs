@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use super::config::{Config, NameReference};
 use super::field_spec::FieldSpec;
-use super::id::Gvk;
 use super::stop::Failed;
 use crate::kustomize::file;
 use crate::yaml::{self, Limits, Place};
@@ -87,8 +86,8 @@ impl Walk<'_> {
 
     fn property(&mut self, schema: &Value, path: &[String]) {
         let text = |key: &str| schema.get(key).and_then(Value::as_str);
-        let gvk = Gvk { group: "", version: "", kind: self.kind };
-        let spec = |path: &str| FieldSpec::new(gvk, path, false);
+        let kind = self.kind;
+        let spec = |path: &str| FieldSpec { kind: kind.to_owned().into(), ..FieldSpec::of_all(path.to_owned(), false) };
         let path = path.join("/");
         if text("x-kubernetes-annotation").is_some() {
             Arc::make_mut(&mut self.config.common_annotations).push(spec(&path));
@@ -104,8 +103,8 @@ impl Walk<'_> {
             let key = text("x-kubernetes-object-ref-name-key").unwrap_or("name");
             let reference = NameReference {
                 group: "".into(),
-                version: version.into(),
-                kind: kind.into(),
+                version: version.to_owned().into(),
+                kind: kind.to_owned().into(),
                 referrers: vec![spec(&format!("{path}/{key}"))],
             };
             let other = Config { name_reference: vec![reference], ..Config::default() };

@@ -2,6 +2,7 @@
 //!
 //! Source: kustomize's `api/filters/fieldspec` and `api/types/fieldspec.go`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::budget::Exceeded;
@@ -10,20 +11,22 @@ use super::resource::Resource;
 use super::stop::Failed;
 use crate::kustomize::node::{Entry, Kind, Node, Tag};
 
+/// A static text from the built-in table, or an owned one from a file.
+pub(super) type Text = Cow<'static, str>;
+
 /// A field in objects of some kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldSpec {
     /// The group; empty for any.
-    pub group: Arc<str>,
+    pub group: Text,
     /// The version; empty for any.
-    pub version: Arc<str>,
+    pub version: Text,
     /// The kind; empty for any.
-    pub kind: Arc<str>,
+    pub kind: Text,
     /// The path, with `/` between its steps.
-    pub path: Arc<str>,
+    pub path: Text,
     /// Whether a missing field is created.
     pub create: bool,
-    steps: Arc<[Box<str>]>,
 }
 
 /// The value to create for a missing or null field.
@@ -44,13 +47,13 @@ pub(super) enum FieldError {
     #[error("expected a sequence or mapping on the way to `{path}`")]
     Scalar {
         /// The path of the field spec.
-        path: Arc<str>,
+        path: Text,
     },
     /// The value at the end has the wrong kind.
     #[error("`{path}` is {found}, which cannot be set: {expected} was expected")]
     Kind {
         /// The path of the field spec.
-        path: Arc<str>,
+        path: Text,
         /// The kind of the node.
         found: &'static str,
         /// The expected kind.
@@ -58,7 +61,7 @@ pub(super) enum FieldError {
     },
     /// A step of the path is empty.
     #[error("`{0}` has an empty step")]
-    Empty(Arc<str>),
+    Empty(Text),
     /// Another error, with its message.
     #[error("{0}")]
     Other(String),
@@ -86,21 +89,15 @@ pub(super) fn kind_of(node: &Node) -> &'static str {
 }
 
 impl FieldSpec {
-    /// Creates a field spec; an empty part of `gvk` matches everything.
-    pub(super) fn new(gvk: Gvk<'_>, path: &str, create: bool) -> Self {
-        Self {
-            group: gvk.group.into(),
-            version: gvk.version.into(),
-            kind: gvk.kind.into(),
-            path: path.into(),
-            create,
-            steps: split(path),
-        }
+    /// Creates a field spec for objects of all kinds.
+    pub(super) fn of_all(path: impl Into<Text>, create: bool) -> Self {
+        let any = Text::Borrowed("");
+        Self { group: any.clone(), version: any.clone(), kind: any, path: path.into(), create }
     }
 
     /// Returns the steps of its path.
-    pub(super) fn steps(&self) -> &[Box<str>] {
-        &self.steps
+    pub(super) fn steps(&self) -> Steps<'_> {
+        Steps::of(&self.path)
     }
 
     /// Returns the group, version and kind of the objects that it selects.
@@ -120,23 +117,23 @@ impl FieldSpec {
         set: &mut dyn FnMut(&mut Node) -> Result<(), FieldError>,
     ) -> Result<(), FieldError> {
         if !resource.gvk().is_selected(&self.gvk())
-            || !(self.create && create != Create::No || self.leads_somewhere(&resource.node, 0))
+            || !(self.create && create != Create::No || self.leads_somewhere(&resource.node, self.steps()))
         {
             return Ok(());
         }
-        self.walk(&mut resource.node, 0, create, set)
+        self.walk(&mut resource.node, self.steps(), create, set)
     }
 
     /// Returns whether the path leads to a node, or to a scalar that it cannot pass. A shared node is copied only then.
-    fn leads_somewhere(&self, node: &Node, at: usize) -> bool {
-        let Some(step) = self.steps.get(at) else { return true };
+    fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
+        let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
             _ if node.is_null() => false,
-            Kind::Seq(items) => items.iter().any(|item| self.leads_somewhere(item, at)),
+            Kind::Seq(items) => items.iter().any(|item| self.leads_somewhere(item, steps)),
             Kind::Map(_) => {
-                let field = step.strip_suffix("[]").unwrap_or(step);
+                let field = step.strip_suffix("[]").unwrap_or(&step);
                 field.is_empty()
-                    || node.get(field).is_some_and(|value| self.leads_somewhere(value, at + 1) || value.is_null())
+                    || node.get(field).is_some_and(|value| self.leads_somewhere(value, rest) || value.is_null())
             }
             Kind::Scalar(_) => true,
         }
@@ -145,28 +142,28 @@ impl FieldSpec {
     fn walk(
         &self,
         node: &mut Node,
-        at: usize,
+        steps: Steps<'_>,
         create: Create,
         set: &mut dyn FnMut(&mut Node) -> Result<(), FieldError>,
     ) -> Result<(), FieldError> {
-        let Some(step) = self.steps.get(at) else { return set(node) };
+        let Some((step, rest)) = steps.split_first() else { return set(node) };
         if node.is_null() {
             return Ok(());
         }
         match &mut node.kind {
             Kind::Seq(items) => {
-                if items.iter().any(|item| self.create && create != Create::No || self.leads_somewhere(item, at)) {
+                if items.iter().any(|item| self.create && create != Create::No || self.leads_somewhere(item, steps)) {
                     for item in Arc::make_mut(items) {
-                        self.walk(item, at, create, set)?;
+                        self.walk(item, steps, create, set)?;
                     }
                 }
                 Ok(())
             }
-            Kind::Map(_) => match self.field(node, step, at, create)? {
-                Some(field) => self.walk(field, at + 1, create, set),
+            Kind::Map(_) => match self.field(node, &step, rest.is_empty(), create)? {
+                Some(field) => self.walk(field, rest, create, set),
                 None => Ok(()),
             },
-            Kind::Scalar(_) => Err(FieldError::Scalar { path: Arc::clone(&self.path) }),
+            Kind::Scalar(_) => Err(FieldError::Scalar { path: self.path.clone() }),
         }
     }
 
@@ -175,15 +172,14 @@ impl FieldSpec {
         &self,
         map: &'n mut Node,
         step: &str,
-        at: usize,
+        is_last: bool,
         create: Create,
     ) -> Result<Option<&'n mut Node>, FieldError> {
         let (name, is_seq) = step.strip_suffix("[]").map_or((step, false), |name| (name, true));
         if name.is_empty() {
-            return Err(FieldError::Empty(Arc::clone(&self.path)));
+            return Err(FieldError::Empty(self.path.clone()));
         }
         let creates = self.create && create != Create::No && !is_seq;
-        let is_last = at + 1 == self.steps.len();
         let made = match (create, is_seq) {
             (_, true) => Some(Node::seq(Vec::new())),
             _ if !creates => None,
@@ -238,19 +234,54 @@ pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Resul
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }
 
-/// Returns the steps of a path; `\/` is a slash within a step.
-pub(super) fn split(path: &str) -> Arc<[Box<str>]> {
-    let mut steps: Vec<String> = Vec::new();
-    let path = path.strip_prefix('/').unwrap_or(path);
-    for part in path.split('/') {
-        match steps.last_mut() {
-            Some(last) if last.ends_with('\\') => {
-                last.pop();
-                last.push('/');
-                last.push_str(part);
-            }
-            _ => steps.push(part.to_owned()),
-        }
+/// The steps of a path that are left; `\/` is a slash within a step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Steps<'p>(Option<&'p str>);
+
+impl<'p> Steps<'p> {
+    /// Returns the steps of a path.
+    pub(super) fn of(path: &'p str) -> Self {
+        Self(Some(path.strip_prefix('/').unwrap_or(path)))
     }
-    steps.into_iter().map(String::into_boxed_str).collect()
+
+    fn is_empty(self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns the first step and the others.
+    pub(super) fn split_first(self) -> Option<(Cow<'p, str>, Self)> {
+        let path = self.0?;
+        let (mut step, mut rest) = split_once(path);
+        while let (Some(start), Some(more)) = (step.strip_suffix('\\'), rest) {
+            let (next, others) = split_once(more);
+            step = [start, "/", &next].concat().into();
+            rest = others;
+        }
+        Some((step, Self(rest)))
+    }
+
+    /// Returns all steps.
+    pub(super) fn to_vec(self) -> Vec<Cow<'p, str>> {
+        let pairs = std::iter::successors(self.split_first(), |(_, rest)| rest.split_first());
+        pairs.map(|(step, _)| step).collect()
+    }
+}
+
+fn split_once(path: &str) -> (Cow<'_, str>, Option<&str>) {
+    path.split_once('/').map_or((path.into(), None), |(step, rest)| (step.into(), Some(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_steps() {
+        let steps = |path| Steps::of(path).to_vec();
+        assert_eq!(steps("metadata/name"), ["metadata", "name"]);
+        assert_eq!(steps("/spec/"), ["spec", ""]);
+        assert_eq!(steps(""), [""]);
+        assert_eq!(steps(r"metadata/annotations/a.b\/c/d"), ["metadata", "annotations", "a.b/c", "d"]);
+        assert_eq!(steps(r"a\/b\/c\"), [r"a/b/c\"]);
+    }
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::field_spec::FieldSpec;
-use super::id::{Gvk, Id, Scope};
+use super::id::{Id, Scope};
 use super::labels;
 use super::origin::{ORIGIN, TRANSFORMATIONS, transformations};
 use super::read::{self, BadObjects};
@@ -102,7 +102,7 @@ fn check_form(run: &Run<'_>, resource: &Resource, scope: &Scope) -> Step<()> {
 /// Adds the label that names kustomize.
 pub(super) fn managed_by(map: &mut ResMap, value: &str) {
     let pairs = BTreeMap::from([(MANAGED_BY.to_owned(), value.to_owned())]);
-    let specs = [FieldSpec::new(Gvk::default(), "metadata/labels", true)];
+    let specs = [FieldSpec::of_all("metadata/labels", true)];
     for resource in map.resources_mut() {
         // the path leads through metadata, which is a mapping
         drop(labels::set(resource, &pairs, &specs, Origin::default()));

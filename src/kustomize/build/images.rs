@@ -7,7 +7,7 @@ use std::sync::Arc;
 use regex::Regex;
 
 use super::budget::Budget;
-use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
+use super::field_spec::{Create, FieldError, FieldSpec, Text, kind_of};
 use super::resource::{Resource, overwrite};
 use crate::go::regexp::{self, SyntaxError};
 use crate::kustomize::file::Image;
@@ -20,8 +20,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 #[derive(Debug)]
 pub(super) struct Images<'s> {
     image: &'s Image,
-    /// The pattern of image names; it matches nothing if the name is not a valid regular expression.
-    pattern: Arc<Regex>,
+    pattern: Pattern<'s>,
     specs: &'s [FieldSpec],
     origin: Origin,
     budget: &'s Budget,
@@ -39,8 +38,7 @@ impl<'s> Images<'s> {
         origin: Origin,
         budget: &'s Budget,
     ) -> Result<Self, SyntaxError> {
-        let pattern = format!("^{}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$", image.name);
-        Ok(Self { image, pattern: regexp::compile(&pattern)?, specs, origin, budget })
+        Ok(Self { image, pattern: Pattern::new(&image.name)?, specs, origin, budget })
     }
 
     /// Changes the images of an object.
@@ -109,12 +107,12 @@ impl<'s> Images<'s> {
         Ok(())
     }
 
-    fn set(&self, node: &mut Node, path: &Arc<str>) -> Result<(), FieldError> {
+    fn set(&self, node: &mut Node, path: &Text) -> Result<(), FieldError> {
         if node.is_null() {
             return Ok(());
         }
         let Some(text) = node.text() else {
-            return Err(FieldError::Kind { path: Arc::clone(path), found: kind_of(node), expected: "a scalar" });
+            return Err(FieldError::Kind { path: path.clone(), found: kind_of(node), expected: "a scalar" });
         };
         if self.pattern.is_match(text) {
             let text = self.changed(text);
@@ -140,6 +138,47 @@ impl<'s> Images<'s> {
     }
 }
 
+/// The pattern of images with a name: the name as a regular expression, with any tag and digest.
+#[derive(Debug)]
+enum Pattern<'s> {
+    /// A name whose only special characters are dots, which is compared instead of compiled.
+    Plain(&'s str),
+    Expression(Arc<Regex>),
+}
+
+impl<'s> Pattern<'s> {
+    fn new(name: &'s str) -> Result<Self, SyntaxError> {
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"./-_:@".contains(&byte));
+        if is_plain { Ok(Self::Plain(name)) } else { Self::expression(name) }
+    }
+
+    fn expression(name: &str) -> Result<Self, SyntaxError> {
+        let pattern = format!("^{name}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$");
+        regexp::compile(&pattern).map(Self::Expression)
+    }
+
+    fn is_match(&self, image: &str) -> bool {
+        match self {
+            Self::Plain(name) => without_name(image, name).is_some_and(is_version),
+            Self::Expression(pattern) => pattern.is_match(image),
+        }
+    }
+}
+
+/// Returns what follows the name of an image. A dot in the name stands for any character but a line break.
+fn without_name<'i>(image: &'i str, name: &str) -> Option<&'i str> {
+    let mut rest = image.chars();
+    let is_equal = name.chars().all(|own| rest.next().is_some_and(|c| c == own || own == '.' && c != '\n'));
+    is_equal.then(|| rest.as_str())
+}
+
+/// Returns whether a text is a tag, a digest, both or empty.
+fn is_version(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_.{}-".contains(c);
+    let text = text.strip_prefix(':').map_or(text, |tag| tag.trim_start_matches(is_part));
+    text.is_empty() || text.strip_prefix("@sha256:").is_some_and(|digest| digest.chars().all(is_part))
+}
+
 /// Splits an image into name, tag and digest; missing parts are empty.
 fn parts(image: &str) -> (&str, &str, &str) {
     let from = image.find('/').filter(|at| *at > 0).unwrap_or(0);
@@ -156,6 +195,23 @@ fn parts(image: &str) -> (&str, &str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_names_match_as_expressions_do() {
+        let tails =
+            ["", ":", ":1.0_{x}-a", "@sha256:", "@sha256:ab", ":1@sha256:ab", ":1:2", "@sha512:a", ":1@", "x", "\n"];
+        let names =
+            ["nginx", "nginxx", "ghcr.io/a/b", "ghcr-io/a/b", "ghcr\nio/a/b", "r:5000/a", "a@sha256", "ghcräio/a/b"];
+        for name in ["nginx", "ghcr.io/a/b", "r:5000/a", "a@sha256", "a", "."] {
+            let (plain, expression) = (Pattern::new(name).unwrap(), Pattern::expression(name).unwrap());
+            assert!(matches!(plain, Pattern::Plain(_)), "{name}");
+            for image in names.iter().flat_map(|name| tails.map(|tail| format!("{name}{tail}"))) {
+                assert_eq!(plain.is_match(&image), expression.is_match(&image), "{name} {image}");
+            }
+        }
+        assert!(matches!(Pattern::new("ngi[n]x").unwrap(), Pattern::Expression(_)));
+        assert!(Pattern::new("ngi[x").is_err());
+    }
 
     #[test]
     fn an_image_has_a_name_a_tag_and_a_digest() {

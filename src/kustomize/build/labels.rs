@@ -59,7 +59,7 @@ impl Setter<'_> {
             return Ok(false);
         }
         if !node.is_map() {
-            let path = std::sync::Arc::clone(&spec.path);
+            let path = spec.path.clone();
             return Err(FieldError::Kind { path, found: kind_of(node), expected: "a mapping" });
         }
         match node.get_mut(self.key) {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::config::NameReference;
-use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
+use super::field_spec::{Create, FieldError, FieldSpec, Steps, kind_of};
 use super::id::{Gvk, Scope};
 use super::resmap::ResMap;
 use super::resource::{Resource, overwrite, set_scalar};
@@ -65,8 +65,7 @@ fn rules_of<'r>(gvk: &Gvk<'_>, references: &'r [NameReference]) -> Arc<[Rule<'r>
     let rules = references.iter().flat_map(|reference| {
         let selected = reference.referrers.iter().filter(|spec| gvk.is_selected(&spec.gvk()));
         // Whether the object is a referrer depends on its original identity.
-        selected
-            .map(|spec| Rule { target: reference.gvk(), spec: FieldSpec::new(Gvk::default(), &spec.path, spec.create) })
+        selected.map(|spec| Rule { target: reference.gvk(), spec: FieldSpec::of_all(spec.path.clone(), spec.create) })
     });
     rules.collect()
 }
@@ -202,13 +201,13 @@ impl Referrer<'_> {
     }
 
     /// Returns whether the path leads to the previous name of an object, or to an invalid value.
-    fn is_concerned(&self, node: &Node, steps: &[Box<str>]) -> bool {
+    fn is_concerned(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return self.is_name(node) };
         match &node.kind {
             _ if node.is_null() => false,
             Kind::Seq(items) => items.iter().any(|item| self.is_concerned(item, steps)),
             Kind::Map(_) => {
-                node.get(step.strip_suffix("[]").unwrap_or(step)).is_some_and(|node| self.is_concerned(node, rest))
+                node.get(step.strip_suffix("[]").unwrap_or(&step)).is_some_and(|node| self.is_concerned(node, rest))
             }
             Kind::Scalar(_) => true,
         }
@@ -234,7 +233,7 @@ impl Referrer<'_> {
                         Kind::Scalar(_) => self.set_scalar(item)?,
                         Kind::Map(_) => self.set_mapping(item)?,
                         Kind::Seq(_) => {
-                            let path = Arc::clone(&self.rule.spec.path);
+                            let path = self.rule.spec.path.clone();
                             let expected = "a string or a mapping";
                             return Err(FieldError::Kind { path, found: kind_of(item), expected });
                         }

@@ -2,8 +2,8 @@
 //!
 //! Source: kustomize's `NamespaceTransformer` and `api/filters/namespace`.
 
-use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
-use super::id::{Gvk, Scope};
+use super::field_spec::{Create, FieldError, FieldSpec, Text, kind_of};
+use super::id::Scope;
 use super::resource::{Resource, map_at, overwrite};
 use crate::kustomize::node::{Node, Origin, Tag};
 
@@ -70,12 +70,12 @@ impl Namespace<'_> {
     }
 
     fn set_own(&self, resource: &mut Resource) -> Result<(), FieldError> {
-        self.set_spec(resource, &FieldSpec::new(Gvk::default(), "metadata/namespace", true))
+        self.set_spec(resource, &FieldSpec::of_all("metadata/namespace", true))
     }
 
-    fn set(&self, node: &mut Node, path: &std::sync::Arc<str>) -> Result<(), FieldError> {
+    fn set(&self, node: &mut Node, path: &Text) -> Result<(), FieldError> {
         if !node.is_scalar() {
-            let path = std::sync::Arc::clone(path);
+            let path = path.clone();
             return Err(FieldError::Kind { path, found: kind_of(node), expected: "a scalar" });
         }
         let has_value = !node.is_null() && node.text().is_some_and(|text| !text.is_empty());

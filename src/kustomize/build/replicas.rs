@@ -27,7 +27,7 @@ pub(super) fn set(
             let Some(resource) = map.resources_mut().get_mut(at) else { continue };
             spec.apply(resource, Create::Scalar(Tag::Int), &mut |node| {
                 if !node.is_scalar() {
-                    let path = std::sync::Arc::clone(&spec.path);
+                    let path = spec.path.clone();
                     return Err(FieldError::Kind { path, found: kind_of(node), expected: "a scalar" });
                 }
                 let count = Kind::Scalar(replica.count.to_string().into());

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::field_spec::split;
+use super::field_spec::Steps;
 use super::namespace::set_plainly;
 use super::resmap::ResMap;
 use super::resource::{map_at, overwrite};
@@ -74,7 +74,7 @@ impl ValueAdd {
     }
 
     fn set(&self, node: &mut Node, target: &ValueTarget) -> Result<(), String> {
-        let steps = split(&target.field_path);
+        let steps = Steps::of(&target.field_path).to_vec();
         let wrong = || format!("`{}` does not lead to a scalar", target.field_path);
         let Some((last, steps)) = steps.split_last() else { return Err(wrong()) };
         let mut at = node;

@@ -1,6 +1,6 @@
 //! Decodes definitions from OpenAPI documents.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -118,7 +118,7 @@ fn shape(schema: &Value, definitions: &mut Definitions) -> Shape {
         let shape = shape(schema, definitions);
         definitions.add(shape)
     };
-    let fields: HashMap<Name, ShapeId> = schema["properties"]
+    let fields: BTreeMap<Name, ShapeId> = schema["properties"]
         .as_object()
         .into_iter()
         .flatten()

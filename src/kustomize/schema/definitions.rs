@@ -1,7 +1,7 @@
 //! OpenAPI definitions, reduced to the parts that merging needs.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The index of a shape in its definitions.
 pub(super) type ShapeId = usize;
@@ -14,7 +14,7 @@ pub(super) type Name = Cow<'static, str>;
 pub(super) struct Shape {
     /// The referenced definition.
     pub(super) reference: Option<Name>,
-    pub(super) fields: HashMap<Name, ShapeId>,
+    pub(super) fields: BTreeMap<Name, ShapeId>,
     /// The schema of all other fields.
     pub(super) values: Option<ShapeId>,
     pub(super) is_array: bool,
@@ -28,9 +28,9 @@ pub(super) struct Shape {
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     shapes: Vec<Shape>,
-    names: HashMap<Name, ShapeId>,
+    names: BTreeMap<Name, ShapeId>,
     /// The apiVersions of each kind, with their definitions.
-    kinds: HashMap<Name, Vec<(Name, ShapeId)>>,
+    kinds: BTreeMap<Name, Vec<(Name, ShapeId)>>,
     /// The shape of omitted definitions; `None` if all are present.
     opaque: Option<ShapeId>,
 }

@@ -35,13 +35,16 @@ use definitions::{Definitions, Shape, ShapeId};
 
 pub use custom::BadSchema;
 
-static BUILT_IN: LazyLock<Arc<Schema>> =
-    LazyLock::new(|| Arc::new(Schema { definitions: built_in::definitions(), cluster_scoped: None, beside: None }));
+/// The built-in definitions, which are parsed when a definition is first looked up.
+static BUILT_IN: LazyLock<Definitions> = LazyLock::new(built_in::definitions);
+static BUILT_IN_ONLY: LazyLock<Arc<Schema>> =
+    LazyLock::new(|| Arc::new(Schema { own: None, cluster_scoped: None, beside: Some(Preferred::BuiltIn) }));
 
 /// The definitions in use.
 #[derive(Debug)]
 pub struct Schema {
-    definitions: Definitions,
+    /// The definitions of a file or comment.
+    own: Option<Definitions>,
     /// The apiVersion and kind of cluster-scoped kinds, if the schema comes from a file.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
     /// Whether the built-in definitions are used too, and which ones take precedence.
@@ -60,7 +63,7 @@ pub enum Preferred {
 impl Schema {
     /// Returns kustomize's built-in schema.
     pub fn built_in() -> Arc<Self> {
-        Arc::clone(&BUILT_IN)
+        Arc::clone(&BUILT_IN_ONLY)
     }
 
     /// Parses the file in `openapi.path`: JSON if it begins with `{`, otherwise YAML.
@@ -80,21 +83,21 @@ impl Schema {
     pub fn read_beside(text: &str, beside: Option<Preferred>) -> Result<Arc<Self>, BadSchema> {
         let document = custom::document(text)?;
         let cluster_scoped = Some(Arc::new(custom::cluster_scoped(&document)?));
-        Ok(Arc::new(Self { definitions: custom::definitions(&document)?, cluster_scoped, beside }))
+        Ok(Arc::new(Self { own: Some(custom::definitions(&document)?), cluster_scoped, beside }))
     }
 
     /// Parses the schema in a comment beside a field; see [`Schema::of_comment`].
     ///
     /// Returns `None` if the text is not a schema, or an empty one.
     pub fn fragment(text: &str) -> Option<Self> {
-        Some(Self { definitions: custom::fragment(text)?, cluster_scoped: None, beside: None })
+        Some(Self { own: Some(custom::fragment(text)?), cluster_scoped: None, beside: None })
     }
 
     /// Returns the schema of a field with the schema comment `fragment`, whose references are resolved in the current
     /// definitions.
     pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
-        FieldSchema { global: self, definitions: &fragment.definitions, shape: fragment.definitions.first()? }
-            .resolved()
+        let definitions = fragment.own.as_ref()?;
+        FieldSchema { global: self, definitions, shape: definitions.first()? }.resolved()
     }
 
     /// Returns the schema of the objects of a kind.
@@ -107,12 +110,17 @@ impl Schema {
 
     /// Returns the definitions in use, by descending precedence.
     fn all(&self) -> impl Iterator<Item = &Definitions> {
-        let built_in = self.beside.map(|_| &BUILT_IN.definitions);
+        let built_in = self.beside.map(|_| &*BUILT_IN);
         let (first, second) = match self.beside {
-            Some(Preferred::BuiltIn) => (built_in, Some(&self.definitions)),
-            _ => (Some(&self.definitions), built_in),
+            Some(Preferred::BuiltIn) => (built_in, self.own.as_ref()),
+            _ => (self.own.as_ref(), built_in),
         };
         first.into_iter().chain(second)
+    }
+
+    /// Returns the number of definitions and their parts.
+    fn len(&self) -> usize {
+        self.all().map(Definitions::len).sum()
     }
 
     /// Returns the apiVersion and kind of cluster-scoped kinds that the file adds; `None` unless the schema comes from
@@ -174,7 +182,7 @@ impl<'s> FieldSchema<'s> {
     fn resolved(self) -> Option<Self> {
         let mut found = self;
         // upstream never returns from a circle of references; here it ends as one that leads nowhere does
-        for _ in 0..=self.global.definitions.len() {
+        for _ in 0..=self.global.len() {
             let Some(name) = &found.shape()?.reference else { return Some(found) };
             let mut all = self.global.all();
             let (definitions, shape) = all.find_map(|all| Some((all, all.named(name)?)))?;
