@@ -178,7 +178,8 @@ IMAGE_ARGUMENTS := $(if $(QUICK),--build-arg LTO=off --build-arg CODEGEN_UNITS=1
 
 ## Build the image for the platform of this machine; needs docker with buildx
 image:
-	docker buildx build --load $(IMAGE_ARGUMENTS) --file Containerfile --tag $(IMAGE) .
+	docker buildx build --load $(IMAGE_ARGUMENTS) --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) \
+		--build-arg SOURCE=https://github.com/$(REPOSITORY) --file Containerfile --tag $(IMAGE) .
 
 # Platforms of the image archive: those whose musl target is installed, else the one of this machine.
 ARCHIVE_TRIPLES ?= $(or $(strip $(foreach triple,x86_64-unknown-linux-musl aarch64-unknown-linux-musl,$(if $(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(triple)/lib),$(triple)))),$(TRIPLE))
