@@ -169,7 +169,7 @@ impl<'s> Pattern<'s> {
 fn without_name<'i>(image: &'i str, name: &str) -> Option<&'i str> {
     let mut rest = image.chars();
     let is_equal = name.chars().all(|own| rest.next().is_some_and(|c| c == own || own == '.' && c != '\n'));
-    is_equal.then(|| rest.as_str())
+    is_equal.then_some(rest.as_str())
 }
 
 /// Returns whether a text is a tag, a digest, both or empty.

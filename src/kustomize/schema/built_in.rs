@@ -22,17 +22,19 @@ pub(super) fn definitions() -> Definitions {
             (Some(field), [Some(how), Some(what), more]) if line.starts_with(' ') => {
                 let id = add_field(&mut definitions, how, what, more.unwrap_or(NONE));
                 if let Some(shape) = current.and_then(|current| definitions.shape_mut(current)) {
-                    shape.fields.insert(field.into(), id);
+                    shape.fields.push((field.into(), id));
                 }
             }
             _ => {}
         }
     }
+    definitions.sort();
     for (version, kind, name) in kinds {
         if let Some(id) = definitions.named(name).or(definitions.opaque()) {
             definitions.add_kind(version.into(), kind.into(), id);
         }
     }
+    definitions.sort();
     definitions
 }
 

@@ -1,6 +1,6 @@
 //! Decodes definitions from OpenAPI documents.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -61,6 +61,7 @@ pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
             }
         }
     }
+    definitions.sort();
     Ok(definitions)
 }
 
@@ -118,7 +119,7 @@ fn shape(schema: &Value, definitions: &mut Definitions) -> Shape {
         let shape = shape(schema, definitions);
         definitions.add(shape)
     };
-    let fields: BTreeMap<Name, ShapeId> = schema["properties"]
+    let fields: Vec<(Name, ShapeId)> = schema["properties"]
         .as_object()
         .into_iter()
         .flatten()

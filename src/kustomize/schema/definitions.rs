@@ -1,7 +1,6 @@
 //! OpenAPI definitions, reduced to the parts that merging needs.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// The index of a shape in its definitions.
 pub(super) type ShapeId = usize;
@@ -14,7 +13,7 @@ pub(super) type Name = Cow<'static, str>;
 pub(super) struct Shape {
     /// The referenced definition.
     pub(super) reference: Option<Name>,
-    pub(super) fields: BTreeMap<Name, ShapeId>,
+    pub(super) fields: Vec<(Name, ShapeId)>,
     /// The schema of all other fields.
     pub(super) values: Option<ShapeId>,
     pub(super) is_array: bool,
@@ -24,13 +23,20 @@ pub(super) struct Shape {
     pub(super) keys: Vec<Name>,
 }
 
-/// Definitions with their names and kinds.
+impl Shape {
+    /// Returns the schema of a field.
+    pub(super) fn field(&self, name: &str) -> Option<ShapeId> {
+        self.fields.iter().find(|(own, _)| own == name).map(|(_, id)| *id).or(self.values)
+    }
+}
+
+/// Definitions with their names and kinds. They are found after [`Definitions::sort`].
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     shapes: Vec<Shape>,
-    names: BTreeMap<Name, ShapeId>,
-    /// The apiVersions of each kind, with their definitions.
-    kinds: BTreeMap<Name, Vec<(Name, ShapeId)>>,
+    names: Vec<(Name, ShapeId)>,
+    /// Kinds with their apiVersion and definition.
+    kinds: Vec<(Name, Name, ShapeId)>,
     /// The shape of omitted definitions; `None` if all are present.
     opaque: Option<ShapeId>,
 }
@@ -50,7 +56,7 @@ impl Definitions {
 
     pub(super) fn add_named(&mut self, name: Name, shape: Shape) -> ShapeId {
         let id = self.add(shape);
-        self.names.insert(name, id);
+        self.names.push((name, id));
         id
     }
 
@@ -60,9 +66,13 @@ impl Definitions {
 
     /// Sets the kind of a definition. If it is set several times, the last one wins.
     pub(super) fn add_kind(&mut self, api_version: Name, kind: Name, id: ShapeId) {
-        let versions = self.kinds.entry(kind).or_default();
-        versions.retain(|(other, _)| *other != api_version);
-        versions.push((api_version, id));
+        self.kinds.push((kind, api_version, id));
+    }
+
+    /// Sorts names and kinds after some were added.
+    pub(super) fn sort(&mut self) {
+        self.names.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.kinds.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -83,11 +93,14 @@ impl Definitions {
     }
 
     pub(super) fn named(&self, name: &str) -> Option<ShapeId> {
-        self.names.get(name).copied()
+        let at = self.names.binary_search_by(|(own, _)| (**own).cmp(name)).ok()?;
+        self.names.get(at).map(|(_, id)| *id)
     }
 
     pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Option<ShapeId> {
-        let mut versions = self.kinds.get(kind)?.iter();
-        versions.find(|(version, _)| version == api_version).map(|(_, id)| *id)
+        let wanted = (kind, api_version);
+        let end = self.kinds.partition_point(|(kind, api_version, _)| (&**kind, &**api_version) <= wanted);
+        let (kind, api_version, id) = self.kinds.get(end.checked_sub(1)?)?;
+        ((&**kind, &**api_version) == wanted).then_some(*id)
     }
 }

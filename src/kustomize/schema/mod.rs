@@ -143,7 +143,7 @@ impl<'s> FieldSchema<'s> {
     /// Returns the schema of a field of this mapping.
     pub fn field(self, name: &str) -> Option<Self> {
         let shape = self.shape()?;
-        match shape.fields.get(name).copied().or(shape.values) {
+        match shape.field(name) {
             Some(shape) => Self { shape, ..self }.resolved(),
             None => self.of_unknown(),
         }
