@@ -3,7 +3,8 @@
 set -euo pipefail
 target=$1
 shift
-export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$PWD=/source --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+# RUSTFLAGS replaces the flags in .cargo/config.toml.
+export RUSTFLAGS="${RUSTFLAGS:-} -C relocation-model=static --remap-path-prefix=$PWD=/source --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 if [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
   cargo build --release --locked "$@" --bin portcullis --target "$target" >&2
   echo "target/$target/release/portcullis"
