@@ -134,7 +134,7 @@ book:
 	# links to pages outside the book keep the .md
 	find target/site/docs -name '*.html' -exec sed -i -E 's#(href="(\.\./)+(README|CONTRIBUTING|examples/|certs/|charts/)[^"\#]*)\.html#\1.md#g' {} +
 
-# `make bench` measures the command line as `make dist` builds it, if this machine can build it.
+# `make bench` measures the command line and memory as `make dist` builds the program, if this machine can build it.
 DIST = $(and $(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(TRIPLE)/lib),$(shell command -v musl-gcc),--target $(TRIPLE))
 
 ## Measure CPU per request and memory, and write the tables into docs/performance.md
@@ -147,11 +147,11 @@ bench:
 	cargo bench --locked $(FEATURES) --bench delivery -- --write
 	cargo bench --locked $(FEATURES) --bench crates -- --write
 	cargo bench --locked $(FEATURES) --bench load -- latency --write
-	cargo bench --locked $(FEATURES) --bench memory -- --write
+	cargo bench --locked $(FEATURES) $(DIST) --bench memory -- --write
 
 ## Change 200 objects per second for ten minutes, and write the memory into docs/performance.md
 memory-soak:
-	cargo bench --locked $(FEATURES) --bench memory -- soak --write
+	cargo bench --locked $(FEATURES) $(DIST) --bench memory -- soak --write
 
 ## Simulate the limiter of decisions with all parameters and without each of them; docs/reliability.md has the figures
 limiter:
