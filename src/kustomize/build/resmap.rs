@@ -16,6 +16,9 @@ pub(super) struct ResMap {
     pub(super) scope: Scope,
     /// The parts that objects lack because a part of the build failed.
     pub(super) lost: Lost,
+    /// Whether a listed file without objects is among the resources. Something may fill it in before the build, as
+    /// `flux bootstrap` does.
+    pub(super) has_placeholder: bool,
     /// Number of objects by the hash of their identity; `None` once objects may have changed.
     index: Option<HashMap<u64, u32>>,
 }
@@ -23,7 +26,7 @@ pub(super) struct ResMap {
 impl ResMap {
     /// Creates an empty map.
     pub(super) fn new(scope: Scope) -> Self {
-        Self { resources: Vec::new(), scope, lost: Lost::Nothing, index: None }
+        Self { resources: Vec::new(), scope, lost: Lost::Nothing, has_placeholder: false, index: None }
     }
 
     /// Returns the objects.

@@ -135,6 +135,7 @@ impl Run<'_> {
             let note = note.append(entry.text);
             resources.iter_mut().for_each(|resource| resource.source = Some(note.clone()));
         }
+        acc.map.has_placeholder |= resources.is_empty();
         self.afford(&resources, &entry.site)?;
         self.looked_up(&resources);
         acc.map.scope = self.scope();
@@ -164,6 +165,7 @@ impl Run<'_> {
         acc.map.scope = self.scope();
         let Accumulator { map, config, vars, .. } = base;
         let lost = map.lost;
+        acc.map.has_placeholder |= map.has_placeholder;
         let mut resources = map.into_resources();
         if lost == Lost::Changes {
             resources.iter_mut().for_each(|resource| resource.lost = lost);

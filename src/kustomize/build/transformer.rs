@@ -165,9 +165,17 @@ impl Transformer {
         let is_known = || map.lost == Lost::Nothing && map.resources().iter().all(|one| one.lost == Lost::Nothing);
         if places.is_empty() && !run.is_strict && !self.site.field.is_root() && is_known() {
             let site = Site { field: self.site.field.key("target"), ..self.site.clone() };
-            run.report(kz025::found(site, target));
+            let is_general = target.name.is_empty() && self.is_of_component(run);
+            let finding = kz025::found(site, target);
+            run.report(if is_general || map.has_placeholder { kz025::unimportant(finding) } else { finding });
         }
         Ok(places)
+    }
+
+    /// Returns whether the field is in a Component, which any root may use.
+    fn is_of_component(&self, run: &Run<'_>) -> bool {
+        let file = run.files.kustomization(run.tree, &self.site.file);
+        file.is_ok_and(|file| file.kustomization.is_component())
     }
 
     fn patch(

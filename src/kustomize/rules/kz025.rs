@@ -22,3 +22,9 @@ pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding 
         .harmless()
         .help("correct the target, or take the patch out")
 }
+
+/// Lowers a finding about a root that lists a file without objects, which may be filled in before the build, or about a
+/// general target in a Component: one without a name.
+pub(in crate::kustomize) fn unimportant(finding: TreeFinding) -> TreeFinding {
+    TreeFinding { level: Level::Audit, ..finding }
+}
