@@ -66,8 +66,8 @@ const LOCAL: [&str; 2] = ["config.kubernetes.io/local-config", "config.kubernete
 /// Suffixes of files with roles for users of a CustomResourceDefinition, which kubebuilder generates but does not list.
 const ROLES_OF_KUBEBUILDER: [&str; 3] = ["_admin_role.yaml", "_editor_role.yaml", "_viewer_role.yaml"];
 
-/// Words in the name of a file or its folder which show that the file is not applied.
-const WORDS: [&str; 11] = [
+/// Words in the name of a file or of one of its nearest folders which show that the file is not applied.
+const WORDS: [&str; 13] = [
     "archive",
     "archived",
     "backup",
@@ -77,9 +77,14 @@ const WORDS: [&str; 11] = [
     "examples",
     "manual",
     "old",
+    "patch",
+    "patches",
     "sample",
     "samples",
 ];
+
+/// Number of folders whose names are searched for these words.
+const NEAREST_FOLDERS: usize = 3;
 
 /// The files among which forgotten manifests are searched.
 pub struct Search<'a> {
@@ -200,12 +205,12 @@ fn site(file: &KustomizationFile) -> Site {
 /// Returns whether the name of a file is that of a manifest that may be applied.
 fn may_be_applied(file: &TreePath) -> bool {
     let name = file.name();
-    let folder = file.parent().map(|folder| folder.name().to_owned()).unwrap_or_default();
+    let mut folders = file.as_str().rsplit('/').skip(1).take(NEAREST_FOLDERS);
     let words = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| WORDS.contains(&word));
     !NAMES.contains(&name)
         && !ROLES_OF_KUBEBUILDER.iter().any(|end| name.ends_with(end))
         && !words(name)
-        && !words(&folder)
+        && !folders.any(words)
 }
 
 /// Returns whether a document is an object that belongs in a tree.
