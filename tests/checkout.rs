@@ -174,8 +174,8 @@ fn does_not_report_shared_patches_that_have_an_effect_in_another_root() {
     let copy = home_ops();
     copy.write(
         "kubernetes/components/labels/kustomization.yaml",
-        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches:\n  - target:\n      kind: HelmRelease\n    \
-         patch: |-\n      - op: add\n        path: /spec/suspend\n        value: true\n",
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches:\n  - target:\n      kind: HelmRelease\n      \
+         name: flux-instance\n    patch: |-\n      - op: add\n        path: /spec/suspend\n        value: true\n",
     );
     assert_eq!(copy.findings(&[]), ["warn KZ025 kubernetes/components/labels/kustomization.yaml 4"]);
     let instance = "kubernetes/apps/flux-system/instance/ks.yaml";
@@ -318,6 +318,123 @@ fn survives_kustomizations_that_contain_one_another() {
     assert_eq!(copy.roots(&[]).iter().filter(|root| root.starts_with("flux accept clusters/")).count(), 4);
 }
 
+const KUSTOMIZATION: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: old, namespace: \
+                             flux-system}\nspec: {path: ./apps/old, sourceRef: {kind: GitRepository, name: flux-system}}\n";
+
+#[test]
+fn does_not_deny_what_nothing_builds() {
+    let copy = monorepo();
+    copy.write("archive/old/ks.yaml", KUSTOMIZATION);
+    copy.write("archive/old/app/kustomization.yaml", "resources: [gone.yaml]\n");
+    let found =
+        ["audit KZ004 archive/old/ks.yaml 4".to_owned(), "audit KZ004 archive/old/app/kustomization.yaml 1".to_owned()];
+    assert_eq!(copy.findings(&[]), found);
+    let text = copy.check(&[]);
+    assert!(
+        text.ends_with(": 0 denied, 0 warnings; 2 findings in what nothing builds (--verbose lists them)\n"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(copy.check(&["--verbose"]).contains("archive/old/app/kustomization.yaml:1"));
+    // a root that is applied contains the Kustomization
+    copy.write("clusters/production/old.yaml", KUSTOMIZATION);
+    assert_eq!(copy.findings(&[])[0], "deny KZ004 clusters/production/old.yaml 4");
+}
+
+#[test]
+fn judges_every_root_if_objects_build_only_a_few() {
+    let copy = monorepo();
+    for name in ["a", "b", "c", "d", "e"] {
+        copy.write(&format!("catalog/{name}/kustomization.yaml"), "resources: [gone.yaml]\n");
+    }
+    assert_eq!(copy.findings(&[]).iter().filter(|finding| finding.starts_with("deny KZ004 catalog/")).count(), 5);
+}
+
+/// Returns a repository without objects that say who builds it.
+fn plain() -> Copy {
+    let copy = Copy(tempfile::tempdir().unwrap());
+    copy.write(".git/HEAD", "ref: refs/heads/main\n");
+    copy
+}
+
+#[test]
+fn takes_files_that_are_written_before_the_build_for_unknown() {
+    let copy = plain();
+    copy.write("app/kustomization.yaml", "secretGenerator:\n- name: s\n  files: [password=secret.txt]\n");
+    copy.write("crd/kustomization.yaml", "resources: [bases/, generated.yaml]\n");
+    assert_eq!(copy.roots(&[]), ["kubectl reject app", "kubectl reject crd"]);
+    copy.write(".gitignore", "secret.txt\n/crd/bases/\n");
+    copy.write("Makefile", "manifests:\n\tgenerate > crd/generated.yaml\n");
+    assert_eq!(copy.roots(&[]), ["kubectl unknown app", "kubectl unknown crd"]);
+    let report = copy.report(&[]);
+    let reasons: Vec<_> =
+        report["roots"].as_array().unwrap().iter().flat_map(|root| root["reasons"].as_array()).collect();
+    let reasons = format!("{reasons:?}");
+    assert!(reasons.contains(".gitignore excludes it from the repository"), "{reasons}");
+    assert!(reasons.contains("Makefile:2 writes a file of this name"), "{reasons}");
+    copy.write("app/kustomization.yaml", "resources: [missing.yaml]\n");
+    assert_eq!(copy.roots(&[]), ["kubectl reject app", "kubectl unknown crd"]);
+    copy.write("app/kustomization.yaml", "resources:\n- {{ name }}\n");
+    assert_eq!(copy.roots(&[]), ["kubectl unknown app", "kubectl unknown crd"], "a template");
+}
+
+#[test]
+fn builds_with_the_options_that_scripts_use() {
+    let copy = plain();
+    copy.write("app/kustomization.yaml", "resources: [../shared.yaml]\n");
+    copy.write("shared.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\n");
+    copy.write("chart/kustomization.yaml", "helmCharts: [{name: a, repo: https://example.org/charts}]\n");
+    assert_eq!(copy.roots(&[]), ["kubectl reject app", "kubectl reject chart"]);
+    copy.write("hack/build.sh", "kustomize build --enable-helm --load-restrictor LoadRestrictionsNone $1\n");
+    assert_eq!(copy.roots(&[]), ["kubectl accept app", "kubectl unknown chart"]);
+    assert!(copy.check(&["--verbose"]).contains("app is judged with the options in hack/build.sh:1"));
+    assert_eq!(copy.roots(&["--load-restrictor", "root-only"])[0], "kubectl reject app");
+    assert_eq!(copy.roots(&["--profile", "kubectl"])[0], "kubectl reject app");
+}
+
+#[test]
+fn does_not_report_files_that_scripts_mention_as_forgotten() {
+    let copy = plain();
+    copy.write("app/kustomization.yaml", "namePrefix: a-\nresources: [a.yaml]\n");
+    for name in ["a", "b"] {
+        copy.write(&format!("app/{name}.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n");
+    }
+    copy.replace("app/b.yaml", "name: b", "name: other");
+    assert_eq!(copy.findings(&[]), ["warn KZ026 app/kustomization.yaml 2"]);
+    copy.write("Makefile", "deploy:\n\tkubectl apply -f app/b.yaml\n");
+    assert_eq!(copy.findings(&[]), [""; 0]);
+}
+
+#[test]
+fn does_not_report_patches_of_files_that_bootstrap_fills_in() {
+    let copy = monorepo();
+    copy.write("clusters/staging/flux-system/gotk-components.yaml", "# filled in by flux bootstrap\n");
+    let path = "clusters/staging/flux-system/kustomization.yaml";
+    copy.write(
+        path,
+        "resources: [gotk-components.yaml, gotk-sync.yaml]\npatches:\n- target: {kind: Deployment, name: b}\n  \
+         patch: |-\n    - {op: remove, path: /spec/replicas}\n",
+    );
+    assert_eq!(copy.findings(&[]), [format!("audit KZ025 {path} 3")]);
+    copy.replace(path, "gotk-components.yaml, ", "");
+    assert_eq!(copy.findings(&[])[0], format!("warn KZ025 {path} 3"));
+}
+
+#[test]
+fn counts_what_is_built_from_external_artifacts_by_itself() {
+    let copy = team_repositories();
+    let file = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: made, namespace: red}\n\
+                spec: {path: ., sourceRef: {kind: ExternalArtifact, name: made}}\n";
+    copy.write("made.yaml", file);
+    let text = copy.check(&["--verbose"]);
+    assert!(text.contains(
+        "; 2 Kustomizations build from 2 other repositories; 1 Kustomization builds from 1 ExternalArtifact\n"
+    ));
+    assert!(text.contains("Kustomization red/made builds from ExternalArtifact red/made\n"), "{text}");
+    let text = copy.run(&["explain", "repository"]);
+    assert!(text.contains("red/made  from ExternalArtifact red/made"), "{text}");
+}
+
 #[test]
 fn groups_findings_of_the_same_text() {
     let copy = monorepo();
@@ -325,7 +442,8 @@ fn groups_findings_of_the_same_text() {
         copy.write(&format!("tools/{name}/kustomization.yaml"), "resources: [gone.yaml]\n");
     }
     let text = copy.check(&[]);
-    assert_eq!(text.matches("error[KZ004]").count(), 5, "each help names its own folder: {text}");
+    assert_eq!(text.matches("error[KZ004]").count(), 1, "{text}");
+    assert!(!text.contains("help"), "each help names its own folder: {text}");
     for name in ["a", "b", "c", "d", "e"] {
         copy.write(&format!("tools/{name}/kustomization.yaml"), "resources: [x.yaml]\nnameprefix: a-\n");
         copy.write(&format!("tools/{name}/x.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n");

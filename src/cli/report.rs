@@ -47,6 +47,8 @@ pub(super) struct Located {
     pub(super) help: Option<String>,
     /// The Kubernetes object; `null` for a finding in a file.
     pub(super) object: Value,
+    /// Whether its level was lowered because nothing builds what it is about.
+    pub(super) is_unused: bool,
 }
 
 /// A judged kustomize root.
@@ -57,6 +59,8 @@ pub(super) struct Root {
     pub(super) reasons: Vec<String>,
     /// The objects that name it.
     pub(super) owners: Vec<String>,
+    /// Whether nothing builds it, as far as the files show.
+    pub(super) is_unused: bool,
     /// Its findings; those that roots share are stored once.
     pub(super) findings: Vec<Rc<Located>>,
 }
@@ -71,6 +75,12 @@ pub(super) struct Report {
     pub(super) files: usize,
     /// The Kustomizations that are built from other repositories, each with its repository.
     pub(super) elsewhere: Vec<(String, String)>,
+    /// The Kustomizations that are built from ExternalArtifacts, each with its artifact.
+    pub(super) composed: Vec<(String, String)>,
+    /// Number of findings about what nothing builds.
+    pub(super) unused: usize,
+    /// The options that were assumed for roots, and why.
+    pub(super) assumptions: Vec<String>,
     /// Problems of the run as a whole.
     pub(super) problems: Vec<String>,
     /// The start of the run.
@@ -105,7 +115,9 @@ impl Report {
 /// Serializes root by root. Findings that roots share are written for every root, but stored once.
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut members = serializer.serialize_map(Some(7))?;
+        let mut members = serializer.serialize_map(Some(9))?;
+        members.serialize_entry("artifacts", &self.composed.iter().map(artifact_json).collect::<Vec<_>>())?;
+        members.serialize_entry("assumptions", &self.assumptions)?;
         members.serialize_entry("elsewhere", &self.elsewhere.iter().map(elsewhere_json).collect::<Vec<_>>())?;
         members.serialize_entry("errors", &self.errors.iter().map(error_json).collect::<Vec<_>>())?;
         members.serialize_entry("files", &self.files)?;
@@ -119,12 +131,13 @@ impl Serialize for Report {
 
 impl Serialize for Root {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut members = serializer.serialize_map(Some(6))?;
+        let mut members = serializer.serialize_map(Some(7))?;
         members.serialize_entry("findings", &Each(&self.findings))?;
         members.serialize_entry("owners", &self.owners)?;
         members.serialize_entry("profile", self.profile)?;
         members.serialize_entry("reasons", &self.reasons)?;
         members.serialize_entry("root", &self.root)?;
+        members.serialize_entry("unused", &self.is_unused)?;
         members.serialize_entry("verdict", self.verdict)?;
         members.end()
     }
@@ -146,7 +159,7 @@ impl Located {
         let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);
         let (place, path) = (manifest.place(&field), field.to_string());
         let (source, object) = (manifest.source.clone(), identity(&manifest.object));
-        Self { rule, level, source, place, path, message, found, allowed, help, object }
+        Self { rule, level, source, place, path, message, found, allowed, help, object, is_unused: false }
     }
 
     /// Returns rule, path and message in one line.
@@ -177,6 +190,10 @@ pub(super) fn identity(object: &Value) -> Value {
 
 fn elsewhere_json((owner, repository): &(String, String)) -> Value {
     json!({"owner": owner, "repository": repository})
+}
+
+fn artifact_json((owner, artifact): &(String, String)) -> Value {
+    json!({"owner": owner, "artifact": artifact})
 }
 
 fn error_json(error: &ManifestError) -> Value {

@@ -2,8 +2,10 @@
 
 mod objects;
 mod rendered;
+mod scripts;
 mod shared;
 mod trees;
+mod unused;
 
 use std::io::Read;
 use std::path::PathBuf;

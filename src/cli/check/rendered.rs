@@ -9,10 +9,10 @@ use futures::executor::block_on;
 use super::super::Unusable;
 use super::super::report::{Located, Report};
 use super::trees::Trees;
-use super::{Args, objects};
+use super::{Args, objects, unused};
 use crate::admission::{Finding, Level, Phase};
 use crate::gate::{Gate, Policy, Registry};
-use crate::kustomize::checkout::Object;
+use crate::kustomize::checkout::{Member, Object};
 
 /// Judges the Kustomizations of every cluster. Findings that clusters share are reported once.
 pub(super) fn judge(trees: &Trees, args: &Args, policy: &Policy, report: &mut Report) -> Result<(), Unusable> {
@@ -23,14 +23,17 @@ pub(super) fn judge(trees: &Trees, args: &Args, policy: &Policy, report: &mut Re
         let catalog = objects::catalog(&registry, args)?;
         catalog.insert_all(cluster.objects().map(|object| &object.value));
         let gate = Gate::new(registry, policy.clone(), Arc::new(catalog));
-        for object in cluster.objects().filter(|object| trees.survey.rendered.contains(&object.file)) {
+        let is_rendered = |member: &&Member| trees.survey.rendered.contains(&member.object.file);
+        for Member { object, is_applied, .. } in cluster.members.iter().filter(is_rendered) {
             let Some(request) = objects::request(&object.value, None, &gate) else { continue };
             for finding in block_on(gate.decide(Phase::Validate, &request)).findings {
                 let site = object.site(sources.tree(), &finding.field);
                 let place = (finding.rule, site.file.clone(), site.place.start, finding.message.clone());
                 if finding.level != Level::Off && reported.insert(place) {
                     let source = sources.get(&site.file);
-                    report.findings.push(Rc::new(located(finding, object, source, site.place)));
+                    let located = located(finding, object, source, site.place);
+                    let is_used = *is_applied || !trees.used.is_known();
+                    report.findings.push(Rc::new(if is_used { located } else { unused::lowered(located) }));
                 }
             }
         }
@@ -47,5 +50,5 @@ fn located(
     let Finding { rule, level, field, message, location: within, found, allowed, help, .. } = finding;
     let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);
     let (path, object) = (field.to_string(), super::super::report::identity(&object.value));
-    Located { rule, level, source, place, path, message, found, allowed, help, object }
+    Located { rule, level, source, place, path, message, found, allowed, help, object, is_unused: false }
 }

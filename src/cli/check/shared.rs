@@ -57,7 +57,7 @@ fn users(scan: &Scan, builds: &[Build]) -> HashMap<TreePath, usize> {
 }
 
 /// Returns the folders that a root uses. For a root without a kustomization file, Flux lists the folders below.
-fn folders(scan: &Scan, build: &Build) -> HashSet<TreePath> {
+pub(super) fn folders(scan: &Scan, build: &Build) -> HashSet<TreePath> {
     let Build { root, options, .. } = build;
     let components = options.flux.components.iter().map(|entry| TreePath::from(&*format!("{root}/{entry}")));
     let mut open: Vec<_> = components.chain([root.clone()]).collect();

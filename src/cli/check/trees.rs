@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -14,17 +14,21 @@ use super::super::report::{Located, Report, Root};
 use super::super::trees::{reason_with_display_path, shown, tree_path, with_display_paths};
 use super::super::walk::Progress;
 use super::Args;
+use super::scripts::Scripts;
 use super::shared::SharedFindings;
+use super::unused::{self, Used};
 use crate::admission::Level;
 use crate::catalog::manifests::{Manifest, Source};
 use crate::gate::{Policy, Registry};
 use crate::kustomize::build::Shared;
-use crate::kustomize::checkout::{Build, Git, Object, Survey, is_flux_kustomization, without_submodules};
+use crate::kustomize::checkout::{
+    Build, Git, Object, Survey, is_flux_kustomization, without_generated, without_submodules,
+};
 use crate::kustomize::finding::{Fix, InTree, TreeFinding};
 use crate::kustomize::forgotten::Search;
 use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Tree, TreePath};
-use crate::kustomize::{self, Files, Verdict, analyse_shared, fix};
+use crate::kustomize::{self, Files, Verdict, analyse_shared, analyse_with, fix};
 
 /// Maximum number of fixes. Entries are moved one at a time, and the tree is judged after each.
 const MAX_FIXES: usize = 1000;
@@ -37,6 +41,10 @@ pub(super) struct Trees {
     git: Git,
     /// The options for roots that no object names.
     options: Options,
+    pub(super) used: Used,
+    /// Whether the scripts of the checkout may show how roots are built.
+    reads_scripts: bool,
+    scripts: OnceLock<Scripts>,
 }
 
 impl Trees {
@@ -59,9 +67,17 @@ impl Trees {
         let unnamed =
             if survey.clusters.is_empty() { options.clone() } else { args.applied(Options::of(Profile::Flux)) };
         let unnamed = Options { lone_components: true, ..unnamed };
-        let build = |root| Build { tree: Arc::clone(&scan.tree), root, options: unnamed.clone(), owners: Vec::new() };
+        let build = |root| Build {
+            tree: Arc::clone(&scan.tree),
+            root,
+            options: unnamed.clone(),
+            owners: Vec::new(),
+            is_used: false,
+        };
         builds.extend(rest.map(build));
-        Ok(Self { scan, builds, survey, git, options })
+        let used = Used::of(&scan, &survey, &mut builds);
+        let reads_scripts = is_auto && args.load_restrictor.is_none();
+        Ok(Self { scan, builds, survey, used, git, options, reads_scripts, scripts: OnceLock::new() })
     }
 
     /// Returns whether an object is judged only as a root renders it.
@@ -86,14 +102,16 @@ impl Trees {
             self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, shared.get(group)?))).collect();
         let judge = |(build, shared): &(&Build, &Shared)| self.analysed(build, shared);
         let mut shared_findings = SharedFindings::default();
-        in_order(&shared, judge, |number, judged| {
+        in_order(&shared, judge, |number, (judged, assumed)| {
             progress.step(number, self.builds.len());
-            let mut findings = Vec::new();
+            let (mut findings, build) = (Vec::new(), &self.builds[number]);
+            report.assumptions.extend(assumed);
             for finding in judged.findings {
                 let InTree { file, place, .. } = &finding.location;
                 let place = (finding.rule, file.clone(), place.start, finding.message.clone());
                 let located = reported.entry(place).or_insert_with(|| {
-                    let located = Rc::new(sources.locate(&finding));
+                    let located = sources.locate(&finding);
+                    let located = Rc::new(if build.is_used { located } else { unused::lowered(located) });
                     if located.level != Level::Off {
                         report.findings.push(Rc::clone(&located));
                     }
@@ -107,20 +125,31 @@ impl Trees {
                 profile: judged.profile.as_str(),
                 verdict: judged.verdict.as_str(),
                 reasons: judged.reasons.iter().map(|reason| reason_with_display_path(reason)).collect(),
-                owners: self.builds[number].owners.iter().map(Object::title).collect(),
+                owners: build.owners.iter().map(Object::title).collect(),
+                is_unused: !build.is_used,
                 findings,
             });
         });
         shared_findings.lower(&self.scan, &self.builds, report);
         let forgotten = self.forgotten();
-        let forgotten = forgotten.iter().map(|finding| Rc::new(sources.locate(finding)));
+        let forgotten = forgotten.iter().map(|finding| {
+            let located = sources.locate(finding);
+            let is_unused = self.used.excludes(&finding.location.file);
+            Rc::new(if is_unused { unused::lowered(located) } else { located })
+        });
         report.findings.extend(forgotten.filter(|located| located.level != Level::Off));
         self.add_survey(report);
     }
 
-    /// Returns findings about the checked files that no kustomization lists.
+    /// Returns findings about the checked files that no kustomization lists, and that no script mentions.
     fn forgotten(&self) -> Vec<TreeFinding> {
-        self.search().findings(&self.scan.files)
+        let mut findings = self.search().findings(&self.scan.files);
+        let Some(scripts) = self.scripts_for(!findings.is_empty()) else { return findings };
+        let short = |file: TreePath| Some(format!("{}/{}", file.parent()?.name(), file.name()));
+        let path = |finding: &TreeFinding| forgotten_file(finding).and_then(short);
+        let mentioned = scripts.mentioned(&findings.iter().filter_map(path).collect::<Vec<_>>());
+        findings.retain(|finding| path(finding).is_none_or(|path| !mentioned.contains(&path)));
+        findings
     }
 
     fn search(&self) -> Search<'_> {
@@ -129,18 +158,55 @@ impl Trees {
         Search { tree, references, options, read }
     }
 
-    fn analysed(&self, build: &Build, shared: &Shared) -> kustomize::Report {
+    /// Judges a root. Also returns which options were assumed, and why.
+    fn analysed(&self, build: &Build, shared: &Shared) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
+        let (judged, assumed) = self.as_scripts_build(build, judged);
         let judged = without_submodules(&self.scan.tree, &self.git, judged);
+        let written_by = |name: &str| self.scripts()?.writes(name);
+        let judged = match build.owners.is_empty() {
+            true => without_generated(&self.scan.tree, &self.git, judged, written_by),
+            false => judged,
+        };
         let findings = judged.findings.into_iter().map(|finding| build.located(&self.scan.tree, finding)).collect();
         // The order of evaluation is not needed here.
-        kustomize::Report { evaluation: None, findings, ..judged }
+        (kustomize::Report { evaluation: None, findings, ..judged }, assumed)
+    }
+
+    /// Returns the scripts of the checkout, if they may show how roots are built. Reads them the first time.
+    fn scripts(&self) -> Option<&Scripts> {
+        let read = || Scripts::read(&Path::new("/").join(self.git.top.as_str()));
+        self.reads_scripts.then(|| self.scripts.get_or_init(read))
+    }
+
+    /// Judges a root again with the options that scripts of the checkout use, if its errors depend on them. Flux has no
+    /// such options.
+    fn as_scripts_build(&self, build: &Build, judged: kustomize::Report) -> (kustomize::Report, Option<String>) {
+        let refused = |rule: &str| judged.findings.iter().any(|one| one.location.refused && one.rule == rule);
+        let affected: Vec<_> = ["KZ010", "KZ015"].into_iter().filter(|rule| refused(rule)).collect();
+        let is_of_flux = build.options.profile == Profile::Flux && !build.owners.is_empty();
+        let Some(scripts) = self.scripts_for(!affected.is_empty() && !is_of_flux) else { return (judged, None) };
+        let mut options = build.options.clone();
+        let places: Vec<_> = affected.iter().filter_map(|rule| scripts.set(rule, &mut options)).collect();
+        if places.is_empty() {
+            return (judged, None);
+        }
+        let judged = analyse_with(&build.tree, &build.root, &options, &self.scan.read);
+        let assumed = format!("{} is judged with the options in {}", shown(&build.root), places.join(" and "));
+        (judged, Some(assumed))
+    }
+
+    fn scripts_for(&self, is_needed: bool) -> Option<&Scripts> {
+        if is_needed { self.scripts() } else { None }
     }
 
     /// Adds the results of the survey other than roots.
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
+        let composed = self.survey.composed.iter().map(|(object, from)| (object.title(), from.clone()));
+        report.composed = composed.collect::<BTreeSet<_>>().into_iter().collect();
+        report.unused = unused::count(&report.findings);
         report.problems = self.survey.problems.iter().cloned().map(with_display_paths).collect();
         let of_git = self.git.problem.clone().filter(|_| !self.survey.clusters.is_empty()).map(with_display_paths);
         report.problems.extend(of_git.map(|why| format!("the remotes of the checkout are unknown: {why}")));
@@ -150,6 +216,7 @@ impl Trees {
             verdict: Verdict::Unknown.as_str(),
             reasons: vec![format!("{}:{}: {why}", shown(&object.file), object.line)],
             owners: vec![object.title()],
+            is_unused: false,
             findings: Vec::new(),
         });
         report.roots.extend(unknown);
@@ -255,6 +322,18 @@ impl<'t> Texts<'t> {
         let InTree { file, place, .. } = location;
         let (source, path) = (self.get(&file), field.to_string());
         let (message, help) = (with_display_paths(message), help.map(with_display_paths));
-        Located { rule, level, source, place, path, message, found, allowed, help, object: Value::Null }
+        Located {
+            rule,
+            level,
+            source,
+            place,
+            path,
+            message,
+            found,
+            allowed,
+            help,
+            object: Value::Null,
+            is_unused: false,
+        }
     }
 }

@@ -39,14 +39,20 @@ pub(super) fn text(report: &Report) -> String {
     text + summary(report).trim_end() + &time.unwrap_or_default() + "\n"
 }
 
-/// Returns the findings to show, denials first; those with the same rule, text and help are together.
+/// Returns the findings to show, denials first; those with the same rule and text are together, and
+/// so are forgotten manifests of the same list.
 fn groups(report: &Report) -> Vec<Vec<&Located>> {
     let least = if report.is_verbose { Level::Audit } else { Level::Warn };
     let mut groups: Vec<Vec<&Located>> = Vec::new();
     let mut known = HashMap::new();
     for located in report.findings.iter().filter(|located| located.level >= least) {
         let next = groups.len();
-        let text = (located.rule, located.level, &located.message, &located.help);
+        let place = (&*located.source.name, located.place.start);
+        let (text, place) = match located.rule {
+            FORGOTTEN => ("", Some(place)),
+            _ => (&*located.message, None),
+        };
+        let text = (located.rule, located.level, text, place);
         let at = if report.is_verbose { next } else { *known.entry(text).or_insert(next) };
         if at == next {
             groups.push(Vec::new());
@@ -66,18 +72,26 @@ fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
         Level::Audit | Level::Off => Mark::NOTE,
     };
     let mut group = mark.primary_title(message).id(*rule).element(snippet(&source.text, &source.name, *place));
-    let others = (!others.is_empty()).then(|| also(others));
+    let others = (!others.is_empty()).then(|| also(first, others));
     if let Some(others) = &others {
         group = group.element(Mark::NOTE.message(others));
     }
-    if let Some(help) = help {
+    // Help that names a folder belongs to the first one only.
+    if let Some(help) = help.as_ref().filter(|_| alike.iter().all(|other| other.help == *help)) {
         group = group.element(Mark::HELP.message(help));
     }
     renderer.render(&[group]).to_string()
 }
 
-/// Returns a line with the places of other findings of the same text.
-fn also(others: &[&Located]) -> String {
+/// Returns a line with the places of other findings of the same text, or with the other texts at the same place.
+fn also(first: &Located, others: &[&Located]) -> String {
+    if others.iter().any(|other| other.message != first.message) {
+        return match others {
+            [other] => format!("also {}", other.message),
+            [other, rest @ ..] => format!("also {}, and {} more; --verbose lists them", other.message, rest.len()),
+            [] => String::new(),
+        };
+    }
     let place = |located: &&Located| format!("{}:{}:{}", located.source.name, located.place.line, located.place.column);
     let shown = others.iter().take(MAX_PLACES - 1).map(place).collect::<Vec<_>>().join(", ");
     match others.len().saturating_sub(MAX_PLACES - 1) {
@@ -102,18 +116,27 @@ fn snippet<'a>(text: &'a str, name: &'a str, place: Place) -> Snippet<'a, annota
     Snippet::source(text).path(name).fold(true).annotation(AnnotationKind::Primary.span(span))
 }
 
+/// The rule about manifests that no kustomization lists.
+const FORGOTTEN: &str = "KZ026";
 /// The rule about deprecated fields, which the summary counts.
 const DEPRECATED: &str = "KZ024";
 
-/// Returns the part of the summary about Kustomizations that are built from other repositories.
+/// Returns the parts of the summary about Kustomizations that are built from elsewhere, and about what nothing builds.
 fn elsewhere(report: &Report) -> String {
-    let repositories: HashSet<_> = report.elsewhere.iter().map(|(_, repository)| repository).collect();
-    let (count, from) = (report.elsewhere.len(), plural(repositories.len(), "other repository"));
-    match count {
+    let part = |list: &[(String, String)], word: &str| {
+        let sources: HashSet<_> = list.iter().map(|(_, source)| source).collect();
+        let from = plural(sources.len(), word);
+        match list.len() {
+            0 => String::new(),
+            1 => format!("; 1 Kustomization builds from {from}"),
+            count => format!("; {count} Kustomizations build from {from}"),
+        }
+    };
+    let unused = match report.unused {
         0 => String::new(),
-        1 => format!("; 1 Kustomization builds from {from}"),
-        count => format!("; {count} Kustomizations build from {from}"),
-    }
+        count => format!("; {} in what nothing builds (--verbose lists them)", plural(count, "finding")),
+    };
+    part(&report.elsewhere, "other repository") + &part(&report.composed, "ExternalArtifact") + &unused
 }
 
 fn summary(report: &Report) -> String {

@@ -9,15 +9,19 @@ use crate::admission::Level;
 /// Maximum number of reasons for unknown results that are shown.
 const MAX_REASONS: usize = 5;
 
+/// The name of the row for roots that nothing builds.
+const UNUSED: &str = "(none)";
+
 /// Returns the table, and a list of what is built elsewhere with `--verbose`; empty if there is nothing to say.
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     if report.is_verbose {
-        for (owner, repository) in &report.elsewhere {
-            text.push_str(&format!("{owner} builds from {repository}\n"));
+        for (owner, source) in report.elsewhere.iter().chain(&report.composed) {
+            text.push_str(&format!("{owner} builds from {source}\n"));
         }
+        report.assumptions.iter().for_each(|assumption| text.push_str(&format!("{assumption}\n")));
     }
-    let is_healthy = report.roots.iter().all(|root| root.verdict == "accept" && warnings(root) == 0);
+    let is_healthy = report.roots.iter().all(|root| root.is_unused || root.verdict == "accept" && warnings(root) == 0);
     if report.roots.len() > 1 && !is_healthy {
         text.push_str(&rows(report));
         text.push_str(&reasons(report));
@@ -31,7 +35,7 @@ pub(super) fn text(report: &Report) -> String {
 fn rows(report: &Report) -> String {
     let mut builders: BTreeMap<&str, Vec<&Root>> = BTreeMap::new();
     for root in &report.roots {
-        builders.entry(root.profile).or_default().push(root);
+        builders.entry(if root.is_unused { UNUSED } else { root.profile }).or_default().push(root);
     }
     let mut text = String::from("builder  roots  accepted  rejected  unknown  warnings\n");
     for (builder, roots) in builders {
@@ -51,7 +55,7 @@ fn warnings(root: &Root) -> usize {
 /// Returns why results are unknown, the most frequent reasons first.
 fn reasons(report: &Report) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for root in report.roots.iter().filter(|root| root.verdict == "unknown") {
+    for root in report.roots.iter().filter(|root| root.verdict == "unknown" && !root.is_unused) {
         for reason in &root.reasons {
             // Without the position, `file:line: `.
             *counts.entry(reason.split_once(": ").map_or(&**reason, |(_, reason)| reason)).or_default() += 1;

@@ -109,7 +109,7 @@ impl Side {
         for folder in rest {
             let (tree, options) = (Arc::clone(&tree), options.clone());
             keys.insert(Key::Folder(folder.clone()), roots.len());
-            roots.push(root(&Build { tree, root: folder, options, owners: Vec::new() }));
+            roots.push(root(&Build { tree, root: folder, options, owners: Vec::new(), is_used: true }));
         }
         Self { files: found.files, settings: Settings::default(), roots, keys }
     }

@@ -35,6 +35,7 @@ pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, survey: &mut Sur
                 root: root.clone(),
                 options: Options::of(Profile::ArgoCd),
                 owners: Vec::new(),
+                is_used: true,
             };
             if seen.insert(root.clone()) {
                 survey.builds.push(build());

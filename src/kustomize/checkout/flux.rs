@@ -9,7 +9,7 @@ use super::object::{KUSTOMIZE, Object, SOURCE, Standing, Variables, text};
 use super::pass::{Pass, TreeKey, resolved, take};
 use super::reach::{Reach, Reaches};
 use super::render::render;
-use super::source::{Place, Sources, Sync};
+use super::source::{COMPOSED, Place, Sources, Sync};
 use super::{Build, Checkout, Cluster, Member, Survey, ignore};
 use crate::kustomize::build::Resource;
 use crate::kustomize::delivery::Kustomization;
@@ -92,24 +92,34 @@ struct Surveyor<'a> {
 
 /// A starting point of the survey.
 enum Seed {
-    /// A Kustomization that no root contains.
-    Object(Object),
+    /// A Kustomization that no root contains, or that contains itself; with the second one, Flux was bootstrapped.
+    Object(Object, bool),
     /// A folder with Kustomizations that no Kustomization builds: a person applies it.
     Folder(TreePath),
+}
+
+impl Seed {
+    /// Returns whether Flux was bootstrapped from it.
+    fn is_bootstrap(&self) -> bool {
+        matches!(self, Self::Object(_, true))
+    }
 }
 
 impl Surveyor<'_> {
     /// Returns the starting points: Kustomizations that no other one contains, and folders with Kustomizations.
     fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
-        let made = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
-        let all: Vec<Object> = made.chain(standing.kustomizations.iter().cloned()).collect();
+        let of_instances = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
+        let mut all: Vec<Object> = of_instances.collect();
+        let made = all.len();
+        all.extend(standing.kustomizations.iter().cloned());
         let reaches: Vec<Reach> = all.iter().map(|object| self.reach(object)).collect();
         let own: Vec<_> = all.iter().map(|object| self.may_be_own(object)).collect();
         let folders = self.folders(&all, &reaches, &own);
-        let in_folder = |object: &Object| folders.iter().any(|(_, reach)| reach.files.contains(&object.file));
+        // What a FluxInstance makes is in no rendered folder.
+        let in_folder = |at: usize| at >= made && folders.iter().any(|(_, reach)| reach.files.contains(&all[at].file));
         let is_inner = |at: usize| {
             let others = reaches.iter().enumerate().filter(|(other, _)| *other != at);
-            others.map(|(_, reach)| reach).any(|reach| reach.files.contains(&all[at].file)) || in_folder(&all[at])
+            others.map(|(_, reach)| reach).any(|reach| reach.files.contains(&all[at].file)) || in_folder(at)
         };
         let (inner, outer): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(|at| is_inner(*at));
         let mut reached: HashSet<usize> = HashSet::new();
@@ -122,16 +132,17 @@ impl Surveyor<'_> {
             }
         };
         outer.iter().for_each(|at| follow(*at, &mut reached));
-        let mut seeds: Vec<usize> = outer;
+        let is_own = |at: usize| reaches[at].files.contains(&all[at].file);
+        let mut seeds: Vec<(usize, bool)> = outer.into_iter().map(|at| (at, at < made || is_own(at))).collect();
         for at in inner {
             // One of each cycle that only its members contain.
-            if !reached.contains(&at) && !in_folder(&all[at]) {
+            if !reached.contains(&at) && !in_folder(at) {
                 follow(at, &mut reached);
-                seeds.push(at);
+                seeds.push((at, true));
             }
         }
         let of_folders = folders.into_iter().map(|(folder, _)| Seed::Folder(folder));
-        seeds.into_iter().map(|at| Seed::Object(all[at].clone())).chain(of_folders).collect()
+        seeds.into_iter().map(|(at, proves)| Seed::Object(all[at].clone(), proves)).chain(of_folders).collect()
     }
 
     /// Returns whether a Kustomization may be built from the checkout. The root that contains it may set its source or
@@ -200,26 +211,29 @@ impl Surveyor<'_> {
 
     fn pass(&mut self, seeds: &[Seed], clusters: &[(TreePath, usize)], variables: &[Variables]) -> Pass {
         let mut pass = Pass::default();
+        let is_bootstrapped = seeds.iter().any(Seed::is_bootstrap);
         for (seed, (folder, cluster)) in seeds.iter().zip(clusters) {
             if *cluster == pass.survey.clusters.len() {
                 pass.add_cluster(Some(folder.clone()));
             }
             let known = variables.get(*cluster).cloned().unwrap_or_default();
+            let is_applied = seed.is_bootstrap() || !is_bootstrapped;
             let first = match seed {
-                Seed::Object(object) => vec![object.clone()],
-                Seed::Folder(folder) => self.folder(folder, *cluster, &mut pass),
+                Seed::Object(object, _) => vec![object.clone()],
+                Seed::Folder(folder) => self.folder(folder, *cluster, is_applied, &mut pass),
             };
-            self.chain(first, *cluster, &known, &mut pass);
+            self.chain(first, is_applied, *cluster, &known, &mut pass);
         }
         pass
     }
 
     /// Records Kustomizations, and recursively those that they render.
-    fn chain(&mut self, first: Vec<Object>, cluster: usize, known: &Variables, pass: &mut Pass) {
+    fn chain(&mut self, first: Vec<Object>, is_applied: bool, cluster: usize, known: &Variables, pass: &mut Pass) {
         let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
         while let Some((object, parent, depth)) = open.pop() {
             let own = pass.survey.clusters[cluster].members.len();
-            let inner = self.kustomization(&object, parent, cluster, known, pass);
+            let member = Member { object: object.clone(), parent, is_applied, build: None };
+            let inner = self.kustomization(member, cluster, known, pass);
             if depth == MAX_DEPTH && !inner.is_empty() {
                 pass.problem(format!(
                     "Kustomization {} is in a chain of more than {MAX_DEPTH}",
@@ -233,7 +247,7 @@ impl Surveyor<'_> {
 
     /// Judges a folder with Kustomizations as Flux builds it, and returns the Kustomizations. If one of them builds the
     /// folder itself, the others are used as that one renders them.
-    fn folder(&mut self, folder: &TreePath, cluster: usize, pass: &mut Pass) -> Vec<Object> {
+    fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
         let objects = self.rendered(&key, folder, &options, pass);
@@ -245,20 +259,14 @@ impl Surveyor<'_> {
             inner.retain(|_| own.next() == Some(true));
         } else {
             let tree = self.tree(&key);
-            pass.add(Build { tree, root: folder.clone(), options, owners: Vec::new() }, key);
+            pass.add(Build { tree, root: folder.clone(), options, owners: Vec::new(), is_used }, key);
         }
         inner
     }
 
     /// Records a Kustomization, and returns the Kustomizations that it renders.
-    fn kustomization(
-        &mut self,
-        object: &Object,
-        parent: Option<usize>,
-        cluster: usize,
-        known: &Variables,
-        pass: &mut Pass,
-    ) -> Vec<Object> {
+    fn kustomization(&mut self, member: Member, cluster: usize, known: &Variables, pass: &mut Pass) -> Vec<Object> {
+        let (object, is_used) = (&member.object.clone(), member.is_applied);
         pass.count += 1;
         if pass.count > MAX_KUSTOMIZATIONS {
             pass.problem(format!("only the first {MAX_KUSTOMIZATIONS} Kustomizations are judged"));
@@ -269,14 +277,16 @@ impl Surveyor<'_> {
         }
         let members = &mut pass.survey.clusters[cluster].members;
         let own = members.len();
-        members.push(Member { object: object.clone(), parent, build: None });
+        members.push(member);
         let Some(read) = Kustomization::of(&object.value, object.namespace()) else {
             self.not_read(object, pass);
             return Vec::new();
         };
         let Some((key, root)) = self.root(object) else {
             if let Place::Elsewhere(label) = self.sources.place(&read.source) {
-                pass.survey.elsewhere.push((object.clone(), label));
+                let is_composed = read.source.kind == COMPOSED;
+                let list = if is_composed { &mut pass.survey.composed } else { &mut pass.survey.elsewhere };
+                list.push((object.clone(), label));
             }
             return Vec::new();
         };
@@ -289,7 +299,7 @@ impl Surveyor<'_> {
         let objects = self.rendered(&key, &root, &options, pass);
         let tree = self.tree(&key);
         let post_build = options.flux.post_build.clone();
-        let build = pass.add(Build { tree, root, options, owners: vec![object.clone()] }, key);
+        let build = pass.add(Build { tree, root, options, owners: vec![object.clone()], is_used }, key);
         pass.survey.clusters[cluster].members[own].build = Some(build);
         take(&objects, post_build.as_ref(), cluster, pass)
     }
@@ -361,7 +371,7 @@ impl Surveyor<'_> {
         let cluster = pass.add_cluster(None);
         for object in rest {
             // What these render is a guess; it is followed all the same.
-            self.chain(vec![object.clone()], cluster, &Variables::default(), pass);
+            self.chain(vec![object.clone()], true, cluster, &Variables::default(), pass);
         }
     }
 }
@@ -372,7 +382,7 @@ fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {
         let folder = match seed {
-            Seed::Object(object) => object.file.parent().unwrap_or_default(),
+            Seed::Object(object, _) => object.file.parent().unwrap_or_default(),
             Seed::Folder(folder) => folder.clone(),
         };
         let next = known.len();

@@ -9,6 +9,7 @@
 
 mod argo;
 mod flux;
+mod generated;
 mod git;
 mod ignore;
 mod object;
@@ -28,6 +29,7 @@ pub use url::Repository;
 
 use self::object::Standing;
 use super::analysis::{Report, Verdict};
+use super::file::NAMES;
 use super::files::Files;
 use super::finding::{InTree, Site, TreeFinding};
 use super::options::Options;
@@ -65,6 +67,8 @@ pub struct Build {
     pub options: Options,
     /// The objects that name it, each with its cluster; empty if no object does.
     pub owners: Vec<Object>,
+    /// Whether one of these objects is applied, as far as the files show.
+    pub is_used: bool,
 }
 
 /// The result of a survey.
@@ -74,6 +78,8 @@ pub struct Survey {
     pub builds: Vec<Build>,
     /// The Kustomizations that are built from other repositories, with the name of the repository.
     pub elsewhere: Vec<(Object, String)>,
+    /// The Kustomizations that are built from ExternalArtifacts, which other controllers make, with the artifact.
+    pub composed: Vec<(Object, String)>,
     /// The Kustomizations that cannot be judged, with the reason.
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
@@ -107,6 +113,8 @@ pub struct Member {
     pub object: Object,
     /// The index of the Kustomization that renders it.
     pub parent: Option<usize>,
+    /// Whether it is applied, as far as the files show.
+    pub is_applied: bool,
     /// The index of its build in [`Survey::builds`], if the sources are in the checkout.
     pub build: Option<usize>,
 }
@@ -143,13 +151,58 @@ pub fn is_flux_kustomization(object: &serde_json::Value) -> bool {
 
 /// Returns a report without findings about missing files in submodules that are not checked out: their result is
 /// unknown.
-pub fn without_submodules(tree: &Tree, git: &Git, mut report: Report) -> Report {
+pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     if git.submodules.is_empty() {
         return report;
     }
+    without(tree, report, |path| {
+        let submodule = git.not_checked_out(tree, path)?;
+        Some(format!("{submodule} is a submodule, which is not checked out"))
+    })
+}
+
+/// Returns a report without findings about missing files that are written before the build: those in `.gitignore`, and
+/// those for whose name `written_by` returns a place. Their result is unknown.
+pub fn without_generated(
+    tree: &Tree,
+    git: &Git,
+    report: Report,
+    written_by: impl Fn(&str) -> Option<String>,
+) -> Report {
+    let report = without_templates(tree, report);
+    without(tree, report, |path| {
+        if let Some(file) = generated::ignoring(tree, &git.top, path) {
+            return Some(format!("{path} is not there, and {file} excludes it from the repository"));
+        }
+        let place = written_by(path.name())?;
+        Some(format!("{path} is not there, and {place} writes a file of this name"))
+    })
+}
+
+/// Returns a report without errors in kustomization files that are templates of other tools.
+fn without_templates(tree: &Tree, report: Report) -> Report {
+    let is_template = |file: &TreePath| {
+        let bytes = tree.read(file).unwrap_or_else(|_| [].into());
+        ["{{", "{%"].iter().any(|mark| memchr::memmem::find(&bytes, mark.as_bytes()).is_some())
+    };
+    with_unknown(report, |finding| {
+        let file = &finding.location.file;
+        (NAMES.contains(&file.name()) && is_template(file)).then(|| format!("{file} is a template of another tool"))
+    })
+}
+
+/// Returns a report in which missing entries with a reason are unknown.
+fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<String>) -> Report {
+    with_unknown(report, |finding| {
+        let is_missing = MISSING.contains(&finding.rule);
+        is_missing.then(|| entry(tree, finding)).flatten().and_then(|path| reason(&path))
+    })
+}
+
+/// Returns a report in which errors with a reason are unknown.
+fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<String>) -> Report {
     for finding in report.findings.iter_mut().filter(|finding| finding.location.refused) {
-        let Some(submodule) = entry(tree, finding).and_then(|path| git.not_checked_out(tree, &path)) else { continue };
-        let why = format!("{submodule} is a submodule, which is not checked out");
+        let Some(why) = reason(finding) else { continue };
         report.reasons.push(format!("{}: {why}", finding.site()));
         *finding = kz040::found(finding.site(), &why);
     }
@@ -160,12 +213,17 @@ pub fn without_submodules(tree: &Tree, git: &Git, mut report: Report) -> Report 
     report
 }
 
+/// The rules about entries whose target does not exist.
+const MISSING: [&str; 2] = ["KZ004", "KZ005"];
+
 /// Returns the path of the entry that a finding is about.
 fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     let InTree { file, place, .. } = &finding.location;
     let bytes = tree.read(file).ok()?;
     let text = std::str::from_utf8(&bytes).ok()?;
     let entry = text.get(place.start..place.end)?.trim_matches(['"', '\'']);
+    // An entry of a generator may set another name: `NAME=FILE`.
+    let entry = entry.split_once('=').map_or(entry, |(_, file)| file);
     Some(TreePath::from(&*format!("{}/{entry}", file.parent()?)))
 }
 

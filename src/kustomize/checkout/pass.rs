@@ -41,7 +41,12 @@ impl Pass {
         let key = (build.root.clone(), build.options.clone(), key);
         let at = *self.builds.entry(key).or_insert(self.survey.builds.len());
         match self.survey.builds.get_mut(at) {
-            Some(known) => known.owners.extend(build.owners),
+            Some(known) => {
+                // The first owner is that of the findings.
+                let at = if known.is_used { known.owners.len() } else { 0 };
+                known.owners.splice(at..at, build.owners);
+                known.is_used |= build.is_used;
+            }
             None => self.survey.builds.push(build),
         }
         at

@@ -25,6 +25,8 @@ pub(super) enum Place {
     Elsewhere(String),
 }
 
+/// The kind of sources that other controllers make, such as source-watcher.
+pub(super) const COMPOSED: &str = "ExternalArtifact";
 /// The file that `flux bootstrap` writes.
 const BOOTSTRAP: &str = "gotk-sync.yaml";
 /// Assumed branches of a checkout, if git does not name the default branch.
@@ -190,6 +192,8 @@ impl<'a> Sources<'a> {
         let found = match definition {
             Some(definition) if self.is_remote(definition) => self.remote(definition, users),
             Some(definition) if is_known(&definition.url) => self.bootstrapped(users, Some(&definition.file)),
+            // Its files are where the generator puts them.
+            None if source.kind == COMPOSED => None,
             _ => self.bootstrapped(users, None).or_else(|| self.most(users, true)),
         };
         match (found, definition) {

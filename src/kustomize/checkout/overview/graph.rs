@@ -28,7 +28,7 @@ impl Node<'_> {
 
     fn fill(&self) -> &'static str {
         match (&*self.entries, self.depth) {
-            ([Entry { builds: Builds::Elsewhere(_) | Builds::Unknown(_), .. }], _) => PALE,
+            ([Entry { builds: Builds::Elsewhere(_) | Builds::Composed(_) | Builds::Unknown(_), .. }], _) => PALE,
             (_, 0) => BLUE,
             _ => GREEN,
         }
@@ -87,7 +87,7 @@ impl ClusterOverview {
 fn folder(entry: &Entry) -> &str {
     match &entry.builds {
         Builds::Folder(folder) => folder,
-        Builds::Elsewhere(_) | Builds::Unknown(_) => "",
+        Builds::Elsewhere(_) | Builds::Composed(_) | Builds::Unknown(_) => "",
     }
 }
 

@@ -57,6 +57,8 @@ pub enum Builds {
     Folder(String),
     /// A folder of another repository.
     Elsewhere(String),
+    /// An artifact that another controller makes.
+    Composed(String),
     /// Unknown, with the reason.
     Unknown(String),
 }
@@ -113,6 +115,7 @@ impl ClusterOverview {
             let (key, value) = match &entry.builds {
                 Builds::Folder(folder) => ("root", folder),
                 Builds::Elsewhere(repository) => ("elsewhere", repository),
+                Builds::Composed(artifact) => ("artifact", artifact),
                 Builds::Unknown(why) => ("unknown", why),
             };
             let parent = entry.parent.and_then(|parent| self.entries.get(parent)).map(|parent| &parent.name);
@@ -128,6 +131,7 @@ impl ClusterOverview {
 struct Reasons<'s> {
     builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,
+    composed: HashMap<String, &'s str>,
     unknown: HashMap<String, &'s str>,
 }
 
@@ -135,17 +139,23 @@ impl<'s> Reasons<'s> {
     fn of(survey: &'s Survey) -> Self {
         let by_name =
             |list: &'s [(Object, String)]| list.iter().map(|(object, why)| (object.qualified_name(), &**why)).collect();
-        Self { builds: &survey.builds, elsewhere: by_name(&survey.elsewhere), unknown: by_name(&survey.unknown) }
+        Self {
+            builds: &survey.builds,
+            elsewhere: by_name(&survey.elsewhere),
+            composed: by_name(&survey.composed),
+            unknown: by_name(&survey.unknown),
+        }
     }
 
     fn builds(&self, member: &Member, show: &dyn Fn(&TreePath) -> String) -> Builds {
         let name = member.object.qualified_name();
         match member.build.and_then(|build| self.builds.get(build)) {
             Some(build) => Builds::Folder(show(&build.root)),
-            None => match (self.elsewhere.get(&name), self.unknown.get(&name)) {
-                (Some(repository), _) => Builds::Elsewhere((*repository).to_owned()),
-                (None, Some(why)) => Builds::Unknown((*why).to_owned()),
-                (None, None) => Builds::Unknown("it is suspended".to_owned()),
+            None => match (self.elsewhere.get(&name), self.composed.get(&name), self.unknown.get(&name)) {
+                (Some(repository), ..) => Builds::Elsewhere((*repository).to_owned()),
+                (None, Some(artifact), _) => Builds::Composed((*artifact).to_owned()),
+                (None, None, Some(why)) => Builds::Unknown((*why).to_owned()),
+                (None, None, None) => Builds::Unknown("it is suspended".to_owned()),
             },
         }
     }

@@ -94,7 +94,7 @@ impl Entry {
     pub(super) fn description(&self) -> String {
         let builds = match &self.builds {
             Builds::Folder(folder) => folder.clone(),
-            Builds::Elsewhere(repository) => format!("from {repository}"),
+            Builds::Elsewhere(repository) | Builds::Composed(repository) => format!("from {repository}"),
             Builds::Unknown(why) => format!("unknown: {why}"),
         };
         let after = match (&*self.depends_on, self.stage) {
