@@ -1,5 +1,6 @@
-//! Publishes Events on objects. kube aggregates them; this module limits their rate.
+//! Publishes Events on objects. kube aggregates repeated Events; this module limits their rate.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ const REPORTER: &str = "portcullis.dev/companion";
 const BURST: u32 = 100;
 /// Sustained rate of Events per minute.
 const PER_MINUTE: u32 = 60;
+/// Maximum number of notes whose Events are aggregated.
+const MAX_NOTES: usize = 1000;
 /// Maximum length of a note, in bytes. The API server accepts 1 KiB.
 const MAX_NOTE_BYTES: usize = 1000;
 /// Timeout for publishing an Event.
@@ -30,7 +33,9 @@ pub(super) const RIGHT: Permission =
 
 /// A publisher of Events.
 pub struct Events {
-    recorder: Recorder,
+    client: Client,
+    reporter: Reporter,
+    recorders: Mutex<HashMap<String, Recorder>>,
     budget: Mutex<Budget>,
     dropped: Counter,
 }
@@ -48,7 +53,8 @@ impl Events {
     /// Creates a publisher named `instance`, which counts Events over the rate limit in `dropped`.
     pub fn new(client: Client, instance: &str, dropped: Counter) -> Self {
         let reporter = Reporter { controller: REPORTER.to_owned(), instance: Some(instance.to_owned()) };
-        Self { recorder: Recorder::new(client, reporter), budget: Mutex::new(Budget::new(Instant::now())), dropped }
+        let budget = Mutex::new(Budget::new(Instant::now()));
+        Self { client, reporter, recorders: Mutex::default(), budget, dropped }
     }
 
     /// Publishes an Event on an object: `action` happened for a one-word `reason`; `note` is for people.
@@ -62,13 +68,25 @@ impl Events {
             Severity::Normal => EventType::Normal,
             Severity::Warning => EventType::Warning,
         };
+        let recorder = self.recorder(note);
         let note = Some(shortened(note));
         let event = Event { type_, reason: reason.to_owned(), note, action: action.to_owned(), secondary: None };
-        match timeout(PUBLISH_TIMEOUT, self.recorder.publish(&event, &reference(object))).await {
+        match timeout(PUBLISH_TIMEOUT, recorder.publish(&event, &reference(object))).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, reason, "an event was not published"),
             Err(_) => tracing::debug!(reason, "an event was not published in time"),
         }
+    }
+
+    /// Returns the recorder of a note. A recorder counts Events of one reason about an object as repetitions of the first
+    /// one, whatever their notes say, so each note has its own.
+    fn recorder(&self, note: &str) -> Recorder {
+        let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
+        if recorders.len() >= MAX_NOTES && !recorders.contains_key(note) {
+            recorders.clear();
+        }
+        let new = || Recorder::new(self.client.clone(), self.reporter.clone());
+        recorders.entry(note.to_owned()).or_insert_with(new).clone()
     }
 }
 

@@ -78,6 +78,15 @@ fn report(ctx: &Context, resource: &str, namespace: &str) -> Option<Value> {
     serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout).ok()
 }
 
+/// The notes of Events of a reason.
+fn events(ctx: &Context, namespace: &str, reason: &str) -> Vec<String> {
+    let get = ["get", "events.events.k8s.io", "--namespace", namespace, "--output", "json"];
+    let listed: Value =
+        serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout).expect("JSON");
+    let events = listed["items"].as_array().into_iter().flatten().filter(|event| event["reason"] == reason);
+    events.filter_map(|event| event["note"].as_str().map(str::to_owned)).collect()
+}
+
 fn delete(ctx: &Context, namespace: &str, name: &str) {
     let delete = ["delete", "dryrunconfiguration", name, "--namespace", namespace];
     ctx.cluster.kubectl().args(delete).run().expect_success();
@@ -201,7 +210,14 @@ fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
     }
     let (_, stdout, stderr) = audit(ctx, &["--namespace", &ns, "--report", "--config", &config]);
     assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 unchanged"), "{stdout}{stderr}\n{}", manager.log());
-    publish("main@sha1:3", PLACED);
+    // Another broken revision soon after it has an Event of its own.
+    let [root, settings, component] = MISPLACED;
+    let again = format!("{}# again\n", root.1);
+    publish("main@sha1:3", [(root.0, &again), settings, component]);
+    for revision in ["main@sha1:2", "main@sha1:3"] {
+        eventually(|| events(ctx, &ns, "BrokenRevision").iter().any(|note| note.contains(revision)).then_some(()));
+    }
+    publish("main@sha1:4", PLACED);
     eventually(|| broken(0));
     assert_eq!(audits(), Some(1.0), "the cluster is audited once a day\n{}", manager.log());
     manager.terminate();

@@ -108,6 +108,13 @@ impl<'a> Context<'a> {
     /// Waits for an Event about an object that has a reason. Returns its note.
     #[track_caller]
     pub fn event(&self, kind: &str, name: &str, reason: &str) -> String {
+        let event = self.event_about(kind, name, reason, "");
+        event["note"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits for an Event about an object that has a reason, and words in any of its fields.
+    #[track_caller]
+    pub fn event_about(&self, kind: &str, name: &str, reason: &str, words: &str) -> Value {
         self.eventually(&format!("an Event {reason} about {kind} {name}"), || {
             let listed = self.kubectl(&["get", "events.events.k8s.io", "-o", "json"]).stdout;
             let listed: Value = serde_json::from_str(&listed).ok()?;
@@ -115,7 +122,7 @@ impl<'a> Context<'a> {
                 let regarding = &event["regarding"];
                 regarding["kind"] == kind && regarding["name"] == name && event["reason"] == reason
             };
-            listed["items"].as_array()?.iter().find(is_asked)?["note"].as_str().map(str::to_owned)
+            listed["items"].as_array()?.iter().filter(is_asked).find(|event| event.to_string().contains(words)).cloned()
         })
     }
 

@@ -240,6 +240,20 @@ pub fn break_tree(ctx: &Context<'_>) -> Broken {
     Broken { repository, commit, before }
 }
 
+/// Returns whether the Event about a broken revision was written before Flux reported that it cannot be built, in an Event or
+/// in a condition, by their resource versions.
+pub fn is_reported_before_flux(ctx: &Context<'_>, broken: &Broken) -> bool {
+    let version = |object: &Value| object["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
+    let own = version(&ctx.event_about("Kustomization", "app", "BrokenRevision", &broken.commit[..7]));
+    let failed = |object: &Value| is(object, "Ready", "False") && object["status"].to_string().contains(&broken.commit);
+    ctx.wait("kustomizations", "app", "not ready: it cannot be built", failed);
+    let written = ctx.history("kustomizations", "app", &broken.before[1].1);
+    let condition = written.iter().find(|object| failed(object)).and_then(version);
+    let event = version(&ctx.event_about("Kustomization", "app", "BuildFailed", &broken.commit));
+    assert!(own.is_some() && condition.is_some() && event.is_some(), "{own:?} {condition:?} {event:?}");
+    own < condition && own < event
+}
+
 /// Commits a tree that builds, and waits until everything is ready again.
 pub fn repair(ctx: &Context<'_>, broken: &Broken) {
     let kept = ctx.get("configmaps", "pre-settings");

@@ -28,6 +28,8 @@ fn broken(ctx: &Context<'_>) {
     if ctx.has_webhooks() {
         let note = ctx.event("Kustomization", "app", "BrokenRevision");
         assert!(note.contains("missing.yaml") && note.contains(&broken.commit[..7]), "{note}");
+        let order = if flux::is_reported_before_flux(ctx, &broken) { "before" } else { "after" };
+        eprintln!("systems: the Event BrokenRevision was written {order} Flux's own report");
         let found = audit(ctx, &flux::hosts(&ctx.testbed().fixtures));
         assert!(found.contains("warned     KZ004") && found.contains("missing.yaml"), "{found}");
         let unreachable = audit(ctx, "");
