@@ -5,7 +5,7 @@ use super::source::Artifact;
 use super::{Content, Judged, Root};
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::finding::{InTree, Site, TreeFinding};
-use crate::kustomize::rules::{kz004, kz024, kz040, kz064};
+use crate::kustomize::rules::{kz004, kz040, kz064};
 use crate::kustomize::tree::TreePath;
 
 /// Returns the findings about the object that names `root`.
@@ -54,10 +54,6 @@ fn max_level(root: &Root, finding: &TreeFinding) -> Level {
     let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;
     let may_change = root.follows_revision && names_object;
     let is_fetched = root.artifact().is_some();
-    // others than the author of the object write the tree, and Flux applies the object again and again
-    if is_fetched && finding.rule == kz024::RULE.id {
-        return Level::Audit;
-    }
     if root.late.is_some() || is_fetched && (is_missing || may_change) { Level::Warn } else { Level::Deny }
 }
 
