@@ -670,9 +670,15 @@ fn reports_values_that_transforms_reject() {
     let multiply = json!({"type": "math", "math": {"type": "Multiply", "multiply": 2}});
     let convert = json!({"type": "convert", "convert": {"toType": "int64"}});
     let from = |path: &str, transforms: Value| json!([{"type": "FromCompositeFieldPath", "fromFieldPath": path, "toFieldPath": "out", "transforms": transforms}]);
-    for (path, transform) in [("spec.size", &map), ("spec.text", &multiply), ("spec.list[*].name", &map)] {
-        let found = reported(from(path, json!([transform])), json!([]));
-        let is_it = |line: &String| line.starts_with("EN003 warn") && line.contains("spec.environment.patches[0]");
+    for (path, transforms, words) in [
+        ("spec.size", json!([map]), "a map transform cannot take a number"),
+        ("spec.text", json!([multiply]), "a math transform cannot take a string"),
+        ("spec.list[*].name", json!([]), "a wildcard is not expanded in a path that is read"),
+    ] {
+        let found = reported(from(path, transforms), json!([]));
+        let is_it = |line: &String| {
+            line.starts_with("EN003 warn") && line.contains("spec.environment.patches[0]") && line.contains(words)
+        };
         assert!(found.iter().any(is_it), "{path}: {found:?}");
     }
     let to = |path: &str, transforms: Value| json!([{"type": "FromEnvironmentFieldPath", "fromFieldPath": path, "toFieldPath": "data.out", "transforms": transforms}]);

@@ -839,6 +839,9 @@ async fn written(cluster: &Cluster, before: &Value, now: Value) -> Value {
     if let Some(patch) = decide(Phase::Mutate, now).await.patch {
         json_patch::patch(&mut stored, &patch).expect("it applies");
     }
+    let served = stored["status"]["artifact"]["revision"].as_str();
+    let [status, message] = ready(&stored);
+    assert!(status != "True" || served.is_some_and(|served| message.contains(served)), "{served:?}: {message}");
     assert!(decide(Phase::Validate, stored.clone()).await.is_allowed(), "nothing is denied");
     assert_eq!(decide(Phase::Mutate, stored.clone()).await.patch, None, "what is stored is sent again");
     stored
