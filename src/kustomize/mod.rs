@@ -29,6 +29,7 @@
 
 mod analysis;
 pub mod annotations;
+mod argo;
 pub mod build;
 pub mod changes;
 pub mod checkout;
@@ -41,6 +42,7 @@ pub mod finding;
 mod fix;
 mod flux;
 pub mod forgotten;
+mod glob;
 pub mod merge;
 pub mod node;
 pub mod object_id;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use super::file::{Image, Patch};
+use super::file::{Image, Patch, Replica};
+use crate::admission::FieldPath;
 
 /// The system that builds a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -216,6 +217,41 @@ impl PostBuild {
     }
 }
 
+/// The kustomize options of a source of Argo CD, with its variables filled in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct ArgoSpec {
+    /// The field with the options in the Application: `spec.source.kustomize`.
+    pub field: FieldPath,
+    /// `namePrefix`.
+    pub name_prefix: String,
+    /// `nameSuffix`.
+    pub name_suffix: String,
+    /// `namespace`.
+    pub namespace: String,
+    /// `images`, as `kustomize edit set image` takes them.
+    pub images: Vec<String>,
+    /// `replicas`.
+    pub replicas: Vec<Replica>,
+    /// `commonLabels`.
+    pub common_labels: BTreeMap<String, String>,
+    /// `commonAnnotations`.
+    pub common_annotations: BTreeMap<String, String>,
+    /// `forceCommonLabels`.
+    pub force_common_labels: bool,
+    /// `forceCommonAnnotations`.
+    pub force_common_annotations: bool,
+    /// `labelWithoutSelector`.
+    pub label_without_selector: bool,
+    /// `labelIncludeTemplates`.
+    pub label_include_templates: bool,
+    /// `patches`.
+    pub patches: Vec<Patch>,
+    /// `components`.
+    pub components: Vec<String>,
+    /// `ignoreMissingComponents`.
+    pub ignore_missing_components: bool,
+}
+
 /// The options of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Options {
@@ -231,6 +267,8 @@ pub struct Options {
     pub plugins: bool,
     /// The additions of a Flux Kustomization.
     pub flux: FluxSpec,
+    /// The additions of a source of Argo CD.
+    pub argo: ArgoSpec,
     /// Whether a Component that is built alone is judged as a part of an unknown root.
     pub lone_components: bool,
 }
@@ -249,6 +287,7 @@ impl Options {
             helm: false,
             plugins: false,
             flux: FluxSpec::default(),
+            argo: ArgoSpec::default(),
             lone_components: false,
         }
     }

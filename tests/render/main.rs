@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]
 
+mod argo;
 #[path = "../e2e/cache.rs"]
 mod cache;
 #[allow(dead_code, reason = "the differential test needs more of it")]
@@ -63,6 +64,9 @@ struct Arguments {
     /// Only those of this repository.
     #[arg(long, requires = "repositories")]
     repository: Option<String>,
+    /// Compares this many random sources of Argo CD with kustomize options instead.
+    #[arg(long, value_name = "SOURCES")]
+    argo: Option<u64>,
     /// How many repositories are built at once.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -85,6 +89,9 @@ fn main() -> ExitCode {
     cleanup::clear_on_signals().expect("a process may handle its signals");
     if let Some(commits) = arguments.changes {
         return changes::run(&repositories::folders(arguments.repository.as_deref()), commits);
+    }
+    if let Some(sources) = arguments.argo {
+        return argo::run(sources, arguments.seed);
     }
     if arguments.controller {
         return controller::run(&repositories::folders(arguments.repository.as_deref()));

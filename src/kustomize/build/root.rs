@@ -10,19 +10,21 @@ use super::origin::OriginNote;
 use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::Resource;
-use super::run::{Run, Target};
+use super::run::{Own, Run, Target};
 use super::sort::{self, Ranks};
 use super::stop::{Step, Stop};
 use super::target::Accumulator;
 use super::transformer;
 use super::{Reorder, Settings, VERSION};
 use crate::admission::FieldPath;
+use crate::kustomize::argo;
 use crate::kustomize::explain::{self, StepKind};
 use crate::kustomize::file::{NAMES, SharedFile};
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::flux::{self, Own};
+use crate::kustomize::flux;
 use crate::kustomize::node::Node;
 use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::options::ArgoSpec;
 use crate::kustomize::options::Profile;
 use crate::kustomize::references::Loader;
 use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031, kz064};
@@ -62,6 +64,9 @@ impl Run<'_> {
         let mut acc = Accumulator::default();
         let (file, own) = match self.options.profile {
             Profile::Flux => self.flux_file(&loader, &mut acc.map.lost)?,
+            Profile::ArgoCd if self.options.argo != ArgoSpec::default() => {
+                self.argo_file(&loader, &mut acc.map.lost)?
+            }
             _ => (self.kustomization(&loader, None)?, None),
         };
         let source = self.sources.add(&file.path);
@@ -121,7 +126,15 @@ impl Run<'_> {
         let exists = |entry: &str| self.tree.locate(loader.root, entry).is_ok();
         let (own, findings) = flux::merge(&mut file, &self.options.flux, &exists);
         self.all(findings, Lost::Changes, lost)?;
-        Ok((Arc::new(file), Some(own)))
+        Ok((Arc::new(file), Some(Own::Flux(own))))
+    }
+
+    /// Returns the file as Argo CD changes it, and the parts of it that are the user's.
+    fn argo_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
+        let mut file = (*self.kustomization(loader, None)?).clone();
+        let (own, findings) = argo::merge(&mut file, &self.options.argo, self.tree, loader.root);
+        self.all(findings, Lost::Changes, lost)?;
+        Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
     /// Records all errors and continues without the invalid parts.

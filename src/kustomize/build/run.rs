@@ -13,10 +13,11 @@ use super::resource::Resource;
 use super::stop::{Step, Stop};
 use super::target::Entry;
 use crate::admission::FieldPath;
+use crate::kustomize::argo;
 use crate::kustomize::file::SharedFile;
 use crate::kustomize::files::Files;
 use crate::kustomize::finding::Site;
-use crate::kustomize::flux::Own;
+use crate::kustomize::flux;
 use crate::kustomize::node::Origin;
 use crate::kustomize::options::Options;
 use crate::kustomize::references::Loader;
@@ -96,12 +97,30 @@ pub(super) struct Run<'a> {
     entries: usize,
 }
 
+/// The parts of a root's file that are its own, and not from the object that names it.
+pub(super) enum Own {
+    /// A Flux Kustomization names it.
+    Flux(flux::Own),
+    /// A source of Argo CD names it.
+    Argo(argo::Own),
+}
+
+impl Own {
+    /// Returns the field of the object from which a field of the file comes; `None` if it is the file's own.
+    fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
+        match self {
+            Self::Flux(own) => own.in_spec(field),
+            Self::Argo(own) => own.in_spec(field),
+        }
+    }
+}
+
 /// A kustomization that is being built.
 pub(super) struct Target<'t> {
     /// Its folder.
     pub(super) loader: Loader<'t>,
     pub(super) file: SharedFile,
-    /// The parts of the file that are the user's, if a Flux Kustomization changes it.
+    /// The parts of the file that are the user's, if an object changes it.
     pub(super) own: Option<Own>,
     /// The number of its file.
     pub(super) source: u32,
@@ -114,7 +133,7 @@ pub(super) struct Target<'t> {
 impl Target<'_> {
     /// Returns the place of a field of its file.
     pub(super) fn site(&self, field: FieldPath) -> Site {
-        if let Some(field) = self.own.and_then(|own| own.in_spec(&field)) {
+        if let Some(field) = self.own.as_ref().and_then(|own| own.in_spec(&field)) {
             return Site { field, ..Site::of_file(self.file.path.clone()) };
         }
         Site::new(self.file.path.clone(), self.file.place(&field), field)

@@ -1,0 +1,232 @@
+//! Applies the kustomize options of an Argo CD source to the root's kustomization file.
+//!
+//! Argo CD runs `kustomize edit` for each option, appends patches itself, and then builds the folder: kustomize's order
+//! applies.
+//!
+//! Source: `Build` in argo-cd's `util/kustomize/kustomize.go` (3.5), and kustomize's `commands/edit` (5.8.1).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::admission::FieldPath;
+use crate::admission::field::Segment;
+use crate::kustomize::file::{Image, Kustomization, KustomizationFile, Label, Replica};
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::glob::matching;
+use crate::kustomize::options::ArgoSpec;
+use crate::kustomize::rules::{kz004, kz031};
+use crate::kustomize::tree::{Tree, TreePath};
+
+/// The parts of a kustomization file that the options of a source set, and where they are in the Application.
+#[derive(Debug, Clone)]
+pub(in crate::kustomize) struct Own {
+    field: FieldPath,
+    /// The number of the file's own patches.
+    patches: usize,
+    /// The number of the file's own components, and the index of the option of each other one.
+    components: (usize, Vec<usize>),
+    /// The other fields that are set, with their names in the file and in the options.
+    set: Vec<(&'static str, &'static str)>,
+}
+
+impl Own {
+    /// Returns the field of the Application from which a field of the file comes; `None` if it is the file's own.
+    pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
+        let (first, rest) = field.segments().split_first()?;
+        let Segment::Key(key) = first else { return None };
+        let (moved, rest) = match (&**key, rest) {
+            ("patches", [Segment::Index(at), rest @ ..]) => {
+                (self.field.key("patches").index(at.checked_sub(self.patches)?), rest)
+            }
+            ("components", [Segment::Index(at), rest @ ..]) => {
+                let (own, others) = &self.components;
+                (self.field.key("components").index(*others.get(at.checked_sub(*own)?)?), rest)
+            }
+            (key, _) => {
+                let (_, option) = self.set.iter().find(|(field, _)| *field == key)?;
+                (self.field.key(option), &[][..])
+            }
+        };
+        Some(rest.iter().fold(moved, |path, segment| match segment {
+            Segment::Key(key) => path.key(key),
+            Segment::Index(index) => path.index(*index),
+        }))
+    }
+}
+
+/// Applies the options to the root's file. Returns what they set, and the errors of `kustomize edit`.
+pub(in crate::kustomize) fn merge(
+    file: &mut KustomizationFile,
+    spec: &ArgoSpec,
+    tree: &Tree,
+    root: &TreePath,
+) -> (Own, Vec<TreeFinding>) {
+    let site = |option: &str| Site { field: spec.field.key(option), ..Site::of_file(file.path.clone()) };
+    let sites = ["images", "commonLabels", "commonAnnotations", "labelIncludeTemplates", "components"].map(site);
+    let [of_images, of_labels, of_annotations, of_templates, of_components] = sites;
+    let kustomization = &mut file.kustomization;
+    let (patches, components) = (kustomization.patches.len(), kustomization.components.len());
+    let mut own = Own { field: spec.field.clone(), patches, components: (components, Vec::new()), set: Vec::new() };
+    for (field, option, value) in [
+        ("namePrefix", &mut kustomization.name_prefix, &spec.name_prefix),
+        ("nameSuffix", &mut kustomization.name_suffix, &spec.name_suffix),
+        ("namespace", &mut kustomization.namespace, &spec.namespace),
+    ] {
+        if !value.is_empty() {
+            option.clone_from(value);
+            own.set.push((field, field));
+        }
+    }
+    let mut findings = Vec::new();
+    findings.extend(set_images(kustomization, spec).map(|message| kz031::found(of_images, &message)));
+    if !spec.images.is_empty() {
+        own.set.push(("images", "images"));
+    }
+    set_replicas(kustomization, &spec.replicas);
+    if spec.label_include_templates && !spec.label_without_selector && !spec.common_labels.is_empty() {
+        let message = "labelIncludeTemplates needs labelWithoutSelector";
+        findings.push(kz031::found(of_templates, message).help("set labelWithoutSelector: true"));
+    }
+    let labels = add_labels(kustomization, spec).into_iter().map(|key| exists(&of_labels, &key, "forceCommonLabels"));
+    findings.extend(labels);
+    let added = add(&mut kustomization.common_annotations, &spec.common_annotations, spec.force_common_annotations);
+    let annotations = added.into_iter().map(|key| exists(&of_annotations, &key, "forceCommonAnnotations"));
+    findings.extend(annotations);
+    kustomization.patches.extend(spec.patches.iter().cloned());
+    for (index, entry) in spec.components.iter().enumerate() {
+        let site = || Site { field: of_components.field.index(index), ..of_components.clone() };
+        // A pattern is no existing path either.
+        if spec.ignore_missing_components && tree.locate(root, entry).is_err() {
+            continue;
+        }
+        match matching(tree, root, entry) {
+            found if found.is_empty() => findings.push(kz004::missing(site(), entry, root, None, None)),
+            found => {
+                for component in found.into_iter().filter(|found| !spec.components[..index].contains(found)) {
+                    if !kustomization.components.contains(&component) {
+                        kustomization.components.push(component);
+                        own.components.1.push(index);
+                    }
+                }
+            }
+        }
+    }
+    (own, findings)
+}
+
+/// Sets images as `kustomize edit set image` does: sorted by name. Returns the error of an invalid one.
+fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<String> {
+    if spec.images.is_empty() {
+        return None;
+    }
+    let mut images: BTreeMap<String, Image> = BTreeMap::new();
+    for text in &spec.images {
+        let Some(image) = image(text) else {
+            return Some(format!("\"{text}\" sets neither a name nor a tag or digest"));
+        };
+        images.insert(image.name.clone(), image);
+    }
+    for old in &kustomization.images {
+        let new = images.entry(old.name.clone()).or_insert_with(|| old.clone());
+        let keep = |new: &mut String, old: &String| {
+            if new == PRESERVE {
+                new.clone_from(old);
+            }
+        };
+        keep(&mut new.new_name, &old.new_name);
+        keep(&mut new.new_tag, &old.new_tag);
+        keep(&mut new.digest, &old.digest);
+    }
+    for image in images.values_mut() {
+        let fields = [&mut image.new_name, &mut image.new_tag, &mut image.digest];
+        fields.into_iter().filter(|field| *field == PRESERVE).for_each(String::clear);
+    }
+    kustomization.images = images.into_values().collect();
+    None
+}
+
+/// The name, tag or digest with which the one in the file stays.
+const PRESERVE: &str = "*";
+
+/// Parses `[NAME=]IMAGE[:TAG][@DIGEST]`; `None` if it changes nothing.
+fn image(text: &str) -> Option<Image> {
+    let (key, value) = text.split_once('=').map_or((None, text), |(key, value)| (Some(key), value));
+    let (name, tag, digest) = split(value);
+    if name == text {
+        return None;
+    }
+    let (name, new_name) = key.map_or((name, ""), |key| (key, name));
+    let owned = str::to_owned;
+    let (name, new_name, new_tag, digest) = (owned(name), owned(new_name), owned(tag), owned(digest));
+    Some(Image { name, new_name, new_tag, digest, ..Image::default() })
+}
+
+/// Splits an image into name, tag and digest. A colon before the first slash belongs to the host.
+fn split(image: &str) -> (&str, &str, &str) {
+    let from = image.find('/').unwrap_or_default();
+    let (rest, digest) = match image.get(from..).and_then(|rest| rest.find('@')) {
+        Some(at) => (&image[..from + at], &image[from + at + 1..]),
+        None => (image, ""),
+    };
+    match rest.get(from..).and_then(|rest| rest.find(':')) {
+        Some(at) => (&rest[..from + at], &rest[from + at + 1..], digest),
+        None => (rest, "", digest),
+    }
+}
+
+/// Sets replicas as `kustomize edit set replicas` does: sorted by name.
+fn set_replicas(kustomization: &mut Kustomization, replicas: &[Replica]) {
+    if replicas.is_empty() {
+        return;
+    }
+    let by_name = |replica: &Replica| (replica.name.clone(), replica.clone());
+    let mut all: BTreeMap<_, _> = kustomization.replicas.iter().map(by_name).collect();
+    all.extend(replicas.iter().map(by_name));
+    kustomization.replicas = all.into_values().collect();
+}
+
+/// Adds labels as `kustomize edit add label` does. Returns the keys that exist already.
+fn add_labels(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<String> {
+    if !spec.label_without_selector {
+        return add(&mut kustomization.common_labels, &spec.common_labels, spec.force_common_labels);
+    }
+    if spec.common_labels.is_empty() {
+        return Vec::new();
+    }
+    let is_like = |label: &Label| !label.include_selectors && label.include_templates == spec.label_include_templates;
+    let at = kustomization.labels.iter().position(is_like).unwrap_or_else(|| {
+        kustomization.labels.push(Label { include_templates: spec.label_include_templates, ..Label::default() });
+        kustomization.labels.len() - 1
+    });
+    add(&mut kustomization.labels[at].pairs, &spec.common_labels, spec.force_common_labels)
+}
+
+/// Adds pairs, and returns the keys that exist already and are not overwritten.
+fn add(known: &mut BTreeMap<String, String>, new: &BTreeMap<String, String>, is_forced: bool) -> Vec<String> {
+    let existing: BTreeSet<String> = new.keys().filter(|key| !is_forced && known.contains_key(*key)).cloned().collect();
+    let added = new.iter().filter(|(key, _)| !existing.contains(*key));
+    known.extend(added.map(|(key, value)| (key.clone(), value.clone())));
+    existing.into_iter().collect()
+}
+
+fn exists(site: &Site, key: &str, option: &str) -> TreeFinding {
+    let site = Site { field: site.field.key(key), ..site.clone() };
+    kz031::found(site, &format!("{key} is set in the kustomization file already, and Argo CD fails"))
+        .help(format!("set {option}: true to overwrite it, or take it out here"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_images_as_kustomize_does() {
+        let parsed = |text: &str| {
+            image(text).map(|Image { name, new_name, new_tag, digest, .. }| [name, new_name, new_tag, digest].join("|"))
+        };
+        assert_eq!(parsed("node:8.15").as_deref(), Some("node||8.15|"));
+        assert_eq!(parsed("mysql=mariadb").as_deref(), Some("mysql|mariadb||"));
+        assert_eq!(parsed("a=host:5000/b:1@sha256:x").as_deref(), Some("a|host:5000/b|1|sha256:x"));
+        assert_eq!(parsed("alpine@sha256:x").as_deref(), Some("alpine|||sha256:x"));
+        assert_eq!(parsed("host:5000/b"), None);
+    }
+}
