@@ -526,6 +526,90 @@ Argo CD
     assert_eq!((&rejected["profile"], &rejected["owners"][0]), (&"argocd".into(), &"Application argocd/dns".into()));
 }
 
+fn argo_cd() -> Copy {
+    Copy::of("tests/repositories/argo-cd", "https://github.com/example/apps.git")
+}
+
+#[test]
+fn applies_the_kustomize_options_of_argo_cd() {
+    let copy = argo_cd();
+    let with = |options: &str| {
+        let copy = argo_cd();
+        copy.replace(
+            "argocd/dns.yaml",
+            "    path: platform/dns",
+            &format!("    path: platform/dns\n    kustomize:\n{options}"),
+        );
+        copy.findings(&[])
+    };
+    assert_eq!(
+        with("      namePrefix: a-\n      images: ['a:1']\n      replicas: [{name: a, count: 2}]\n").len(),
+        1,
+        "no a"
+    );
+    assert_eq!(with("      components: [../gone]\n"), ["deny KZ004 argocd/dns.yaml 13"]);
+    assert_eq!(with("      components: [../gone]\n      ignoreMissingComponents: true\n"), [""; 0]);
+    assert_eq!(with("      images: [nothing]\n"), ["deny KZ031 argocd/dns.yaml 13"]);
+    let patches = "      patches:\n        - target: {kind: ConfigMap}\n          patch: '[{\"op\": \"remove\", \"path\": \"/x\"}]'\n";
+    assert_eq!(with(patches), ["deny KZ014 argocd/dns.yaml 14"]);
+    // an override in the folder
+    copy.write("platform/dns/.argocd-source-dns.yaml", "kustomize: {components: [../gone]}\n");
+    assert_eq!(copy.findings(&[])[0].split(' ').take(3).collect::<Vec<_>>(), ["deny", "KZ004", "argocd/dns.yaml"]);
+}
+
+#[test]
+fn judges_applications_as_their_root_renders_them() {
+    let copy = argo_cd();
+    copy.write(
+        "argocd/kustomization.yaml",
+        "resources: [apps.yaml, dns.yaml]\npatches:\n- target: {kind: Application}\n  patch: |-\n    - {op: replace, path: \
+         /spec/source/path, value: platform/other}\n",
+    );
+    copy.write("platform/other/kustomization.yaml", "resources: [gone.yaml]\n");
+    let roots = copy.roots(&[]);
+    assert!(roots.contains(&"argocd reject platform/other".to_owned()), "{roots:?}");
+    assert!(roots.contains(&"kubectl accept platform/dns".to_owned()), "{roots:?}");
+    // an Application that renders others
+    copy.write(
+        "root.yaml",
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: root, namespace: argocd}\nspec:\n  sources:\n  - \
+         repoURL: https://github.com/example/apps\n    path: argocd\n    kustomize: {patches: [{target: {kind: Application}, patch: \
+         '[{\"op\": \"replace\", \"path\": \"/spec/source/path\", \"value\": \"platform/dns\"}]'}]}\n",
+    );
+    let roots = copy.roots(&[]);
+    assert!(roots.contains(&"argocd accept platform/dns".to_owned()), "{roots:?}");
+    assert!(roots.contains(&"argocd accept argocd".to_owned()), "{roots:?}");
+    assert!(roots.contains(&"kubectl reject platform/other".to_owned()), "{roots:?}");
+}
+
+#[test]
+fn judges_folders_of_application_sets_with_lists() {
+    let copy = argo_cd();
+    copy.replace("argocd/apps.yaml", "    - git:", "    - list:\n        elements: [{name: shop}]\n    - git:");
+    copy.replace("argocd/apps.yaml", "path: \"{{.path.path}}\"", "path: \"{{.path.path}}{{.name}}\"");
+    assert!(!copy.roots(&[]).contains(&"argocd accept shop".to_owned()));
+    copy.replace("argocd/apps.yaml", "path: \"{{.path.path}}{{.name}}\"", "path: apps/{{.name}}");
+    copy.write("apps/shop/kustomization.yaml", "resources: [gone.yaml]\n");
+    assert!(copy.roots(&[]).contains(&"argocd reject apps/shop".to_owned()));
+}
+
+#[test]
+fn judges_roots_of_fleet_and_sveltos() {
+    let copy = Copy::of("tests/repositories/fleet-and-sveltos", "https://github.com/example/clusters");
+    assert_eq!(
+        copy.roots(&[]),
+        ["fleet accept web/base", "fleet accept web/overlays/production", "sveltos accept addons/dns"]
+    );
+    let expected = "\
+Fleet and Sveltos
+  Bundle web             web/overlays/production, web/base
+  ClusterProfile addons  addons/dns
+";
+    assert_eq!(copy.run(&["explain", "repository"]), expected);
+    copy.replace("web/base/kustomization.yaml", "config.yaml", "gone.yaml");
+    assert_eq!(copy.findings(&[]), ["deny KZ004 web/base/kustomization.yaml 2"]);
+}
+
 #[test]
 fn init_writes_what_it_found_out_once() {
     let copy = team_repositories();

@@ -1,69 +1,252 @@
-//! Finds the roots that Argo CD builds from a checkout: Applications, and ApplicationSets with git directory
-//! generators.
+//! Finds the roots that Argo CD builds from a checkout: Applications and ApplicationSets, in files and as roots render
+//! them.
 //!
-//! Source: `GetAppSourceType` in argo-cd's `reposerver/repository/repository.go`, and `filterApps` in its
-//! `applicationset/generators/git.go`.
+//! Source: `GetAppSourceType` and `mergeSourceParameters` in argo-cd's `reposerver/repository/repository.go`, and
+//! `filterApps` in its `applicationset/generators/git.go`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use regex::Regex;
 use serde_json::Value;
 
-use super::object::{Object, Standing, text};
+use super::object::{ARGO, Object, Standing, text};
 use super::reach::Reaches;
+use super::render::render;
 use super::url::Repository;
 use super::{Build, Checkout, Survey};
+use crate::admission::FieldPath;
+use crate::kustomize::build::Resource;
 use crate::kustomize::file::NAMES;
-use crate::kustomize::options::{Options, Profile};
+use crate::kustomize::glob::{folders_below, pattern};
+use crate::kustomize::options::{ArgoSpec, Options, Profile};
+use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
+use crate::yaml::{self, Limits};
 
 /// Maximum depth of folders that a git directory generator searches.
 const MAX_DEPTH: usize = 16;
+/// Maximum number of Applications. The largest public repositories have some hundreds.
+const MAX_APPLICATIONS: usize = 20_000;
+/// The file with overrides for all Applications of a folder.
+const OVERRIDES: &str = ".argocd-source.yaml";
+
+/// The parameters of a template, by name.
+type Parameters = BTreeMap<String, String>;
 
 /// Adds the roots that Argo CD builds.
 pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, survey: &mut Survey) {
-    let mut reaches = Reaches::new(checkout.tree, checkout.files);
-    let mut seen = HashSet::new();
-    for application in &standing.applications {
-        for root in roots(checkout, application) {
-            let reach = reaches.of(&root, &[]);
-            survey.reached.extend(reach.folders);
-            survey.reached_files.extend(reach.files);
-            let build = || Build {
-                tree: Arc::clone(checkout.tree),
-                root: root.clone(),
-                options: Options::of(Profile::ArgoCd),
-                owners: Vec::new(),
-                is_used: true,
-            };
-            if seen.insert(root.clone()) {
-                survey.builds.push(build());
+    if standing.applications.is_empty() {
+        return;
+    }
+    let files = standing.applications.iter().map(|object| object.file.clone()).collect();
+    let reaches = Reaches::new(checkout.tree, checkout.files);
+    let mut surveyor = Surveyor {
+        checkout,
+        reaches,
+        files,
+        rendered: HashSet::new(),
+        seen: HashSet::new(),
+        survey,
+        open: VecDeque::new(),
+    };
+    surveyor.follow(standing);
+}
+
+/// A folder that Argo CD builds, and the options of the source.
+struct Source {
+    root: TreePath,
+    spec: ArgoSpec,
+}
+
+struct Surveyor<'a, 's> {
+    checkout: &'a Checkout<'a>,
+    reaches: Reaches<'a>,
+    /// The files with Applications.
+    files: HashSet<TreePath>,
+    /// Those of them whose Applications count as a root renders them.
+    rendered: HashSet<TreePath>,
+    /// The Applications that were handled.
+    seen: HashSet<String>,
+    survey: &'s mut Survey,
+    open: VecDeque<Object>,
+}
+
+impl Surveyor<'_, '_> {
+    /// Follows Applications until no new one appears: first those that no root contains, then those that roots of Flux
+    /// and roots without a builder render, and at the end those whose root cannot be built.
+    fn follow(&mut self, standing: &Standing) {
+        for at in 0..self.survey.builds.len() {
+            let Build { tree, root, options, .. } = self.survey.builds[at].clone();
+            self.render(&tree, &root, &options);
+        }
+        let roots = self.roots();
+        let contained: HashSet<TreePath> = roots.iter().flat_map(|root| self.reaches.of(root, &[]).files).collect();
+        let alone = standing.applications.iter().filter(|object| !contained.contains(&object.file));
+        self.open.extend(alone.filter(|object| !self.rendered.contains(&object.file)).cloned());
+        self.drain();
+        for root in roots {
+            if !self.survey.reached.contains(&root) {
+                self.render(self.checkout.tree, &root, &Options::default());
+                self.drain();
             }
-            let owned =
-                survey.builds.iter_mut().find(|build| build.options.profile == Profile::ArgoCd && build.root == root);
-            if let Some(build) = owned {
-                build.owners.push(application.clone());
+        }
+        let rest = standing.applications.iter().filter(|object| !self.rendered.contains(&object.file));
+        self.open.extend(rest.cloned());
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(application) = self.open.pop_front() {
+            let is_new = self.seen.insert(format!("{} {}", application.title(), application.value));
+            if is_new && self.seen.len() <= MAX_APPLICATIONS {
+                sources(self.checkout, &application).into_iter().for_each(|source| self.build(source, &application));
             }
+        }
+    }
+
+    /// Records a root, and finds the Applications that it renders.
+    fn build(&mut self, Source { root, spec }: Source, application: &Object) {
+        let options = Options { argo: spec, ..Options::of(Profile::ArgoCd) };
+        let is_same = |build: &&mut Build| build.root == root && build.options == options;
+        if let Some(known) = self.survey.builds.iter_mut().find(is_same) {
+            known.owners.push(application.clone());
+            return;
+        }
+        let tree = Arc::clone(self.checkout.tree);
+        let reach = self.reaches.of(&root, &options.argo.components);
+        self.survey.reached.extend(reach.folders);
+        self.survey.reached_files.extend(reach.files);
+        self.render(&tree, &root, &options);
+        let owners = vec![application.clone()];
+        self.survey.builds.push(Build { tree, root, options, owners, is_used: true });
+    }
+
+    /// Adds the Applications that a root renders, if it reads a file with one.
+    fn render(&mut self, tree: &Tree, root: &TreePath, options: &Options) {
+        let reach = self.reaches.of(root, &options.flux.components);
+        if reach.files.is_disjoint(&self.files) {
+            return;
+        }
+        if let Ok(objects) = render(tree, root, options, self.checkout.files, is_application) {
+            self.rendered.extend(reach.files.intersection(&self.files).cloned());
+            self.open.extend(objects);
+        }
+    }
+
+    /// Returns the folders to which no other folder refers.
+    fn roots(&self) -> Vec<TreePath> {
+        let Checkout { tree, files, folders, .. } = self.checkout;
+        let options = Options::default();
+        roots::roots(folders, |folder| roots::references(tree, folder, &options, files).folders)
+    }
+}
+
+fn is_application(resource: &Resource) -> bool {
+    let version = resource.node.get("apiVersion").and_then(|version| version.text().map(str::to_owned));
+    version.is_some_and(|version| version.starts_with(ARGO))
+        && ["Application", "ApplicationSet"].contains(&resource.kind())
+}
+
+/// Returns the folders with kustomization files that an Application builds from the checkout.
+fn sources(checkout: &Checkout<'_>, application: &Object) -> Vec<Source> {
+    let is_set = application.kind() == "ApplicationSet";
+    let (pointer, field) = match is_set {
+        true => ("/spec/template/spec", FieldPath::of(["spec", "template", "spec"])),
+        false => ("/spec", FieldPath::of(["spec"])),
+    };
+    let spec = application.value.pointer(pointer).unwrap_or(&Value::Null);
+    let many = spec.get("sources").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let mut listed: Vec<_> = many.map(|(at, source)| (field.key("sources").index(at), source)).collect();
+    if listed.is_empty() {
+        listed.extend(spec.get("source").map(|source| (field.key("source"), source)));
+    }
+    let all = if is_set { parameters(checkout, application) } else { vec![Parameters::new()] };
+    let mut found = Vec::new();
+    for (field, source) in listed {
+        for parameters in &all {
+            let template = application.value.pointer("/spec/template/metadata/name").filter(|_| is_set);
+            let name =
+                template.map_or_else(|| application.name().to_owned(), |name| filled(text(Some(name)), parameters));
+            let mut source = source.clone();
+            fill(&mut source, parameters);
+            found.extend(of_source(checkout, spec, &name, source, &field));
+        }
+    }
+    found
+}
+
+/// Returns the root of a source; `None` if it is elsewhere, its path is unknown, or Argo CD does not build it with
+/// kustomize.
+fn of_source(
+    checkout: &Checkout<'_>,
+    spec: &Value,
+    name: &str,
+    mut source: Value,
+    field: &FieldPath,
+) -> Option<Source> {
+    let path = text(source.get("path")).to_owned();
+    if !is_own(checkout, &source) || path.is_empty() || path.contains("{{") {
+        return None;
+    }
+    let root = TreePath::from(&*format!("{}/{path}", checkout.git.top));
+    override_source(checkout.tree, &root, name, &mut source);
+    let is_other = ["helm", "directory", "plugin"].iter().any(|kind| source.get(kind).is_some_and(is_set_to_something));
+    if is_other || !is_kustomize_root(checkout.tree, &root) {
+        return None;
+    }
+    let variables = variables(spec, name, &source);
+    let spec = ArgoSpec::of(source.get("kustomize").unwrap_or(&Value::Null), field.key("kustomize"), &variables);
+    Some(Source { root, spec })
+}
+
+fn is_set_to_something(value: &Value) -> bool {
+    value.as_object().is_some_and(|members| !members.is_empty())
+}
+
+/// Applies the overrides in the folder of a source, which for example Argo CD Image Updater writes.
+fn override_source(tree: &Tree, root: &TreePath, name: &str, source: &mut Value) {
+    for file in [OVERRIDES.to_owned(), format!(".argocd-source-{name}.yaml")] {
+        let Ok(bytes) = tree.read(&root.join(&file)) else { continue };
+        let (text, limits) = (String::from_utf8_lossy(&bytes), Limits::default());
+        if let Some(Ok(document)) = yaml::documents(&text, &limits).next() {
+            merge_patch(source, &document.value);
         }
     }
 }
 
-/// Returns the folders with kustomization files that an Application builds from the checkout.
-fn roots(checkout: &Checkout<'_>, application: &Object) -> Vec<TreePath> {
-    let is_set = application.kind() == "ApplicationSet";
-    let spec = if is_set { "/spec/template/spec" } else { "/spec" };
-    let spec = application.value.pointer(spec).unwrap_or(&Value::Null);
-    let many = spec.get("sources").and_then(Value::as_array).into_iter().flatten();
-    let mut roots = Vec::new();
-    for source in spec.get("source").into_iter().chain(many).filter(|source| is_own(checkout, source)) {
-        let path = text(source.get("path"));
-        let paths = if is_set { expanded(checkout, application, path) } else { vec![path.to_owned()] };
-        let folders = paths.iter().filter(|path| !path.is_empty() && !path.contains("{{"));
-        roots.extend(folders.map(|path| TreePath::from(&*format!("{}/{path}", checkout.git.top))));
+/// Applies a JSON merge patch (RFC 7386).
+fn merge_patch(target: &mut Value, patch: &Value) {
+    let Some(members) = patch.as_object() else {
+        target.clone_from(patch);
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(serde_json::Map::new());
     }
-    roots.retain(|root| is_kustomize_root(checkout.tree, root));
-    roots
+    for (key, value) in members {
+        let Some(target) = target.as_object_mut() else { return };
+        match value {
+            Value::Null => drop(target.remove(key)),
+            value => merge_patch(target.entry(key.clone()).or_insert(Value::Null), value),
+        }
+    }
+}
+
+/// Returns the variables that Argo CD sets for a build. The revision is not known; zeros stand for it.
+fn variables(spec: &Value, name: &str, source: &Value) -> BTreeMap<&'static str, String> {
+    let revision = "0".repeat(40);
+    let owned = |value: Option<&Value>| text(value).to_owned();
+    BTreeMap::from([
+        ("ARGOCD_APP_NAME", name.to_owned()),
+        ("ARGOCD_APP_NAMESPACE", owned(spec.pointer("/destination/namespace"))),
+        ("ARGOCD_APP_PROJECT_NAME", owned(spec.get("project"))),
+        ("ARGOCD_APP_REVISION_SHORT", revision[..7].to_owned()),
+        ("ARGOCD_APP_REVISION_SHORT_8", revision[..8].to_owned()),
+        ("ARGOCD_APP_REVISION", revision),
+        ("ARGOCD_APP_SOURCE_PATH", owned(source.get("path"))),
+        ("ARGOCD_APP_SOURCE_REPO_URL", owned(source.get("repoURL"))),
+        ("ARGOCD_APP_SOURCE_TARGET_REVISION", owned(source.get("targetRevision"))),
+    ])
 }
 
 /// Returns whether a source is the repository of the checkout.
@@ -77,42 +260,64 @@ fn is_kustomize_root(tree: &Tree, folder: &TreePath) -> bool {
     NAMES.into_iter().any(|name| tree.entry(&folder.join(name)) == Some(Entry::File))
 }
 
-/// Returns the paths of a template for each folder that the git directory generators of an ApplicationSet find.
-fn expanded(checkout: &Checkout<'_>, set: &Object, template: &str) -> Vec<String> {
+/// Returns the parameters of the Applications of an ApplicationSet: of each folder that git directory generators find, and
+/// of each element of a list. Those of other generators are unknown.
+fn parameters(checkout: &Checkout<'_>, set: &Object) -> Vec<Parameters> {
     let generators = set.value.pointer("/spec/generators").and_then(Value::as_array).into_iter().flatten();
-    let own = generators.filter_map(|generator| generator.get("git")).filter(|git| is_own(checkout, git));
-    let mut paths = Vec::new();
-    for directories in own.filter_map(|git| git.get("directories")?.as_array()) {
-        let patterns = |excludes: bool| {
-            let wanted = move |entry: &&Value| (entry.get("exclude") == Some(&Value::Bool(true))) == excludes;
-            directories.iter().filter(wanted).filter_map(|entry| pattern(text(entry.get("path")))).collect::<Vec<_>>()
-        };
-        let (included, excluded) = (patterns(false), patterns(true));
-        let matches = |patterns: &[Regex], folder: &str| patterns.iter().any(|pattern| pattern.is_match(folder));
-        let mut folders = Vec::new();
-        below(checkout.tree, &checkout.git.top, "", 0, &mut folders);
-        folders.retain(|folder| matches(&included, folder) && !matches(&excluded, folder));
-        paths.extend(folders.iter().map(|folder| filled(template, folder)));
-    }
-    paths
-}
-
-/// Collects the folders below a folder, relative to the top. Skips hidden folders, as Argo CD does.
-fn below(tree: &Tree, top: &TreePath, folder: &str, depth: usize, folders: &mut Vec<String>) {
-    let path = TreePath::from(&*format!("{top}/{folder}"));
-    for name in tree.names(&path).iter().filter(|name| !name.starts_with('.')) {
-        if depth < MAX_DEPTH && tree.entry(&path.join(name)) == Some(Entry::Folder) {
-            let inner = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-            below(tree, top, &inner, depth + 1, folders);
-            folders.push(inner);
+    let mut all = Vec::new();
+    for generator in generators {
+        let directories = generator.pointer("/git/directories").and_then(Value::as_array);
+        let elements = generator.pointer("/list/elements").and_then(Value::as_array);
+        match (directories, elements) {
+            (Some(directories), _) if is_own(checkout, &generator["git"]) => {
+                all.extend(of_folders(checkout, directories))
+            }
+            (Some(_), _) => {}
+            (None, Some(elements)) => all.extend(elements.iter().map(of_element)),
+            (None, None) => all.push(Parameters::new()),
         }
     }
+    all
 }
 
-/// Returns a template with the parameters of a folder, in both notations of Argo CD.
-fn filled(template: &str, folder: &str) -> String {
+fn of_folders(checkout: &Checkout<'_>, directories: &[Value]) -> Vec<Parameters> {
+    let patterns = |excludes: bool| {
+        let wanted = move |entry: &&Value| (entry.get("exclude") == Some(&Value::Bool(true))) == excludes;
+        directories.iter().filter(wanted).filter_map(|entry| pattern(text(entry.get("path")))).collect::<Vec<_>>()
+    };
+    let (included, excluded) = (patterns(false), patterns(true));
+    let matches = |patterns: &[regex::Regex], folder: &str| patterns.iter().any(|pattern| pattern.is_match(folder));
+    let mut folders = Vec::new();
+    folders_below(checkout.tree, &checkout.git.top, "", MAX_DEPTH, &mut folders);
+    folders.retain(|folder| matches(&included, folder) && !matches(&excluded, folder));
+    folders.iter().map(|folder| of_folder(folder)).collect()
+}
+
+/// Returns the parameters of a folder, in both notations of Argo CD.
+fn of_folder(folder: &str) -> Parameters {
     let name = folder.rsplit('/').next().unwrap_or_default();
-    let parameters = [("path", folder), (".path.path", folder), ("path.basename", name), (".path.basename", name)];
+    let pairs = [("path", folder), (".path.path", folder), ("path.basename", name), (".path.basename", name)];
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+fn of_element(element: &Value) -> Parameters {
+    let members = element.as_object().into_iter().flatten();
+    let texts = members.filter_map(|(key, value)| Some((key, value.as_str()?)));
+    texts.flat_map(|(key, value)| [key.clone(), format!(".{key}")].map(|key| (key, value.to_owned()))).collect()
+}
+
+/// Fills parameters into all texts of a value.
+fn fill(value: &mut Value, parameters: &Parameters) {
+    match value {
+        Value::String(text) if text.contains("{{") => *text = filled(text, parameters),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, parameters)),
+        Value::Object(members) => members.values_mut().for_each(|member| fill(member, parameters)),
+        _ => {}
+    }
+}
+
+/// Returns a template with the parameters.
+fn filled(template: &str, parameters: &Parameters) -> String {
     let mut filled = template.to_owned();
     for (parameter, value) in parameters {
         filled =
@@ -121,41 +326,23 @@ fn filled(template: &str, folder: &str) -> String {
     filled
 }
 
-/// Compiles a pattern of Go's `path.Match`; `None` if it is invalid.
-fn pattern(glob: &str) -> Option<Regex> {
-    let mut expression = String::from("^");
-    let mut is_class = false;
-    for letter in glob.trim_end_matches('/').chars() {
-        match letter {
-            '*' if !is_class => expression.push_str("[^/]*"),
-            '?' if !is_class => expression.push_str("[^/]"),
-            '[' | ']' => {
-                is_class = letter == '[';
-                expression.push(letter);
-            }
-            letter if is_class => expression.push(letter),
-            letter => expression.push_str(&regex::escape(letter.encode_utf8(&mut [0; 4]))),
-        }
-    }
-    Regex::new(&(expression + "$")).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn matches_as_go_does() {
-        let matches = |glob: &str, folder: &str| pattern(glob).is_some_and(|pattern| pattern.is_match(folder));
-        assert!(matches("apps/*", "apps/web") && !matches("apps/*", "apps/web/base") && !matches("apps/*", "apps"));
-        assert!(matches("*/[a-c]?", "apps/b1") && !matches("*/[a-c]?", "apps/d1"));
-        assert!(matches("a.b/", "a.b") && !matches("a.b", "axb"));
-        assert!(pattern("[").is_none());
+    fn fills_both_notations_of_parameters() {
+        let web = of_folder("apps/web");
+        assert_eq!(filled("{{path}}/x/{{ .path.basename }}", &web), "apps/web/x/web");
+        assert_eq!(filled("{{.path.path}}-{{cluster}}", &web), "apps/web-{{cluster}}");
+        let element = of_element(&serde_json::json!({"env": "prod", "count": 1}));
+        assert_eq!(filled("{{env}}-{{.env}}-{{count}}", &element), "prod-prod-{{count}}");
     }
 
     #[test]
-    fn fills_both_notations_of_parameters() {
-        assert_eq!(filled("{{path}}/x/{{ .path.basename }}", "apps/web"), "apps/web/x/web");
-        assert_eq!(filled("{{.path.path}}-{{cluster}}", "apps/web"), "apps/web-{{cluster}}");
+    fn merges_overrides() {
+        let mut source = serde_json::json!({"path": "a", "kustomize": {"images": ["a:1"], "namePrefix": "x"}});
+        merge_patch(&mut source, &serde_json::json!({"kustomize": {"images": ["a:2"], "namePrefix": null}}));
+        assert_eq!(source, serde_json::json!({"path": "a", "kustomize": {"images": ["a:2"]}}));
     }
 }

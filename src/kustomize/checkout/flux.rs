@@ -30,9 +30,7 @@ pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
     if standing.kustomizations.is_empty() && standing.instances.is_empty() {
         return Survey::default();
     }
-    let mut tops = vec![checkout.git.top.clone()];
-    tops.extend(checkout.tops.iter().filter(|top| **top != checkout.git.top).cloned());
-    let sources = Sources::new(checkout.tree, checkout.git, tops, checkout.sources, standing);
+    let sources = sources(checkout, standing);
     let mut surveyor = Surveyor {
         checkout,
         ignores: ignores(checkout),
@@ -46,6 +44,13 @@ pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
     };
     let seeds = surveyor.seeds(standing);
     surveyor.follow(&seeds, standing)
+}
+
+/// Returns the sources in the files of a checkout.
+pub(super) fn sources<'a>(checkout: &Checkout<'a>, standing: &Standing) -> Sources<'a> {
+    let mut tops = vec![checkout.git.top.clone()];
+    tops.extend(checkout.tops.iter().filter(|top| **top != checkout.git.top).cloned());
+    Sources::new(checkout.tree, checkout.git, tops, checkout.sources, standing)
 }
 
 /// Returns the `.sourceignore` files of the checkout, outer folders first.

@@ -13,6 +13,7 @@ mod generated;
 mod git;
 mod ignore;
 mod object;
+mod others;
 pub mod overview;
 mod pass;
 mod reach;
@@ -232,5 +233,6 @@ pub fn survey(checkout: &Checkout<'_>) -> Survey {
     let standing = Standing::read(checkout.tree, checkout.manifests);
     let mut survey = flux::survey(checkout, &standing);
     argo::add(checkout, &standing, &mut survey);
+    others::add(checkout, &standing, &flux::sources(checkout, &standing), &mut survey);
     survey
 }

@@ -16,9 +16,12 @@ pub(super) const SOURCE: &str = "source.toolkit.fluxcd.io";
 /// API group of the Flux Operator.
 const OPERATOR: &str = "fluxcd.controlplane.io";
 /// API group of Argo CD.
-const ARGO: &str = "argoproj.io";
+pub(super) const ARGO: &str = "argoproj.io";
 /// API group of Helm releases, one of which may install a FluxInstance.
 const HELM: &str = "helm.toolkit.fluxcd.io";
+
+/// API group of the profiles of Project Sveltos.
+const SVELTOS: &str = "config.projectsveltos.io";
 
 /// An object and its position.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,6 +130,8 @@ pub(super) struct Standing {
     pub(super) instances: Vec<Object>,
     /// Applications and ApplicationSets of Argo CD.
     pub(super) applications: Vec<Object>,
+    /// ClusterProfiles and Profiles of Project Sveltos.
+    pub(super) profiles: Vec<Object>,
     /// The names of the ConfigMaps and Secrets with variables.
     pub(super) variables: Vec<String>,
     /// Whether a file installs a kustomize-controller that replaces unset variables by the empty string.
@@ -149,7 +154,7 @@ fn installs_lenient(text: &str) -> bool {
 }
 
 /// Words for a quick search. A file without any of them is not parsed.
-const WORDS: [&str; 4] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO];
+const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
 /// The word in a HelmRelease that installs a FluxInstance.
 const INSTANCE_CHART: &str = "flux-instance";
 
@@ -188,6 +193,7 @@ impl Standing {
             (KUSTOMIZE, "Kustomization") => self.kustomizations.push(object),
             (SOURCE, _) => self.sources.push(object),
             (ARGO, "Application" | "ApplicationSet") => self.applications.push(object),
+            (SVELTOS, "ClusterProfile" | "Profile") => self.profiles.push(object),
             (OPERATOR, "FluxInstance") => self.instances.push(object),
             (HELM, "HelmRelease") if object.value.pointer("/spec/values/instance/sync").is_some() => {
                 self.instances.push(object);

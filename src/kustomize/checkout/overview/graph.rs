@@ -126,7 +126,7 @@ impl Overview {
             }
             dot += "  }\n";
         }
-        for (name, roots) in &self.applications {
+        for (name, roots) in self.applications.iter().chain(&self.others) {
             for root in roots {
                 dot += &format!("  {} -> {};\n", quoted(name), quoted(root));
             }
@@ -156,7 +156,7 @@ impl Overview {
             }
             text += "  end\n";
         }
-        for (number, (name, roots)) in self.applications.iter().enumerate() {
+        for (number, (name, roots)) in self.applications.iter().chain(&self.others).enumerate() {
             text += &format!("  a{number}[\"{}\"]\n", drawing::label(name));
             for (at, root) in roots.iter().enumerate() {
                 text += &format!("  a{number} --> a{number}_{at}[\"{}\"]\n", drawing::label(root));
@@ -178,7 +178,7 @@ impl Overview {
                 rows.push(Row { parent, depth: node.depth + 1, text: node.label(), fill, stroke, ..Row::default() });
             }
         }
-        for (name, roots) in &self.applications {
+        for (name, roots) in self.applications.iter().chain(&self.others) {
             let top = rows.len();
             rows.push(Row { text: name.clone(), fill: BLUE, ..Row::default() });
             let row =

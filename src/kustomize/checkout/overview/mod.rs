@@ -19,6 +19,8 @@ pub struct Overview {
     pub clusters: Vec<ClusterOverview>,
     /// The roots that Argo CD builds, by kind, namespace and name of the object.
     pub applications: BTreeMap<String, Vec<String>>,
+    /// The roots that Fleet and Sveltos build, by the object that names them.
+    pub others: BTreeMap<String, Vec<String>>,
     /// The kustomizations and manifests to which nothing refers.
     pub unused: Unused,
     /// Problems that make the overview incomplete.
@@ -83,7 +85,9 @@ impl Overview {
             entries: entries(&cluster.members, &reasons, show),
         };
         let clusters = survey.clusters.iter().filter(|cluster| !cluster.members.is_empty()).map(of).collect();
-        Self { clusters, applications: applications(survey, show), unused, problems: survey.problems.clone() }
+        let applications = roots(survey, &[Profile::ArgoCd], show);
+        let others = roots(survey, &[Profile::Fleet, Profile::Sveltos], show);
+        Self { clusters, applications, others, unused, problems: survey.problems.clone() }
     }
 
     /// Returns the overview as JSON.
@@ -92,6 +96,7 @@ impl Overview {
         json!({
             "clusters": self.clusters.iter().map(ClusterOverview::to_json).collect::<Vec<_>>(),
             "applications": self.applications,
+            "others": self.others,
             "unused": {"roots": roots, "components": components, "files": files},
             "problems": self.problems,
         })
@@ -161,16 +166,18 @@ impl<'s> Reasons<'s> {
     }
 }
 
-/// Returns the roots that Argo CD builds, by the objects that name them.
-fn applications(survey: &Survey, show: &dyn Fn(&TreePath) -> String) -> BTreeMap<String, Vec<String>> {
-    let mut applications: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for build in survey.builds.iter().filter(|build| build.options.profile == Profile::ArgoCd) {
+/// Returns the roots of some builders, by the objects that name them.
+fn roots(survey: &Survey, profiles: &[Profile], show: &dyn Fn(&TreePath) -> String) -> BTreeMap<String, Vec<String>> {
+    let mut roots: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for build in survey.builds.iter().filter(|build| profiles.contains(&build.options.profile)) {
         for owner in &build.owners {
-            let name = owner.title();
-            applications.entry(name).or_default().push(show(&build.root));
+            let (shown, listed) = (show(&build.root), roots.entry(owner.title()).or_default());
+            if !listed.contains(&shown) {
+                listed.push(shown);
+            }
         }
     }
-    applications
+    roots
 }
 
 /// Returns the names in `dependsOn`; the namespace is that of the Kustomization unless given.

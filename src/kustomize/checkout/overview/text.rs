@@ -1,6 +1,6 @@
 //! Formats the overview as text: a tree for each cluster, and lists.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Builds, ClusterOverview, Entry, Overview};
 
@@ -11,7 +11,8 @@ impl Overview {
     /// Returns the overview for people.
     pub fn to_text(&self) -> String {
         let mut parts: Vec<String> = self.clusters.iter().map(ClusterOverview::to_text).collect();
-        parts.extend(self.applications_text());
+        parts.extend(list("Argo CD", &self.applications));
+        parts.extend(list("Fleet and Sveltos", &self.others));
         if parts.is_empty() {
             parts.push("no object in these files says who builds them\n".to_owned());
         }
@@ -19,12 +20,6 @@ impl Overview {
         parts.extend(self.unused_text());
         parts.extend(self.problems.iter().map(|problem| format!("{problem}\n")));
         parts.join("\n")
-    }
-
-    fn applications_text(&self) -> Option<String> {
-        let width = self.applications.keys().map(|name| name.chars().count()).max()?;
-        let line = |(name, roots): (&String, &Vec<String>)| format!("  {name:<width$}  {}\n", roots.join(", "));
-        Some(format!("Argo CD\n{}", self.applications.iter().map(line).collect::<String>()))
     }
 
     fn elsewhere_text(&self) -> Option<String> {
@@ -51,6 +46,13 @@ impl Overview {
         }
         (!text.is_empty()).then(|| format!("in no build:\n{text}"))
     }
+}
+
+/// Returns a list of objects, each with its roots; `None` if there are none.
+fn list(title: &str, objects: &BTreeMap<String, Vec<String>>) -> Option<String> {
+    let width = objects.keys().map(|name| name.chars().count()).max()?;
+    let line = |(name, roots): (&String, &Vec<String>)| format!("  {name:<width$}  {}\n", roots.join(", "));
+    Some(format!("{title}\n{}", objects.iter().map(line).collect::<String>()))
 }
 
 impl ClusterOverview {
