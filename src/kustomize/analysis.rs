@@ -6,6 +6,7 @@ use super::build::{self, Shared};
 use super::explain::Step;
 use super::files::Files;
 use super::finding::TreeFinding;
+use super::flux::Excluded;
 use super::object_id::ObjectId;
 use super::options::{Options, Profile};
 use super::tree::{Tree, TreePath};
@@ -53,8 +54,10 @@ pub struct Report {
     pub findings: Vec<TreeFinding>,
     /// The evaluation; `None` if the root cannot be read.
     pub evaluation: Option<Step>,
-    /// The identities of all objects that Flux applies; `None` for other builders, or if one is not known.
+    /// The identities of all objects that Flux renders; `None` for other builders, or if one is not known.
     pub rendered: Option<Vec<ObjectId>>,
+    /// Those of them that Flux does not apply.
+    pub excluded: Vec<Excluded>,
 }
 
 /// Judges the root of a tree.
@@ -74,7 +77,7 @@ pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, s
 }
 
 fn reported(root: &TreePath, options: &Options, reported: build::Reported) -> Report {
-    let build::Reported { mut findings, reasons, evaluation, rendered } = reported;
+    let build::Reported { mut findings, reasons, evaluation, rendered, excluded } = reported;
     let first = findings.iter_mut().find(|finding| finding.location.refused);
     let verdict = match (first, reasons.is_empty()) {
         (Some(first), _) => {
@@ -85,7 +88,8 @@ fn reported(root: &TreePath, options: &Options, reported: build::Reported) -> Re
         (None, false) => Verdict::Unknown,
     };
     let rendered = rendered.filter(|_| verdict != Verdict::Reject);
-    Report { root: root.clone(), profile: options.profile, verdict, reasons, findings, evaluation, rendered }
+    let (root, profile) = (root.clone(), options.profile);
+    Report { root, profile, verdict, reasons, findings, evaluation, rendered, excluded }
 }
 
 #[cfg(test)]

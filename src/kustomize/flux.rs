@@ -9,12 +9,14 @@
 //! (1.7.0).
 
 mod absent;
+mod exclusion;
 mod generator;
 mod inventory;
 mod post_build;
 mod substitute;
 
 pub(super) use absent::generate;
+pub use exclusion::Excluded;
 pub(super) use generator::{Own, complete, merge};
-pub(super) use inventory::stale;
+pub(super) use inventory::Compared;
 pub(super) use post_build::{Object, evaluated, is_left_alone, post_build};

@@ -57,6 +57,7 @@ pub mod tree;
 pub use analysis::{Report, Verdict, analyse, analyse_shared, analyse_with};
 pub use files::Files;
 pub use fix::fix;
+pub use flux::Excluded;
 pub use rules::TREE_RULES;
 
 use crate::rule::Rule;

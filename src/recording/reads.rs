@@ -229,7 +229,7 @@ impl ReplayedTrees {
                 let findings = findings.iter().filter_map(|finding| Some(finding.replayed(rule(finding)?)));
                 let (findings, left_out) = (findings.collect(), *left_out);
                 let rendered = rendered.as_ref().map(|ids| ids.iter().filter_map(|id| ObjectId::parse(id)).collect());
-                Outcome::Judged(Arc::new(Judged { findings, left_out, rendered }))
+                Outcome::Judged(Arc::new(Judged { findings, left_out, rendered, ..Judged::default() }))
             }
             TreeOutcome::Unknown(why) => Outcome::Unknown(why.clone()),
             TreeOutcome::Unasked => Outcome::Unasked,

@@ -173,6 +173,10 @@ fn a_new_revision_is_reported(ctx: &Context) {
     assert!(!notes(ctx, &ns, "Kustomization", "RiskyRevision").iter().any(|note| note.contains("main@sha1:1")));
 }
 
+/// The names of a generated ConfigMap in two revisions.
+const OLD_HASH: &str = "settings-2428d88g5t";
+const NEW_HASH: &str = "settings-thf66bgm55";
+
 /// Runs `portcullis plan` for the Kustomization `apps`, and returns its exit code and output.
 fn plan(ctx: &Context, ns: &str, source: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
@@ -189,17 +193,27 @@ fn a_plan_names_each_object(ctx: &Context) {
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
     accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
     accepts(ctx, &ns, &settled(ctx, &ns, "web", json!({})).to_string());
-    ["stale", "excluded", "w"].iter().for_each(|name| owned(ctx, &ns, name));
+    ["stale", "excluded", "w", OLD_HASH].iter().for_each(|name| owned(ctx, &ns, name));
+    apply(ctx, &ns, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "taken"}}));
     let exclude =
         ["annotate", "configmap", "excluded", "kustomize.toolkit.fluxcd.io/prune=disabled", "--namespace", &ns];
     ctx.cluster.kubectl().args(exclude).run().expect_success();
-    let ids = ["stale", "excluded", "absent", "w"].map(|name| format!("{ns}_{name}__ConfigMap"));
+    let ids = ["stale", "excluded", "absent", "w", OLD_HASH].map(|name| format!("{ns}_{name}__ConfigMap"));
     let ids: Vec<_> = ids.into_iter().chain(["a_a__ConfigMap".to_owned()]).collect();
     set_inventory(ctx, &ns, "apps", &ids);
 
     let folder = tempfile::tempdir().expect("there is room");
-    let moved = map("w").replace("namespace: a", &format!("namespace: {ns}"));
-    for (path, text) in [("apps/a.yaml", map("a")), ("apps/new.yaml", map("new")), ("web/w.yaml", moved)] {
+    let here = |name: &str| map(name).replace("namespace: a", &format!("namespace: {ns}"));
+    let skipped = here("skipped") + "  annotations: {kustomize.toolkit.fluxcd.io/ssa: Ignore}\n";
+    let files = [
+        ("apps/a.yaml", map("a")),
+        ("apps/new.yaml", map("new")),
+        ("apps/hashed.yaml", here(NEW_HASH)),
+        ("apps/taken.yaml", here("taken")),
+        ("apps/skipped.yaml", skipped),
+        ("web/w.yaml", here("w")),
+    ];
+    for (path, text) in files {
         let path = folder.path().join(path);
         std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("there is room");
         std::fs::write(path, text).expect("there is room");
@@ -209,10 +223,15 @@ fn a_plan_names_each_object(ctx: &Context) {
     let expected = [
         format!("  - delete   ConfigMap {ns}/stale\n"),
         format!("  > move     ConfigMap {ns}/w  (to {ns}/web)\n"),
+        format!("  ± replace  ConfigMap {ns}/{OLD_HASH} -> {NEW_HASH}\n"),
+        format!("  ~ take     ConfigMap {ns}/taken  (it exists, and has no owner)\n"),
+        format!("  = skip     ConfigMap {ns}/skipped  (kustomize.toolkit.fluxcd.io/ssa: Ignore)\n"),
         format!("  = keep     ConfigMap {ns}/excluded  (kustomize.toolkit.fluxcd.io/prune: disabled)\n"),
         format!("  = gone     ConfigMap {ns}/absent\n"),
         "  + create   ConfigMap a/new\n".to_owned(),
-        "Plan: 1 to create, 1 to delete, 0 possibly, 1 moved, 1 kept, 1 gone already, 1 applied as before\n".to_owned(),
+        "Plan: 1 to create, 1 to take over, 1 to replace, 1 to delete, 0 possibly, 1 moved, 1 kept, 1 gone already, 1 skipped, \
+         1 applied as before\n"
+            .to_owned(),
     ];
     for line in expected {
         assert!(text.contains(&line), "{line} is not in\n{text}");

@@ -108,6 +108,17 @@ impl Cluster {
         }
     }
 
+    /// Returns the identities with which the cluster stores objects: kustomize adds a namespace to objects of unknown kinds, which may
+    /// have none.
+    pub(super) async fn stored(&self, mut ids: Vec<ObjectId>) -> Vec<ObjectId> {
+        for id in ids.iter_mut().filter(|id| !id.namespace.is_empty()) {
+            if let Ok(Some((_, false))) = self.resource(id).await {
+                id.namespace.clear();
+            }
+        }
+        ids
+    }
+
     async fn resource(&self, id: &ObjectId) -> Result<Option<Served>, String> {
         let key = (id.group.clone(), id.kind.clone());
         let known = |resources: &Mutex<HashMap<_, _>>| resources.lock().ok()?.get(&key).cloned();

@@ -7,16 +7,22 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use futures::stream::{self, StreamExt as _};
+use serde_json::Value;
+
 use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::admission::Metadata;
 use crate::cryptography;
 use crate::gate::Registry;
 use crate::kustomize::Files;
-use crate::kustomize::delivery::{Artifact, DeletionLimits, Fate, Judged, Plan, Sibling, judge};
+use crate::kustomize::delivery::{Artifact, DeletionLimits, Fate, Judged, Plan, Sibling, judge, owner};
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::tree::{Repository, Tree};
 use cluster::Cluster;
-use report::Report;
+use report::{Live, Presence, Report};
+
+/// The number of objects that are read at once.
+const MAX_READS: usize = 8;
 
 /// Show what Flux will delete, create and move for a Kustomization of a cluster.
 ///
@@ -111,34 +117,61 @@ async fn planned(cluster: &Cluster, tree: &Tree, revision: &str, limits: Deletio
     let Some(own) = cluster.build(object, &artifact).await else {
         return Err(Unusable::because(format!("{namespace}/{name}"), "it is suspended, or its fields have variables"));
     };
-    let judged = judge(tree, &own.root, &files);
+    let mut judged = judge(tree, &own.root, &files);
     if let Some(broken) = broken(&judged) {
         return Ok(Report::broken(title, broken));
     }
-    let Some(rendered) = &judged.rendered else {
+    let Some(rendered) = judged.rendered.take() else {
         return Err(Unusable::because(title, "the names of its objects depend on what is not known here"));
     };
+    let rendered = cluster.stored(rendered).await;
     let mut siblings: Vec<(Sibling, Vec<ObjectId>)> = Vec::new();
     for other in cluster.siblings() {
         let Some(sibling) = cluster.build(other, &artifact).await else { continue };
-        let of_sibling = judge(tree, &sibling.root, &files).rendered;
-        siblings.extend(of_sibling.map(|objects| (sibling, objects)));
+        if let Some(objects) = judge(tree, &sibling.root, &files).rendered {
+            siblings.push((sibling, cluster.stored(objects).await));
+        }
     }
     let plan = Plan {
         kustomization: object,
         inventory: ObjectId::of_inventory(object),
-        rendered,
+        rendered: &rendered,
         siblings: siblings.iter().map(|(sibling, objects)| (sibling, &**objects)).collect(),
         revision: revision.to_owned(),
         limits,
     };
-    let mut fates = Vec::new();
-    for id in plan.stale() {
+    let live = live(cluster, &plan, (namespace, name)).await;
+    Ok(Report::of(title, &plan, &judged.excluded, &live))
+}
+
+/// Reads the objects that the revision does not render any more, and those that were not applied before.
+async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
+    let replaced = plan.replaced();
+    let dropped = plan.stale().into_iter().chain(replaced.iter().map(|(old, _)| *old));
+    let fates = dropped.map(async |id| {
         let live = cluster.live(id).await;
-        let live = live.as_ref().map(Option::as_ref).map_err(Clone::clone);
-        fates.push((id.clone(), Fate::of(live, (namespace, name))));
+        (id.clone(), Fate::of(live.as_ref().map(Option::as_ref).map_err(Clone::clone), own))
+    });
+    let presence = plan.created().into_iter().map(async |id| (id.clone(), Presence::of(cluster.live(id).await)));
+    Live {
+        fates: stream::iter(fates).buffer_unordered(MAX_READS).collect().await,
+        presence: stream::iter(presence).buffer_unordered(MAX_READS).collect().await,
     }
-    Ok(Report::of(title, &plan, fates))
+}
+
+impl Presence {
+    /// Returns the state of a live object.
+    fn of(live: Result<Option<Value>, String>) -> Self {
+        let live = match live {
+            Ok(Some(live)) => live,
+            Ok(None) => return Self::Absent,
+            Err(why) => return Self::Unknown(why),
+        };
+        Self::Exists(match owner(&live) {
+            Some((namespace, name)) => format!("it exists, and its labels name {namespace}/{name} as the owner"),
+            None => "it exists, and has no owner".to_owned(),
+        })
+    }
 }
 
 /// Returns the error with which the build fails, if any.

@@ -1,10 +1,12 @@
 //! The plan of a Kustomization as text and as JSON. docs/changes.md describes both.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::kustomize::delivery::{Fate, Plan};
+use crate::kustomize::Excluded;
+use crate::kustomize::delivery::{Deletion, Fate, Plan};
 use crate::kustomize::object_id::ObjectId;
 
 /// The plan of a Kustomization.
@@ -21,13 +23,131 @@ pub(super) struct Report {
 /// What happens to one object.
 struct Row {
     action: &'static str,
+    deletion: Deletion,
     id: ObjectId,
+    /// The name of the object that it replaces.
+    replaces: Option<String>,
     note: Option<String>,
 }
 
+/// The live objects of a plan.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    /// What happens to the objects that are not rendered any more.
+    pub(super) fates: HashMap<ObjectId, Fate>,
+    /// The state of the objects that were not applied before.
+    pub(super) presence: HashMap<ObjectId, Presence>,
+}
+
+/// Whether an object exists that was not applied before.
+#[derive(Debug)]
+pub(super) enum Presence {
+    /// It does not.
+    Absent,
+    /// It does. Says who owns it.
+    Exists(String),
+    /// It cannot be read. The reason.
+    Unknown(String),
+}
+
 /// The actions, in the order of the report, with their marks.
-const ACTIONS: [(&str, char); 7] =
-    [("delete", '-'), ("possible", '?'), ("move", '>'), ("keep", '='), ("orphan", '='), ("gone", '='), ("create", '+')];
+const ACTIONS: [(&str, char); 10] = [
+    ("delete", '-'),
+    ("possible", '?'),
+    ("replace", '±'),
+    ("move", '>'),
+    ("keep", '='),
+    ("orphan", '='),
+    ("gone", '='),
+    ("create", '+'),
+    ("take", '~'),
+    ("skip", '='),
+];
+
+impl Row {
+    fn new(action: &'static str, id: &ObjectId) -> Self {
+        Self { action, deletion: Deletion::Never, id: id.clone(), replaces: None, note: None }
+    }
+
+    fn because(self, note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..self }
+    }
+
+    /// Returns the row of a created object that replaces another one.
+    fn replacing(self, old: &ObjectId, deletion: Deletion) -> Self {
+        Self { action: "replace", deletion, replaces: Some(old.name.clone()), ..self }
+    }
+
+    /// Returns the row of an object that is not rendered any more.
+    fn of_fate(id: &ObjectId, fate: &Fate) -> Self {
+        let note = fate.reason().map(str::to_owned);
+        Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }
+    }
+
+    /// Returns the row of an object that moves; `on_the_way` says whether it is deleted if nothing prevents that.
+    fn of_move(id: &ObjectId, (to, on_the_way): (&str, Deletion), fate: &Fate) -> Self {
+        let deletion = match (deletion(fate), on_the_way) {
+            (Deletion::Never, _) => return Self::of_fate(id, fate),
+            (_, Deletion::Never) => Deletion::Never,
+            (Deletion::Certain, Deletion::Certain) => Deletion::Certain,
+            _ => Deletion::Possible,
+        };
+        Self { deletion, ..Self::new("move", id) }.because(format!("to {to}"))
+    }
+}
+
+/// Returns whether Flux deletes an object with a fate.
+fn deletion(fate: &Fate) -> Deletion {
+    match fate {
+        Fate::Deleted => Deletion::Certain,
+        Fate::Possible(_) => Deletion::Possible,
+        Fate::Kept(_) | Fate::Gone => Deletion::Never,
+    }
+}
+
+/// Returns the rows of a plan.
+fn rows(plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Vec<Row> {
+    let moved: HashMap<_, _> = plan.moved().into_iter().map(|(id, to, deletion)| (id, (to, deletion))).collect();
+    let fate = |id: &ObjectId| live.fates.get(id).cloned().unwrap_or(Fate::Possible("it was not read".to_owned()));
+    let of_stale = |id: &ObjectId| match moved.get(id) {
+        Some(to) => Row::of_move(id, *to, &fate(id)),
+        None => Row::of_fate(id, &fate(id)),
+    };
+    let mut rows: Vec<Row> = plan.stale().into_iter().map(of_stale).collect();
+    let mut successors: HashMap<&ObjectId, &ObjectId> = HashMap::new();
+    for (old, new) in plan.replaced() {
+        let is_new = created_row(new, excluded, live).action == "create" && !successors.contains_key(new);
+        if is_new && deletion(&fate(old)) != Deletion::Never {
+            successors.insert(new, old);
+        } else {
+            rows.push(Row::of_fate(old, &fate(old)));
+        }
+    }
+    rows.extend(plan.created().into_iter().map(|id| {
+        let row = created_row(id, excluded, live);
+        match successors.get(id) {
+            Some(old) => row.replacing(old, deletion(&fate(old))),
+            None => row,
+        }
+    }));
+    rows.extend(plan.orphaned().into_iter().map(|id| Row::new("orphan", id).because("spec.prune is off")));
+    rows.sort_by_key(|row| ACTIONS.iter().position(|(action, _)| *action == row.action));
+    rows
+}
+
+/// Returns the row of an object that was not applied before.
+fn created_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Row {
+    let presence = live.presence.get(id);
+    let exclusion = excluded.iter().find(|excluded| excluded.id == *id);
+    match (presence, exclusion) {
+        (_, Some(Excluded { by, is_created: false, .. })) | (Some(Presence::Exists(_)), Some(Excluded { by, .. })) => {
+            Row::new("skip", id).because(by)
+        }
+        (Some(Presence::Exists(owner)), None) => Row::new("take", id).because(owner),
+        (Some(Presence::Unknown(why)), _) => Row::new("create", id).because(format!("unless it exists: {why}")),
+        (Some(Presence::Absent) | None, _) => Row::new("create", id),
+    }
+}
 
 impl Report {
     /// Creates the report about a tree that cannot be built.
@@ -35,35 +155,16 @@ impl Report {
         Self { title, broken: Some(reason), rows: Vec::new(), applied: 0, warnings: Vec::new() }
     }
 
-    /// Creates the report of a plan, with the fates of its stale objects.
-    pub(super) fn of(title: String, plan: &Plan<'_>, fates: Vec<(ObjectId, Fate)>) -> Self {
-        let moved = plan.moved();
-        let mut rows: Vec<Row> = Vec::new();
-        for (id, fate) in fates {
-            let to = moved.iter().find(|(moving, _)| **moving == id).map(|(_, to)| (*to).to_owned());
-            rows.push(match (to, &fate) {
-                (Some(to), Fate::Deleted | Fate::Possible(_)) => {
-                    Row { action: "move", id, note: Some(format!("to {to}")) }
-                }
-                _ => Row { action: fate.as_str(), id, note: fate.reason().map(str::to_owned) },
-            });
-        }
-        if !plan.prunes() {
-            let orphan =
-                |id: &ObjectId| Row { action: "orphan", id: id.clone(), note: Some("spec.prune is off".to_owned()) };
-            rows.extend(plan.dropped().into_iter().map(orphan));
-        }
-        let created: Vec<_> = plan.created().into_iter().cloned().collect();
-        let applied = plan.rendered.len() - created.len();
-        rows.extend(created.into_iter().map(|id| Row { action: "create", id, note: None }));
-        rows.sort_by_key(|row| ACTIONS.iter().position(|(action, _)| *action == row.action));
+    /// Creates the report of a plan, with the live objects. `excluded` are the rendered objects that Flux does not apply.
+    pub(super) fn of(title: String, plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Self {
+        let applied = plan.rendered.len() - plan.created().len();
         let warnings = plan.findings().iter().map(|finding| format!("{} {}", finding.rule, finding.message)).collect();
-        Self { title, broken: None, rows, applied, warnings }
+        Self { title, broken: None, rows: rows(plan, excluded, live), applied, warnings }
     }
 
     /// Returns whether an object is deleted, or may be.
     pub(super) fn deletes(&self) -> bool {
-        self.rows.iter().any(|row| ["delete", "possible", "move"].contains(&row.action))
+        self.rows.iter().any(|row| row.deletion != Deletion::Never)
     }
 
     fn count(&self, action: &str) -> usize {
@@ -77,7 +178,11 @@ impl Report {
             let _ = writeln!(out, "  cannot be built, so Flux deletes nothing: {broken}");
             return out;
         }
-        for Row { action, id, note } in &self.rows {
+        for Row { action, id, note, replaces, .. } in &self.rows {
+            let id = match replaces {
+                Some(old) => format!("{} -> {}", ObjectId { name: old.clone(), ..id.clone() }, id.name),
+                None => id.to_string(),
+            };
             let mark = ACTIONS.iter().find(|(known, _)| known == action).map_or(' ', |(_, mark)| *mark);
             let note = note.as_ref().map(|note| format!("  ({note})")).unwrap_or_default();
             let _ = writeln!(out, "  {mark} {action:<8} {id}{note}");
@@ -85,13 +190,14 @@ impl Report {
         for warning in &self.warnings {
             let _ = writeln!(out, "  warning: {warning}");
         }
-        let [create, delete, possible, moved, gone] =
-            ["create", "delete", "possible", "move", "gone"].map(|action| self.count(action));
+        let [create, take, delete, replace, possible, moved, gone, skipped] =
+            ["create", "take", "delete", "replace", "possible", "move", "gone", "skip"]
+                .map(|action| self.count(action));
         let kept = self.count("keep") + self.count("orphan");
         let _ = writeln!(
             out,
-            "\nPlan: {create} to create, {delete} to delete, {possible} possibly, {moved} moved, {kept} kept, {gone} gone already, \
-             {} applied as before",
+            "\nPlan: {create} to create, {take} to take over, {replace} to replace, {delete} to delete, {possible} possibly, {moved} \
+             moved, {kept} kept, {gone} gone already, {skipped} skipped, {} applied as before",
             self.applied
         );
         out
@@ -102,7 +208,7 @@ impl Report {
         let row = |row: &Row| {
             let ObjectId { group, kind, namespace, name } = &row.id;
             json!({"action": row.action, "group": group, "kind": kind, "namespace": namespace, "name": name,
-                   "reason": row.note})
+                   "replaces": row.replaces, "deletion": row.deletion.as_str(), "reason": row.note})
         };
         let summary: serde_json::Map<_, _> =
             ACTIONS.iter().map(|(action, _)| ((*action).to_owned(), json!(self.count(action)))).collect();

@@ -90,6 +90,7 @@ use run::Run;
 use super::explain;
 use super::files::Files;
 use super::finding::{Site, TreeFinding};
+use super::flux::Excluded;
 use super::node::Node;
 use super::object_id::ObjectId;
 use super::options::Options;
@@ -251,8 +252,10 @@ pub(super) struct Reported {
     pub(super) reasons: Vec<String>,
     /// The evaluation; `None` if the root cannot be read.
     pub(super) evaluation: Option<explain::Step>,
-    /// The identities of all objects that Flux applies; `None` for other builders, or if one is not known.
+    /// The identities of all objects that Flux renders; `None` for other builders, or if one is not known.
     pub(super) rendered: Option<Vec<ObjectId>>,
+    /// Those of them that Flux does not apply.
+    pub(super) excluded: Vec<Excluded>,
 }
 
 /// Builds a folder, and reports all errors and unknown parts. With `shared`, the evaluation is not recorded.
@@ -267,15 +270,16 @@ pub(super) fn report(
     let mut run = Run::new(tree, options, files, sources);
     run.is_strict = false;
     run.bases = shared.map(|shared| &shared.bases);
-    let mut rendered = None;
+    let (mut rendered, mut excluded) = (None, Vec::new());
     let checked = run.root(root, &Settings::default()).and_then(|mut map| {
         run.check(&mut map)?;
         rendered = run.rendered(&map);
+        excluded = rendered.as_ref().map(|rendered| run.excluded(&map, rendered)).unwrap_or_default();
         Ok(())
     });
     if let Err(stop) = checked {
         run.record(stop, recover::Lost::Nothing);
     }
     let log::Folder { findings, reasons, step, .. } = run.take_log().end();
-    Reported { findings, reasons, evaluation: step, rendered }
+    Reported { findings, reasons, evaluation: step, rendered, excluded }
 }

@@ -21,7 +21,7 @@ use crate::kustomize::argo;
 use crate::kustomize::explain::{self, StepKind};
 use crate::kustomize::file::{NAMES, SharedFile};
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::flux;
+use crate::kustomize::flux::{self, Excluded};
 use crate::kustomize::node::Node;
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::options::ArgoSpec;
@@ -31,7 +31,14 @@ use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031, kz064};
 use crate::kustomize::tree::{Located, TreePath};
 
 impl Run<'_> {
-    /// Returns the identities of the objects that Flux applies, after substitution; `None` if one is not known.
+    /// Returns the rendered objects that Flux does not apply; `rendered` has the identities of all objects.
+    pub(super) fn excluded(&self, map: &ResMap, rendered: &[ObjectId]) -> Vec<Excluded> {
+        let common = &self.options.flux.common_metadata;
+        let objects = map.resources().iter().zip(rendered);
+        objects.filter_map(|(resource, id)| Excluded::of(id, &resource.node, common)).collect()
+    }
+
+    /// Returns the identities of the objects that Flux renders, after substitution; `None` if one is not known.
     pub(super) fn rendered(&self, map: &ResMap) -> Option<Vec<ObjectId>> {
         if self.options.profile != Profile::Flux || map.lost != Lost::Nothing {
             return None;

@@ -11,7 +11,7 @@ use super::siblings::{self, Sibling, waits_for};
 use super::{Consequences, Judged, Root};
 use crate::admission::{Finding, Metadata, Request};
 use crate::catalog::View;
-use crate::kustomize::flux::stale;
+use crate::kustomize::flux::Compared;
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::rules::kz063::Order;
 use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
@@ -34,6 +34,28 @@ pub struct Plan<'a> {
     pub revision: String,
     /// The limits of deletions.
     pub limits: DeletionLimits,
+}
+
+/// Whether Flux deletes an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// It does.
+    Certain,
+    /// It may.
+    Possible,
+    /// It does not.
+    Never,
+}
+
+impl Deletion {
+    /// Returns the name in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Certain => "certain",
+            Self::Possible => "possible",
+            Self::Never => "never",
+        }
+    }
 }
 
 /// The objects that move to a sibling, and the order of both.
@@ -96,56 +118,83 @@ impl Plan<'_> {
         findings
     }
 
-    /// Returns the objects that Flux deletes, unless they are excluded from pruning or move; none if it does not prune.
+    /// Returns the objects that Flux deletes, unless they are excluded from pruning or move; none if it does not prune. Generated
+    /// objects that only get another hash are not among them.
     pub fn stale(&self) -> Vec<&ObjectId> {
-        if self.prunes() { self.dropped() } else { Vec::new() }
+        if self.prunes() { self.compared().stale } else { Vec::new() }
+    }
+
+    /// Returns the generated objects that Flux deletes because they get another hash, each with its successor; none if it does not
+    /// prune.
+    pub fn replaced(&self) -> Vec<(&ObjectId, &ObjectId)> {
+        if self.prunes() { self.compared().replaced } else { Vec::new() }
+    }
+
+    /// Returns the applied objects that Flux forgets, because it does not prune.
+    pub fn orphaned(&self) -> Vec<&ObjectId> {
+        if self.prunes() {
+            return Vec::new();
+        }
+        let Compared { stale, replaced, .. } = self.compared();
+        stale.into_iter().chain(replaced.into_iter().map(|(old, _)| old)).collect()
+    }
+
+    /// Returns the objects that were not applied before.
+    pub fn created(&self) -> Vec<&ObjectId> {
+        let Compared { created, replaced, .. } = self.compared();
+        created.into_iter().chain(replaced.into_iter().map(|(_, new)| new)).collect()
+    }
+
+    fn compared(&self) -> Compared<'_> {
+        Compared::of(&self.inventory, self.rendered)
     }
 
     /// Returns whether Flux deletes objects that the revision does not render any more.
-    pub fn prunes(&self) -> bool {
+    fn prunes(&self) -> bool {
         self.kustomization.pointer("/spec/prune") == Some(&Value::Bool(true))
     }
 
-    /// Returns the applied objects that the revision does not render any more.
-    pub fn dropped(&self) -> Vec<&ObjectId> {
-        stale(&self.inventory, self.rendered)
-    }
-
-    /// Returns the objects that the revision creates: those that are not in the inventory.
-    pub fn created(&self) -> Vec<&ObjectId> {
-        stale(self.rendered, &self.inventory)
-    }
-
-    /// Returns the objects that move, each with the Kustomization that renders it from now on.
-    pub fn moved(&self) -> Vec<(&ObjectId, &str)> {
+    /// Returns the objects that move, each with the Kustomization that renders it from now on, and whether it is deleted on the way.
+    pub fn moved(&self) -> Vec<(&ObjectId, &str, Deletion)> {
         let mut moved = Vec::new();
         for one in self.moves() {
-            moved.extend(one.objects.into_iter().map(|id| (id, one.to.name.as_str())));
+            let deletion = match one.order {
+                None => Deletion::Never,
+                Some(Order::Any) => Deletion::Possible,
+                Some(Order::LoserFirst) => Deletion::Certain,
+            };
+            moved.extend(one.objects.into_iter().map(|id| (id, one.to.name.as_str(), deletion)));
         }
         moved
     }
 
-    /// Returns the objects that move to siblings.
+    /// Returns the objects that move to siblings. If several render an object, the one counts that applies it first.
     fn moves(&self) -> Vec<Move<'_>> {
         let mut left = self.stale();
-        let all: Vec<_> = self.siblings.iter().map(|(sibling, _)| *sibling).collect();
-        let (own, waits) = (self.name(), siblings::dependencies(self.kustomization));
+        let mut gainers: Vec<_> =
+            self.siblings.iter().map(|(sibling, rendered)| (self.order(sibling), *sibling, *rendered)).collect();
+        gainers.sort_by_key(|(order, ..)| order.map_or(0, |order| if order == Order::Any { 1 } else { 2 }));
         let mut moves = Vec::new();
-        for (sibling, rendered) in &self.siblings {
+        for (order, sibling, rendered) in gainers {
             let ids: HashSet<&ObjectId> = rendered.iter().collect();
             let (objects, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|id| ids.contains(id));
             left = rest;
-            let order = if waits_for(&waits, &sibling.name, &all) {
-                None
-            } else if waits_for(&sibling.depends_on, &own, &all) {
-                Some(Order::LoserFirst)
-            } else {
-                Some(Order::Any)
-            };
             moves.push(Move { to: sibling, objects, order });
         }
         moves.retain(|one| !one.objects.is_empty());
         moves
+    }
+
+    /// Returns the order in which this Kustomization and a sibling apply a revision; `None` if the sibling is certainly first.
+    fn order(&self, sibling: &Sibling) -> Option<Order> {
+        let all: Vec<_> = self.siblings.iter().map(|(sibling, _)| *sibling).collect();
+        if waits_for(&siblings::dependencies(self.kustomization), &sibling.name, &all) {
+            None
+        } else if waits_for(&sibling.depends_on, &self.name(), &all) {
+            Some(Order::LoserFirst)
+        } else {
+            Some(Order::Any)
+        }
     }
 
     /// Returns a finding for each sibling that renders the same objects.

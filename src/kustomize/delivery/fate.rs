@@ -36,10 +36,8 @@ impl Fate {
         if metadata.is_deleting() {
             return Self::Gone;
         }
-        let label = |key: &str| metadata.label(&format!("{GROUP}/{key}")).unwrap_or_default();
-        let found = (label("namespace"), label("name"));
-        if found != owner {
-            let of = if found.1.is_empty() { "nobody".to_owned() } else { format!("{}/{}", found.0, found.1) };
+        if self::owner(live) != Some(owner) {
+            let of = self::owner(live).map_or("nobody".to_owned(), |(namespace, name)| format!("{namespace}/{name}"));
             return Self::Kept(format!("its labels name {of} as the owner"));
         }
         match opt_out(live) {
@@ -65,6 +63,13 @@ impl Fate {
             Self::Deleted | Self::Gone => None,
         }
     }
+}
+
+/// Returns namespace and name of the Kustomization that the labels of an object name as its owner.
+pub fn owner(live: &Value) -> Option<(&str, &str)> {
+    let metadata = Metadata::of(live);
+    let [namespace, name] = ["namespace", "name"].map(|key| metadata.label(&format!("{GROUP}/{key}")));
+    Some((namespace.unwrap_or_default(), name.filter(|name| !name.is_empty())?))
 }
 
 /// Returns the label or annotation that excludes an object from pruning, in any case of letters.

@@ -10,6 +10,7 @@ use super::{Artifact, At, Content, Root};
 use crate::kustomize::build::Shared;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{InTree, Site, TreeFinding};
+use crate::kustomize::flux::Excluded;
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::roots::{references, roots};
 use crate::kustomize::rules::kz005;
@@ -28,8 +29,10 @@ pub struct Judged {
     pub findings: Vec<TreeFinding>,
     /// Number of findings that were omitted because of the limit.
     pub left_out: usize,
-    /// The identities of all objects that Flux applies, if they are known.
+    /// The identities of all objects that Flux renders, if they are known.
     pub rendered: Option<Vec<ObjectId>>,
+    /// Those of them that Flux does not apply.
+    pub excluded: Vec<Excluded>,
 }
 
 impl Judged {
@@ -43,7 +46,8 @@ impl Judged {
         let id =
             |id: &ObjectId| size_of::<ObjectId>() + id.namespace.len() + id.name.len() + id.group.len() + id.kind.len();
         let rendered: usize = self.rendered.iter().flatten().map(id).sum();
-        size_of::<Self>() + rendered + self.findings.iter().map(text).sum::<usize>()
+        let excluded: usize = self.excluded.iter().map(|excluded| id(&excluded.id) + excluded.by.len()).sum();
+        size_of::<Self>() + rendered + excluded + self.findings.iter().map(text).sum::<usize>()
     }
 }
 
@@ -98,7 +102,7 @@ pub fn judge(tree: &Tree, root: &Root, files: &Files) -> Judged {
             Some(shared) => analyse_shared(tree, &folder, &root.options, (files, shared)),
             None => analyse_with(tree, &folder, &root.options, files),
         };
-        judged.rendered = report.rendered;
+        (judged.rendered, judged.excluded) = (report.rendered, report.excluded);
         report.findings.into_iter().for_each(|finding| judged.add(finding, &mut reported));
     }
     if root.at == At::EveryRoot && kustomizations(tree).is_empty() {

@@ -32,8 +32,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-pub use deletions::{Plan, with_objects};
-pub use fate::Fate;
+pub use deletions::{Deletion, Plan, with_objects};
+pub use fate::{Fate, owner};
 pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
 pub use kustomization::flux_spec;
 pub(super) use kustomization::{Kustomization, SourceRef};

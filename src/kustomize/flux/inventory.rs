@@ -2,14 +2,16 @@
 //!
 //! Source: `ObjMetadata` in fluxcd/cli-utils' `pkg/object`, and `Diff` in kustomize-controller's `internal/inventory`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use crate::kustomize::object_id::ObjectId;
 
-/// Letters of the hash that kustomize appends to the names of generated objects.
+/// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;
+/// The letters of these hashes: hexadecimal digits, some of which are replaced so that no words appear.
+const HASH_LETTERS: &str = "2456789bcdfghkmt";
 
 impl ObjectId {
     /// Parses an entry: `NAMESPACE_NAME_GROUP_KIND`, with `__` for a colon in the name. `None` for other texts.
@@ -47,26 +49,61 @@ impl ObjectId {
     /// Returns the identity without the hash in the name of a generated object.
     fn stem(&self) -> Option<(&str, &str, &str, &str)> {
         let (stem, hash) = self.name.rsplit_once('-')?;
-        let is_generated =
-            hash.len() == HASH && self.group.is_empty() && ["ConfigMap", "Secret"].contains(&&*self.kind);
+        let is_hash = hash.len() == HASH && hash.chars().all(|letter| HASH_LETTERS.contains(letter));
+        let is_generated = is_hash && self.group.is_empty() && ["ConfigMap", "Secret"].contains(&&*self.kind);
         is_generated.then_some((&self.namespace, stem, &self.group, &self.kind))
     }
 }
 
-/// Returns the objects of an inventory that are not rendered any more, without generated ones that only have another hash in
-/// their names.
-pub(in crate::kustomize) fn stale<'i>(inventory: &'i [ObjectId], rendered: &[ObjectId]) -> Vec<&'i ObjectId> {
+/// An inventory compared with what a revision renders.
+#[derive(Debug, Default)]
+pub(in crate::kustomize) struct Compared<'p> {
+    /// The applied objects that the revision does not render any more, without replaced ones.
+    pub(in crate::kustomize) stale: Vec<&'p ObjectId>,
+    /// The generated objects that only get another hash in their names: each old one with the new one.
+    pub(in crate::kustomize) replaced: Vec<(&'p ObjectId, &'p ObjectId)>,
+    /// The rendered objects that were not applied before, without those that replace others.
+    pub(in crate::kustomize) created: Vec<&'p ObjectId>,
+}
+
+impl<'p> Compared<'p> {
+    /// Compares an inventory with the rendered objects.
+    pub(in crate::kustomize) fn of(inventory: &'p [ObjectId], rendered: &'p [ObjectId]) -> Self {
+        let (mut compared, mut created) = (Self::default(), added(inventory, rendered));
+        let by_stem: HashMap<_, &ObjectId> = created.iter().filter_map(|id| Some((id.stem()?, *id))).collect();
+        for old in dropped(inventory, rendered) {
+            match old.stem().and_then(|stem| by_stem.get(&stem)) {
+                Some(new) => compared.replaced.push((old, new)),
+                None => compared.stale.push(old),
+            }
+        }
+        let successors: HashSet<&ObjectId> = compared.replaced.iter().map(|(_, new)| *new).collect();
+        created.retain(|id| !successors.contains(id));
+        Self { created, ..compared }
+    }
+}
+
+/// Returns the objects of an inventory that are not rendered any more.
+fn dropped<'p>(inventory: &'p [ObjectId], rendered: &[ObjectId]) -> Vec<&'p ObjectId> {
     // Flux writes the new objects into an inventory too, before it compares.
     let rendered: Vec<_> = rendered.iter().map(ObjectId::as_parsed).collect();
     let ids: HashSet<&ObjectId> = rendered.iter().collect();
     let global: HashSet<_> = rendered.iter().map(ObjectId::without_namespace).collect();
-    let stems: HashSet<_> = rendered.iter().filter_map(ObjectId::stem).collect();
-    let is_rendered = |id: &&ObjectId| {
-        ids.contains(id)
-            || id.namespace.is_empty() && global.contains(&id.without_namespace())
-            || id.stem().is_some_and(|stem| stems.contains(&stem))
-    };
+    let is_rendered =
+        |id: &&ObjectId| ids.contains(id) || id.namespace.is_empty() && global.contains(&id.without_namespace());
     inventory.iter().filter(|id| !is_rendered(id)).collect()
+}
+
+/// Returns the rendered objects that are not in an inventory.
+fn added<'p>(inventory: &[ObjectId], rendered: &'p [ObjectId]) -> Vec<&'p ObjectId> {
+    let ids: HashSet<&ObjectId> = inventory.iter().collect();
+    let global = inventory.iter().filter(|id| id.namespace.is_empty()).map(ObjectId::without_namespace);
+    let global: HashSet<_> = global.collect();
+    let is_applied = |id: &&ObjectId| {
+        let parsed = id.as_parsed();
+        ids.contains(&parsed) || global.contains(&parsed.without_namespace())
+    };
+    rendered.iter().filter(|id| !is_applied(id)).collect()
 }
 
 #[cfg(test)]
@@ -91,17 +128,42 @@ mod tests {
         assert_eq!(ObjectId::parse("a_b_c"), None);
     }
 
+    fn shown(ids: &[&ObjectId]) -> Vec<String> {
+        ids.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn compares_as_the_cluster_stores_objects() {
         let inventory = ids(&[
             "_x_example.org_Cluster",
+            "_a__b_rbac.authorization.k8s.io_ClusterRole",
             "a_c-2428d88g5t__ConfigMap",
             "a_c-tools__ConfigMap",
             "a_w_apps_Deployment",
         ]);
         // an unknown kind gets a namespace, a hash changes, the version is no part of the identity
-        let rendered = ids(&["a_x_example.org_Cluster", "a_c-thf66bgm55__ConfigMap", "b_w_apps_Deployment"]);
-        let stale: Vec<_> = stale(&inventory, &rendered).iter().map(ToString::to_string).collect();
-        assert_eq!(stale, ["ConfigMap a/c-tools", "Deployment.apps a/w"]);
+        let mut rendered = ids(&["a_x_example.org_Cluster", "a_c-thf66bgm55__ConfigMap", "b_w_apps_Deployment"]);
+        let group = "rbac.authorization.k8s.io".to_owned();
+        rendered.push(ObjectId { group, kind: "ClusterRole".into(), namespace: String::new(), name: "a__b".into() });
+        let compared = Compared::of(&inventory, &rendered);
+        assert_eq!(shown(&compared.stale), ["ConfigMap a/c-tools", "Deployment.apps a/w"]);
+        assert_eq!(shown(&compared.created), ["Deployment.apps b/w"]);
+        let replaced: Vec<_> = compared.replaced.iter().map(|(old, new)| shown(&[old, new])).collect();
+        assert_eq!(replaced, [["ConfigMap a/c-2428d88g5t", "ConfigMap a/c-thf66bgm55"]]);
+    }
+
+    #[test]
+    fn a_word_of_ten_letters_is_no_hash() {
+        let (inventory, rendered) = (ids(&["a_c-production__ConfigMap"]), ids(&["a_c-monitoring__ConfigMap"]));
+        let compared = Compared::of(&inventory, &rendered);
+        assert_eq!(shown(&compared.stale), ["ConfigMap a/c-production"]);
+        assert!(compared.replaced.is_empty());
+    }
+
+    #[test]
+    fn an_object_whose_successor_was_applied_before_is_stale() {
+        let inventory = ids(&["a_c-2428d88g5t__ConfigMap", "a_c-thf66bgm55__ConfigMap"]);
+        let compared = Compared::of(&inventory, &inventory[1..]);
+        assert_eq!(shown(&compared.stale), ["ConfigMap a/c-2428d88g5t"]);
     }
 }

@@ -1,0 +1,42 @@
+//! Objects that Flux does not apply because of their own labels or annotations.
+//!
+//! Source: `shouldSkipApply` in fluxcd/pkg's `ssa/manager_apply.go`, with the selectors of kustomize-controller's `apply`.
+
+use std::collections::BTreeMap;
+
+use crate::kustomize::node::Node;
+use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::options::CommonMetadata;
+
+/// The group of the keys.
+const GROUP: &str = "kustomize.toolkit.fluxcd.io";
+/// The keys without their group, the values in lower case, and whether an absent object is created nevertheless.
+const EXCLUSIONS: [(&str, &str, bool); 3] =
+    [("reconcile", "disabled", false), ("ssa", "ignore", false), ("ssa", "ifnotpresent", true)];
+
+/// An object that Flux does not apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excluded {
+    /// The object.
+    pub id: ObjectId,
+    /// The label or annotation: `kustomize.toolkit.fluxcd.io/reconcile: disabled`.
+    pub by: String,
+    /// Whether Flux creates it if it does not exist.
+    pub is_created: bool,
+}
+
+impl Excluded {
+    /// Reads a rendered object; `None` if Flux applies it.
+    pub(in crate::kustomize) fn of(id: &ObjectId, node: &Node, common: &CommonMetadata) -> Option<Self> {
+        let value = |place: &str, common: &BTreeMap<String, String>, key: &str| {
+            let own = || node.at_path(&["metadata", place, key]).and_then(Node::text).map(str::to_owned);
+            common.get(key).cloned().or_else(own)
+        };
+        EXCLUSIONS.iter().find_map(|(word, excluded, is_created)| {
+            let key = format!("{GROUP}/{word}");
+            let values = [value("labels", &common.labels, &key), value("annotations", &common.annotations, &key)];
+            let value = values.into_iter().flatten().find(|value| value.to_lowercase() == *excluded)?;
+            Some(Self { id: id.clone(), by: format!("{key}: {value}"), is_created: *is_created })
+        })
+    }
+}
