@@ -1,6 +1,6 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
-.PHONY: run test test-fast test-compiled test-browser screenshot test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
+.PHONY: run test test-fast test-compiled test-browser screenshot test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential differential-plan chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
 	image image-archive image-push packages test-kind test-cluster chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
@@ -25,6 +25,12 @@ test-systems:
 ## The same, and write the table into docs/systems.md
 systems-table:
 	cargo test --locked $(FEATURES) --test systems -- --write
+
+PAIRS ?= 2000
+
+## Compare the plans of many pairs of revisions with what kustomize-controller does, with another seed each time
+differential-plan:
+	cargo test --locked $(FEATURES) --test systems -- plan:: --pairs $(PAIRS) --seed $(SEED)
 
 ## Run all tests that need no kube-apiserver
 test-fast:

@@ -63,7 +63,7 @@ pub const SYSTEM: System = System {
 /// The port at which source-controller serves artifacts.
 const ARTIFACTS: &str = "artifacts";
 /// With the group, as portcullis can have a kind of the same name.
-const KUSTOMIZATIONS: &str = "kustomizations.kustomize.toolkit.fluxcd.io";
+pub const KUSTOMIZATIONS: &str = "kustomizations.kustomize.toolkit.fluxcd.io";
 /// Refused once the webhooks are in force.
 pub const PROBE: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -81,7 +81,13 @@ pub fn hosts(fixtures: &Fixtures) -> String {
 }
 
 fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
+    start_with(cluster, fixtures, &[])
+}
+
+/// Starts the controllers with further arguments of both.
+pub fn start_with(cluster: &Cluster, fixtures: &Fixtures, arguments: &[&str]) -> Vec<Daemon> {
     let source = |command: &mut Command| {
+        command.args(arguments);
         let storage = fixtures.folder.path().join("artifacts");
         std::fs::create_dir_all(&storage).expect("there is room");
         let address = format!("127.0.0.1:{}", fixtures.port(ARTIFACTS));
@@ -89,6 +95,7 @@ fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
         command.arg(format!("--storage-path={}", storage.display()));
     };
     let kustomize = |command: &mut Command| {
+        command.args(arguments);
         command.args(["--requeue-dependency=1s", "--min-retry-delay=500ms", "--max-retry-delay=5s"]);
     };
     let pins = ["flux-source-controller", "flux-kustomize-controller"];
@@ -142,7 +149,7 @@ pub fn config_map(name: &str, value: &str) -> String {
 }
 
 /// Has source-controller look for a new revision at once.
-fn look_again(ctx: &Context<'_>, source: &str, number: usize) {
+pub fn look_again(ctx: &Context<'_>, source: &str, number: usize) {
     let request = format!("reconcile.fluxcd.io/requestedAt={number}");
     ctx.kubectl(&["annotate", "--overwrite", "gitrepository", source, &request]);
 }

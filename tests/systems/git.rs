@@ -60,11 +60,17 @@ impl GitServer {
         fs::create_dir_all(&folder).expect("there is room for a folder");
         let repository = Repository { folder, url: format!("http://{}/{name}", self.host()) };
         repository.git(&["init", "--quiet", "--initial-branch=main"]);
+        repository.git(&["remote", "add", "origin", &repository.url]);
         repository
     }
 }
 
 impl Repository {
+    /// Returns the folder with the work tree.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Makes `files` the whole content of a branch, which begins where the work tree is. Returns the commit.
     pub fn commit(&self, branch: &str, files: &[(&str, &str)]) -> String {
         self.git(&["checkout", "--quiet", "-B", branch]);

@@ -6,6 +6,8 @@
 //!
 //! - `--write` writes the table into docs/systems.md.
 //! - `--record FOLDER` records the requests that portcullis gets.
+//! - `--pairs NUMBER` is the number of pairs of revisions whose plans are compared with what Flux does, and `--seed NUMBER` is the
+//!   seed of the first pair.
 //! - `--control` runs both times without portcullis, and shows what varies in the controllers themselves.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
@@ -35,6 +37,8 @@ mod daemon;
 mod deadline;
 #[path = "../e2e/delivery_crds.rs"]
 mod delivery_crds;
+#[path = "../differential/dice.rs"]
+mod dice;
 mod flux;
 mod flux_defaults;
 #[path = "../e2e/gate.rs"]
@@ -60,6 +64,7 @@ mod programs;
 mod push;
 #[path = "../registry/server.rs"]
 mod registry;
+mod revisions;
 mod runner;
 mod system;
 mod table;
@@ -100,6 +105,8 @@ struct Options {
     control: bool,
     /// The folder for recordings.
     record: Option<String>,
+    /// The pairs of revisions.
+    pairs: revisions::Range,
 }
 
 fn main() -> ExitCode {
@@ -125,10 +132,16 @@ fn parse(arguments: Vec<String>) -> (Options, Vec<String>) {
             "--write" => options.write = true,
             "--control" => options.control = true,
             "--record" => options.record = arguments.next(),
+            "--pairs" => options.pairs.number = number(arguments.next()),
+            "--seed" => options.pairs.seed = number(arguments.next()),
             _ => others.push(argument),
         }
     }
     (options, others)
+}
+
+fn number(argument: Option<String>) -> u64 {
+    argument.and_then(|text| text.parse().ok()).expect("this option needs a number")
 }
 
 /// Fails if a program is missing without which a system cannot run.
@@ -166,7 +179,8 @@ fn run(options: &Options, arguments: &Arguments) -> ExitCode {
     let results: Vec<_> = SYSTEMS.iter().filter_map(|system| result(system, options, arguments)).collect();
     let table = table::render(&results);
     let failures: Vec<_> = results.iter().flat_map(failures).collect();
-    let tests = results.into_iter().flat_map(tests).collect();
+    let compared = revisions::run(options.pairs, arguments);
+    let tests = results.into_iter().flat_map(tests).chain(compared).collect();
     let conclusion = libtest_mimic::run(arguments, tests);
     println!("{table}\nsystems: {:.0?}", begun.elapsed());
     // Last, so that the end of a log has them.

@@ -76,7 +76,8 @@ fn attempt(testbed: &Testbed, scenario: &Scenario) -> Outcome {
     snapshots.map_err(|panic| format!("{:?}: {}\n{}", testbed.mode, message(&*panic), logs()))
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+/// Returns the message of a panic.
+pub fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }

@@ -1,0 +1,168 @@
+//! Compares plans of revisions with what the real kustomize-controller does.
+//!
+//! Each pair of revisions is generated from a seed and has namespaces, a repository and Kustomizations of its own. The first
+//! revision is applied, `portcullis plan` computes the plan of the second one from the live inventories, and the second one is
+//! published. The API server's audit log says what the controller then creates, changes and deletes.
+
+mod generate;
+mod kinds;
+mod model;
+mod player;
+mod trace;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use libtest_mimic::{Arguments, Trial};
+
+use crate::flux;
+use crate::runner;
+use crate::system::System;
+use crate::testbed::{Mode, Testbed};
+use model::{Files, Pair};
+use player::Played;
+use trace::{Effects, Write};
+
+/// The name of the test.
+const NAME: &str = "plan::revisions";
+/// The number of pairs that one cluster plays. The audit log of more would be split into several files.
+const BATCH: u64 = 250;
+/// The number of pairs that are played at once.
+const CONCURRENCY: usize = 12;
+/// The number of pairs with a difference that are printed.
+const MAX_PRINTED: usize = 5;
+
+/// Flux with more workers, for many Kustomizations at once.
+const SYSTEM: System = System {
+    name: "plan",
+    start: |cluster, fixtures| {
+        flux::start_with(cluster, fixtures, &["--concurrent=8", "--kube-api-qps=500", "--kube-api-burst=1000"])
+    },
+    scenarios: &[],
+    ..flux::SYSTEM
+};
+
+/// The pairs of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Range {
+    /// How many.
+    pub number: u64,
+    /// The seed of the first one. The others have the next numbers.
+    pub seed: u64,
+}
+
+impl Default for Range {
+    fn default() -> Self {
+        Self { number: 100, seed: 1 }
+    }
+}
+
+/// Totals of a run.
+#[derive(Debug, Default)]
+struct Tally {
+    deleted: usize,
+    created: usize,
+    changed: usize,
+    actions: BTreeMap<String, usize>,
+}
+
+/// Plays the pairs if the test is selected. Returns it.
+pub fn run(range: Range, arguments: &Arguments) -> Option<Trial> {
+    let is_selected = !arguments.is_filtered_out(&Trial::test(NAME, || Ok(())));
+    if arguments.list || !is_selected {
+        return None;
+    }
+    let (begun, mut tally, mut wrong) = (Instant::now(), Tally::default(), Vec::new());
+    for first in (0..range.number).step_by(BATCH as usize) {
+        let seeds: Vec<_> = (first..range.number.min(first + BATCH)).map(|at| range.seed + at).collect();
+        wrong.extend(batch(&seeds, &mut tally));
+        eprintln!("systems: plan: {} pairs after {:.0?}", first + seeds.len() as u64, begun.elapsed());
+    }
+    println!("plan: {} pairs from seed {}, {} with a difference; {tally:?}", range.number, range.seed, wrong.len());
+    // The whole pairs first, so that the end of a log says in which pairs there is a difference.
+    wrong.iter().take(MAX_PRINTED).for_each(|(lines, pair)| println!("{lines}{pair}"));
+    wrong.iter().for_each(|(lines, _)| print!("{lines}"));
+    let failed = wrong.len();
+    Some(Trial::test(NAME, move || match failed {
+        0 => Ok(()),
+        _ => Err(format!("{failed} pairs differ").into()),
+    }))
+}
+
+/// Plays pairs on a cluster. Returns what is wrong with some of them.
+fn batch(seeds: &[u64], tally: &mut Tally) -> Vec<(String, String)> {
+    let testbed = Testbed::start(&SYSTEM, Mode::Without);
+    player::define_kinds(&testbed);
+    let pairs: Vec<_> = seeds.iter().map(|seed| (*seed, generate::pair(*seed, &format!("pair-{seed}")))).collect();
+    let played = play_all(&testbed, &pairs);
+    let writes = trace::by_pair(trace::read(&testbed.cluster.audit_log()));
+    let judge = |((seed, pair), played): (&(u64, Pair), Result<Played, String>)| {
+        let lines = match &played {
+            Ok(played) => tally.judge(pair, played, writes.get(&pair.name).map(Vec::as_slice).unwrap_or_default()),
+            Err(why) => vec![why.clone()],
+        };
+        (!lines.is_empty()).then(|| report(*seed, pair, &lines, played.as_ref().ok()))
+    };
+    pairs.iter().zip(played).filter_map(judge).collect()
+}
+
+/// Plays pairs, several at a time. Returns the results in their order.
+fn play_all(testbed: &Testbed, pairs: &[(u64, Pair)]) -> Vec<Result<Played, String>> {
+    let (next, ended) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    thread::scope(|scope| {
+        for _ in 0..CONCURRENCY {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::SeqCst);
+                    let Some((_, pair)) = pairs.get(at) else { break };
+                    let played = catch_unwind(AssertUnwindSafe(|| player::play(testbed, pair)));
+                    let played = played.unwrap_or_else(|panic| Err(runner::message(&*panic)));
+                    ended.lock().unwrap_or_else(PoisonError::into_inner).insert(at, played);
+                }
+            });
+        }
+    });
+    ended.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+}
+
+impl Tally {
+    /// Counts what happened to a pair. Returns the differences.
+    fn judge(&mut self, pair: &Pair, played: &Played, writes: &[Write]) -> Vec<String> {
+        let effects = Effects::since(writes, played.published);
+        self.deleted += effects.deleted.len();
+        self.created += effects.created.len();
+        self.changed += effects.changed.len();
+        for plan in played.plans.iter().flatten() {
+            for row in plan["objects"].as_array().into_iter().flatten() {
+                *self.actions.entry(row["action"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+            }
+        }
+        verdict::differences(pair, played, &effects)
+    }
+}
+
+/// Returns the differences of a pair, and both revisions as files with the plans.
+fn report(seed: u64, pair: &Pair, lines: &[String], played: Option<&Played>) -> (String, String) {
+    let mut differences = format!("DIFFERENCE of the pair with --pairs 1 --seed {seed}\n");
+    lines.iter().for_each(|line| differences += &format!("  {line}\n"));
+    let mut text = String::new();
+    let _ = writeln!(text, "--- objects of the cluster\n{}", pair.manifests("http://…").join("---\n"));
+    for (title, folders) in [("first revision", &pair.before), ("second revision", &pair.after)] {
+        let files: Files = pair.files(folders);
+        files.iter().for_each(|(path, content)| text += &format!("--- {title}: {path}\n{content}"));
+    }
+    let _ = writeln!(text, "--- changed in the cluster: {:?}", pair.edits);
+    if let Some(played) = played {
+        let _ = writeln!(text, "--- diff\n{:#}", played.diff);
+    }
+    for plan in played.iter().flat_map(|played| &played.plans) {
+        let _ = writeln!(text, "--- plan\n{}", plan.as_ref().map_or_else(Clone::clone, |plan| format!("{plan:#}")));
+    }
+    (differences, text)
+}

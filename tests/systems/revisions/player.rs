@@ -1,0 +1,258 @@
+//! Plays a pair on the cluster: applies the first revision, plans the second one, and publishes it.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use super::kinds::{self, DEFINITIONS, Template};
+use super::model::{Edit, Files, Pair};
+use super::trace;
+use crate::context::is;
+use crate::git::Repository;
+use crate::testbed::Testbed;
+use crate::user::User;
+
+/// The time until all Kustomizations have applied a revision.
+const DEADLINE: Duration = Duration::from_secs(180);
+/// The pause between two looks at them.
+const PAUSE: Duration = Duration::from_millis(300);
+/// The name with which the objects of a pair are applied.
+const MANAGER: &str = "person";
+
+/// What was seen of a pair.
+pub struct Played {
+    /// The moment before the second revision was published.
+    pub published: OffsetDateTime,
+    /// The plan of each Kustomization for the second revision, as JSON, or why there is none.
+    pub plans: Vec<Result<Value, String>>,
+    /// What `portcullis diff` prints about both revisions, as JSON.
+    pub diff: Value,
+    /// The objects that somebody changed between both revisions.
+    pub edited: BTreeSet<String>,
+    /// The Kustomizations before and after the second revision.
+    pub states: [Vec<Value>; 2],
+}
+
+/// A pair on a cluster.
+struct Player<'a> {
+    testbed: &'a Testbed,
+    pair: &'a Pair,
+}
+
+/// Applies the definitions of the kinds that Kubernetes does not have.
+pub fn define_kinds(testbed: &Testbed) {
+    let apply = ["apply", "--server-side", "-f", "-"];
+    testbed.cluster.kubectl().args(apply).stdin(DEFINITIONS.to_owned()).run().expect_success();
+    testbed.cluster.wait_for_crds();
+}
+
+/// Plays a pair.
+///
+/// # Errors
+///
+/// The reason why a revision was not applied.
+pub fn play(testbed: &Testbed, pair: &Pair) -> Result<Played, String> {
+    let player = Player { testbed, pair };
+    for namespace in [pair.name.clone(), format!("{}-b", pair.name)] {
+        player.apply(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"))?;
+    }
+    let repository = testbed.fixtures.git.repository(&pair.name);
+    let first = commit(&repository, player.with_objects(&pair.before, &repository));
+    for manifest in pair.manifests(&repository.url) {
+        player.apply(&manifest)?;
+    }
+    let before = player.wait(&first, &|_| true).map_err(|why| format!("the first revision: {why}"))?;
+    let edited = player.edit(&before)?;
+    let second = commit(&repository, player.with_objects(&pair.after, &repository));
+    let plans: Vec<_> = (0..pair.kustomizations.len()).map(|at| player.plan(at, &repository, &second)).collect();
+    let diff = player.diff(&repository, &first, &second);
+    let published = OffsetDateTime::now_utc();
+    player.look_again()?;
+    let builds = |name: &str| {
+        let at = name.trim_start_matches('k').parse().ok().and_then(|at: usize| plans.get(at));
+        at.is_none_or(|plan| plan.as_ref().is_ok_and(|plan| plan["error"].is_null()))
+    };
+    let after = player.wait(&second, &builds).map_err(|why| format!("the second revision: {why}"))?;
+    Ok(Played { published, plans, diff, edited, states: [before, after] })
+}
+
+fn commit(repository: &Repository, files: Files) -> String {
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    repository.commit("main", &files)
+}
+
+fn resource(api_version: &str, kind: &str, plural: &str) -> ApiResource {
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+}
+
+/// Returns the resource of the objects with which a pair begins.
+fn resource_of(manifest: &Value) -> ApiResource {
+    let text = |key: &str| manifest[key].as_str().unwrap_or_default();
+    let plural = match text("kind") {
+        "GitRepository" => "gitrepositories".to_owned(),
+        kind => format!("{}s", kind.to_lowercase()),
+    };
+    resource(text("apiVersion"), text("kind"), &plural)
+}
+
+impl Player<'_> {
+    /// Returns the files of a revision, with the Kustomizations in a folder that none of them builds.
+    fn with_objects(&self, folders: &[super::model::Folder], repository: &Repository) -> Files {
+        let mut files = self.pair.files(folders);
+        files.push(("clusters/fleet.yaml".to_owned(), self.pair.manifests(&repository.url).join("---\n")));
+        files
+    }
+
+    fn api(&self, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
+        let client = self.testbed.cluster.client();
+        match namespace {
+            "" => Api::all_with(client, resource),
+            _ => Api::namespaced_with(client, namespace, resource),
+        }
+    }
+
+    fn apply(&self, manifest: &str) -> Result<(), String> {
+        let value: Value = serde_saphyr::from_str(manifest).map_err(|error| format!("{error}: {manifest}"))?;
+        let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
+        let (api, name) = (self.api(&resource_of(&value), namespace), value["metadata"]["name"].as_str());
+        let (parameters, patch) = (PatchParams::apply(MANAGER).force(), Patch::Apply(&value));
+        let applied = self.testbed.cluster.block_on(api.patch(name.unwrap_or_default(), &parameters, &patch));
+        applied.map(drop).map_err(|error| format!("{error}: {manifest}"))
+    }
+
+    /// Lets source-controller look for the new revision.
+    fn look_again(&self) -> Result<(), String> {
+        let api =
+            self.api(&resource("source.toolkit.fluxcd.io/v1", "GitRepository", "gitrepositories"), &self.pair.name);
+        let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "2"}}});
+        let patch = Patch::Merge(&patch);
+        let patched = self.testbed.cluster.block_on(api.patch("fleet", &PatchParams::default(), &patch));
+        patched.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn kustomizations(&self) -> Vec<Value> {
+        let resource = resource("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "kustomizations");
+        let listed = self.testbed.cluster.block_on(self.api(&resource, &self.pair.name).list(&ListParams::default()));
+        let items = listed.map(|list| list.items).unwrap_or_default();
+        items.into_iter().filter_map(|item| serde_json::to_value(item).ok()).collect()
+    }
+
+    /// Waits until each Kustomization has applied a commit or, if it does not build, has failed to. Returns them.
+    fn wait(&self, commit: &str, builds: &dyn Fn(&str) -> bool) -> Result<Vec<Value>, String> {
+        let begun = Instant::now();
+        loop {
+            let found = self.kustomizations();
+            let has_ended = |object: &Value| {
+                if builds(object["metadata"]["name"].as_str().unwrap_or_default()) {
+                    let applied = object["status"]["lastAppliedRevision"].as_str().unwrap_or_default();
+                    return is(object, "Ready", "True") && applied.ends_with(commit);
+                }
+                // Without the folder, the controller does not even write the attempted revision.
+                is(object, "Ready", "False") && object["status"].to_string().contains(commit)
+            };
+            if found.len() == self.pair.kustomizations.len() && found.iter().all(has_ended) {
+                return Ok(found);
+            }
+            if begun.elapsed() > DEADLINE {
+                let states: Vec<_> = found.iter().filter(|object| !has_ended(object)).map(state).collect();
+                return Err(format!("not applied: {}", states.join("\n")));
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Changes live objects. Returns which.
+    fn edit(&self, kustomizations: &[Value]) -> Result<BTreeSet<String>, String> {
+        let entries = kustomizations.iter().filter_map(|one| one["status"]["inventory"]["entries"].as_array());
+        let ids: Vec<_> = entries.flatten().filter_map(|entry| entry["id"].as_str()).collect();
+        let mut edited = BTreeSet::new();
+        for (number, edit) in &self.pair.edits {
+            if ids.is_empty() {
+                break;
+            }
+            let (id, template, namespace, name) = parse(ids[(number % ids.len() as u64) as usize])?;
+            let resource = resource(&template.api_version(0), template.kind, template.plural);
+            self.change(&self.api(&resource, &namespace), &name, *edit)
+                .map_err(|why| format!("{edit:?} {id}: {why}"))?;
+            edited.insert(id);
+        }
+        Ok(edited)
+    }
+
+    fn change(&self, api: &Api<DynamicObject>, name: &str, edit: Edit) -> Result<(), kube::Error> {
+        let patch = |metadata: Value| {
+            let (parameters, patch) = (PatchParams::default(), Patch::Merge(json!({"metadata": metadata})));
+            self.testbed.cluster.block_on(api.patch(name, &parameters, &patch)).map(drop)
+        };
+        let result = match edit {
+            Edit::Set(place, key, value) => patch(json!({place: {key: value}})),
+            Edit::Disown => patch(json!({"labels": {
+                "kustomize.toolkit.fluxcd.io/name": null, "kustomize.toolkit.fluxcd.io/namespace": null}})),
+            Edit::Delete => self.testbed.cluster.block_on(api.delete(name, &DeleteParams::default())).map(drop),
+        };
+        match result {
+            // Another edit deleted it.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Runs `portcullis plan` for a Kustomization.
+    fn plan(&self, at: usize, repository: &Repository, commit: &str) -> Result<Value, String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["plan", &format!("kustomization/k{at}"), "--namespace", &self.pair.name, "--output", "json"]);
+        command.args(["--revision", commit, "--source"]).arg(repository.folder());
+        command.arg("--kubeconfig").arg(self.testbed.cluster.kubeconfig(User::Admin));
+        printed(command)
+    }
+
+    fn diff(&self, repository: &Repository, first: &str, second: &str) -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["diff", "--git", &format!("{first}..{second}"), "--output", "json"]);
+        command.current_dir(repository.folder());
+        printed(command).unwrap_or_else(Value::String)
+    }
+}
+
+/// Returns what a command prints as JSON, or else its messages.
+fn printed(mut command: Command) -> Result<Value, String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    serde_json::from_slice(&output.stdout).map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Returns the identities in the inventory of a Kustomization.
+pub fn applied(kustomization: &Value) -> Vec<String> {
+    let entries = kustomization["status"]["inventory"]["entries"].as_array().into_iter().flatten();
+    entries.filter_map(|entry| Some(parse(entry["id"].as_str()?).ok()?.0)).collect()
+}
+
+/// Returns identity, kind, namespace and name of an entry of an inventory.
+fn parse(entry: &str) -> Result<(String, &'static Template, String, String), String> {
+    let parts = || {
+        let (namespace, rest) = entry.split_once('_')?;
+        let (rest, kind) = rest.rsplit_once('_')?;
+        let (name, group) = rest.rsplit_once('_')?;
+        let name = name.replace("__", ":");
+        let id = trace::id(group, kind, namespace, &name);
+        Some((id, kinds::of_kind(group, kind)?, namespace.to_owned(), name))
+    };
+    parts().ok_or_else(|| format!("{entry} is no entry of an inventory"))
+}
+
+fn state(object: &Value) -> String {
+    let status = &object["status"];
+    format!(
+        "{}: applied {}, attempted {}, conditions {}",
+        object["metadata"]["name"],
+        status["lastAppliedRevision"],
+        status["lastAttemptedRevision"],
+        status["conditions"]
+    )
+}

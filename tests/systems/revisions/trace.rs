@@ -1,0 +1,115 @@
+//! What kustomize-controller did to the objects of pairs, by the API server's audit log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::kinds;
+use crate::account::KUSTOMIZE_CONTROLLER;
+
+/// A write of kustomize-controller that the API server accepted.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// When the request arrived.
+    pub at: OffsetDateTime,
+    /// The object, such as `Deployment.apps shop/web`.
+    pub id: String,
+    /// What happened to it.
+    pub effect: Effect,
+    namespace: String,
+    name: String,
+}
+
+/// The effect of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The object was created.
+    Created,
+    /// The object existed, and was written.
+    Changed,
+    /// The object was deleted.
+    Deleted,
+}
+
+/// The objects that were written after a moment.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Those that were created.
+    pub created: BTreeSet<String>,
+    /// Those that existed and were written.
+    pub changed: BTreeSet<String>,
+    /// Those that were deleted.
+    pub deleted: BTreeSet<String>,
+}
+
+/// Reads all writes of kustomize-controller to objects of generated trees.
+pub fn read(audit_log: &Path) -> Vec<Write> {
+    let text = fs::read_to_string(audit_log).unwrap_or_default();
+    text.lines().filter_map(|line| write(&serde_json::from_str(line).ok()?)).collect()
+}
+
+fn write(event: &Value) -> Option<Write> {
+    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let code = event.pointer("/responseStatus/code")?.as_u64()?;
+    let is_rehearsed = text("/requestURI").contains("dryRun=All");
+    let is_own = text("/user/username") == KUSTOMIZE_CONTROLLER.user() && text("/objectRef/subresource").is_empty();
+    if !is_own || is_rehearsed || !(200..300).contains(&code) {
+        return None;
+    }
+    let effect = match (text("/verb"), code) {
+        ("delete", _) => Effect::Deleted,
+        (_, 201) => Effect::Created,
+        _ => Effect::Changed,
+    };
+    let template = kinds::of_resource(text("/objectRef/apiGroup"), text("/objectRef/resource"))?;
+    let (namespace, name) = (text("/objectRef/namespace"), text("/objectRef/name"));
+    // The audit log gives a Namespace itself as its namespace.
+    let namespace = if template.namespaced { namespace } else { "" };
+    Some(Write {
+        at: OffsetDateTime::parse(text("/requestReceivedTimestamp"), &Rfc3339).ok()?,
+        id: id(template.group, template.kind, namespace, name),
+        effect,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+/// Returns the identity of an object as text: `Deployment.apps shop/web`.
+pub fn id(group: &str, kind: &str, namespace: &str, name: &str) -> String {
+    let dot = if group.is_empty() { "" } else { "." };
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    format!("{kind}{dot}{group} {namespace}{slash}{name}")
+}
+
+/// Returns the writes of each pair. The namespaces of pair `pair-7` are `pair-7` and `pair-7-b`, and the names of its objects
+/// without a namespace contain `pair-7`.
+pub fn by_pair(writes: Vec<Write>) -> BTreeMap<String, Vec<Write>> {
+    let mut all: BTreeMap<String, Vec<Write>> = BTreeMap::new();
+    for write in writes {
+        let place = if write.namespace.is_empty() { &write.name } else { &write.namespace };
+        let Some(at) = place.find("pair-") else { continue };
+        let digits: String = place[at + 5..].chars().take_while(char::is_ascii_digit).collect();
+        all.entry(format!("pair-{digits}")).or_default().push(write);
+    }
+    all
+}
+
+impl Effects {
+    /// Returns the effects of the writes since a moment.
+    pub fn since(writes: &[Write], moment: OffsetDateTime) -> Self {
+        let mut effects = Self::default();
+        for write in writes.iter().filter(|write| write.at >= moment) {
+            let set = match write.effect {
+                Effect::Created => &mut effects.created,
+                Effect::Changed => &mut effects.changed,
+                Effect::Deleted => &mut effects.deleted,
+            };
+            set.insert(write.id.clone());
+        }
+        effects
+    }
+}
