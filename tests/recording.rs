@@ -555,6 +555,7 @@ fn every_scenario_is_recorded() {
     for (system, file, scenarios) in [
         ("flux", "flux", 12),
         ("flux-defaults", "flux_defaults", 2),
+        ("guard", "guard", 3),
         ("landscaper", "landscaper", 9),
         ("crossplane", "crossplane", 8),
         ("crossplane-1", "crossplane_one", 6),

@@ -55,10 +55,24 @@ impl Comparison<'_> {
         self.with.writes.iter().filter(|write| write.denied.is_some()).count()
     }
 
+    /// Returns how much longer all deletions of controllers take together, in milliseconds.
+    pub fn added_to_deletions(&self) -> f64 {
+        deletions(&self.with) - deletions(&self.without)
+    }
+
     /// Returns the additional mean duration of a controller's write, in milliseconds.
     pub fn added_latency(&self) -> f64 {
         mean(&self.with) - mean(&self.without)
     }
+}
+
+/// Returns the duration of all deletions together, in milliseconds.
+fn deletions(run: &Run) -> f64 {
+    let deletions = run.writes.iter().filter(|write| write.what.starts_with("delete "));
+    let sum: i128 = deletions.map(|write| write.micros).sum();
+    #[allow(clippy::cast_precision_loss, reason = "it is printed with one digit")]
+    let sum = sum as f64 / 1000.0;
+    sum
 }
 
 /// Returns the mean duration of a write, in milliseconds.

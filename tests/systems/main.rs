@@ -44,6 +44,7 @@ mod flux_defaults;
 #[path = "../e2e/gate.rs"]
 mod gate;
 mod git;
+mod guard;
 #[path = "../e2e/helm.rs"]
 mod helm;
 #[path = "../e2e/http.rs"]
@@ -84,8 +85,14 @@ use crate::table::SystemResult;
 use crate::testbed::Mode;
 
 /// Every system.
-const SYSTEMS: [&System; 5] =
-    [&flux::SYSTEM, &flux_defaults::SYSTEM, &landscaper::SYSTEM, &crossplane::SYSTEM, &crossplane_one::SYSTEM];
+const SYSTEMS: [&System; 6] = [
+    &flux::SYSTEM,
+    &flux_defaults::SYSTEM,
+    &guard::SYSTEM,
+    &landscaper::SYSTEM,
+    &crossplane::SYSTEM,
+    &crossplane_one::SYSTEM,
+];
 
 /// The number of lines of a failure that are repeated at the end.
 const EXCERPT_LINES: usize = 8;
@@ -179,6 +186,10 @@ fn run(options: &Options, arguments: &Arguments) -> ExitCode {
     let results: Vec<_> = SYSTEMS.iter().filter_map(|system| result(system, options, arguments)).collect();
     let table = table::render(&results);
     let failures: Vec<_> = results.iter().flat_map(failures).collect();
+    let comparisons = results.iter().flat_map(|result| &result.comparisons);
+    for comparison in comparisons.filter(|comparison| comparison.scenario.name == guard::WITHIN) {
+        println!("guard: the deletions of a revision take {:+.1} ms together", comparison.added_to_deletions());
+    }
     let compared = revisions::run(options.pairs, arguments);
     let tests = results.into_iter().flat_map(tests).chain(compared).collect();
     let conclusion = libtest_mimic::run(arguments, tests);

@@ -1,0 +1,153 @@
+//! Flux with the guard of deletions, the family GD.
+
+use serde_json::Value;
+
+use crate::context::{Context, is};
+use crate::flux::{self, KUSTOMIZATIONS, applied, config_map, kustomization, look_again, source};
+use crate::gate;
+use crate::git::Repository;
+use crate::system::{Kind, Scenario, System};
+
+/// Flux at the default levels, with the guard and its limits.
+pub const SYSTEM: System = System {
+    name: "guard",
+    title: || format!("{}, with the guard of deletions", (flux::SYSTEM.title)()),
+    configuration: |fixtures| {
+        format!("deletions: {{maxCount: 3, protectedKinds: [Secret]}}\n{}", flux::hosts(fixtures))
+    },
+    in_force: |cluster| gate::warns(cluster, "/abs", flux::PROBE),
+    kinds: |namespace| {
+        let secrets = Kind::namespaced("v1", "Secret", "secrets");
+        (flux::SYSTEM.kinds)(namespace).into_iter().chain([secrets]).collect()
+    },
+    scenarios: &[
+        Scenario {
+            denial: Some(RULE),
+            ..Scenario::new("mass", "a mass deletion waits for the approval of its revision", mass)
+        },
+        Scenario {
+            denial: Some(RULE),
+            ..Scenario::new("protected", "the deletion of a protected kind waits for an approval", protected)
+        },
+        Scenario::new("within", "a revision deletes as many objects as the guard allows", within),
+    ],
+    ..flux::SYSTEM
+};
+
+/// The name of the scenario whose deletions the guard allows.
+pub const WITHIN: &str = "within";
+/// The rule of the guard.
+const RULE: &str = "GD001";
+/// The ConfigMaps that a revision deletes, more than `maxCount`.
+const MANY: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// Commits ConfigMaps with further files, and has source-controller look at them.
+fn publish(ctx: &Context<'_>, repository: &Repository, names: &[&str], more: &[(&str, &str)], number: usize) -> String {
+    let maps: Vec<_> = names.iter().map(|name| (format!("app/{name}.yaml"), config_map(name, "one"))).collect();
+    let maps = maps.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    let files: Vec<_> = maps.chain(more.iter().copied()).collect();
+    let commit = repository.commit("main", &files);
+    if number > 0 {
+        look_again(ctx, "app", number);
+    }
+    commit
+}
+
+/// Applies a first revision. With `force`, Flux recreates objects after some errors, but not after a denial.
+fn begun(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Repository {
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
+    let commit = publish(ctx, &repository, names, more, 0);
+    ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "  force: true\n")));
+    applied(ctx, "app", "main", &commit);
+    repository
+}
+
+/// Returns the uids of objects, which must exist.
+#[track_caller]
+fn uids(ctx: &Context<'_>, plural: &str, names: &[&str]) -> Vec<Value> {
+    let uid = |name: &&str| ctx.get(plural, name).expect("it exists")["metadata"]["uid"].clone();
+    names.iter().map(uid).collect()
+}
+
+/// Waits until the guard has stopped a revision, and the Kustomization says so.
+#[track_caller]
+fn stopped(ctx: &Context<'_>, commit: &str, words: &str) {
+    let ready = |object: &Value| -> Option<Value> {
+        object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Ready").cloned()
+    };
+    let approval = format!("portcullis.dev/approve-deletions=main@sha1:{commit}");
+    let says = |object: &Value| {
+        let message = ready(object).and_then(|ready| ready["message"].as_str().map(str::to_owned)).unwrap_or_default();
+        is(object, "Ready", "False") && [RULE, words, &approval].iter().all(|part| message.contains(part))
+    };
+    let object = ctx.wait("kustomizations", "app", "stopped by the guard", says);
+    let condition = ready(&object).expect("it has this condition");
+    assert_eq!(condition["reason"], "PruneFailed", "{condition}");
+    let message = condition["message"].as_str().unwrap_or_default().replace(commit, "");
+    for word in ["409", "422", "immutable", "Conflict", "Invalid"] {
+        assert!(!message.contains(word), "{word}: {message}");
+    }
+}
+
+/// Approves the deletions of a commit, and waits until Flux has applied it.
+#[track_caller]
+fn approve(ctx: &Context<'_>, commit: &str) {
+    let approval = format!("portcullis.dev/approve-deletions=main@sha1:{commit}");
+    ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, "app", &approval]);
+    applied(ctx, "app", "main", commit);
+}
+
+/// Publishes a revision without [`MANY`]: with portcullis it is stopped, and nothing is deleted or recreated until it is approved.
+fn delete_many(ctx: &Context<'_>, repository: &Repository, number: usize) {
+    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
+    let before = uids(ctx, "configmaps", &all);
+    let commit = publish(ctx, repository, &["kept"], &[], number);
+    if ctx.has_webhooks() {
+        stopped(ctx, &commit, "deletes 5 of 6 objects, more than 3");
+        assert_eq!(uids(ctx, "configmaps", &all), before, "nothing is deleted or recreated");
+        approve(ctx, &commit);
+    } else {
+        applied(ctx, "app", "main", &commit);
+    }
+    MANY.iter().for_each(|name| ctx.wait_gone("configmaps", name));
+    assert_eq!(uids(ctx, "configmaps", &["kept"]), before[MANY.len()..]);
+}
+
+/// An approval is for one revision: the next mass deletion is stopped again.
+fn mass(ctx: &Context<'_>) {
+    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
+    let repository = begun(ctx, &all, &[]);
+    delete_many(ctx, &repository, 1);
+    ctx.snapshot_of("approved", &["configmaps"]);
+    let commit = publish(ctx, &repository, &all, &[], 2);
+    applied(ctx, "app", "main", &commit);
+    delete_many(ctx, &repository, 3);
+    ctx.snapshot_of("approved again", &["configmaps"]);
+}
+
+const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: data}\nstringData: {key: one}\n";
+
+/// The rest of the revision is applied before the deletion is denied.
+fn protected(ctx: &Context<'_>) {
+    let repository = begun(ctx, &["kept"], &[("app/data.yaml", SECRET)]);
+    let before = uids(ctx, "secrets", &["data"]);
+    let commit = publish(ctx, &repository, &["kept", "new"], &[], 1);
+    if ctx.has_webhooks() {
+        stopped(ctx, &commit, "its kind is protected");
+        assert_eq!(uids(ctx, "secrets", &["data"]), before);
+        ctx.wait("configmaps", "new", "applied before", |_| true);
+        approve(ctx, &commit);
+    }
+    applied(ctx, "app", "main", &commit);
+    ctx.wait_gone("secrets", "data");
+    ctx.snapshot_of("approved", &["configmaps", "secrets"]);
+}
+
+fn within(ctx: &Context<'_>) {
+    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
+    let repository = begun(ctx, &all, &[]);
+    let commit = publish(ctx, &repository, &["d", "e", "kept"], &[], 1);
+    applied(ctx, "app", "main", &commit);
+    ["a", "b", "c"].iter().for_each(|name| ctx.wait_gone("configmaps", name));
+    ctx.snapshot("deleted");
+}
