@@ -26,6 +26,9 @@ const FLAGS: [(&str, Flag, &str); 3] = [
     (r"--enable[-_]alpha[-_]plugins\b", Flag::Plugins, "KZ015"),
 ];
 
+/// The rules whose findings depend on options: about files outside of the root, and about plugins.
+pub(super) const RULES: [&str; 2] = ["KZ010", "KZ015"];
+
 static FLAG_PATTERNS: LazyLock<Vec<(Option<Regex>, Flag)>> =
     LazyLock::new(|| FLAGS.iter().map(|(pattern, flag, _)| (Regex::new(pattern).ok(), *flag)).collect());
 

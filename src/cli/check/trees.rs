@@ -14,7 +14,7 @@ use super::super::report::{Located, Report, Root};
 use super::super::trees::{reason_with_display_path, shown, tree_path, with_display_paths};
 use super::super::walk::Progress;
 use super::Args;
-use super::scripts::Scripts;
+use super::scripts::{self, Scripts};
 use super::shared::SharedFindings;
 use super::unused::{self, Used};
 use crate::admission::Level;
@@ -28,7 +28,7 @@ use crate::kustomize::finding::{Fix, InTree, TreeFinding};
 use crate::kustomize::forgotten::Search;
 use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Tree, TreePath};
-use crate::kustomize::{self, Files, Verdict, analyse_shared, analyse_with, fix};
+use crate::kustomize::{self, Files, Verdict, analyse_shared, fix};
 
 /// Maximum number of fixes. Entries are moved one at a time, and the tree is judged after each.
 const MAX_FIXES: usize = 1000;
@@ -97,10 +97,11 @@ impl Trees {
         // Roots of one builder that have the same tree share bases.
         let groups: Vec<_> =
             self.builds.iter().map(|build| (Arc::as_ptr(&build.tree), build.options.profile)).collect();
-        let shared: HashMap<_, _> = groups.iter().map(|group| (*group, Shared::default())).collect();
-        let shared: Vec<(&Build, &Shared)> =
+        // So do those that are judged again with the options of scripts.
+        let shared: HashMap<_, _> = groups.iter().map(|group| (*group, <[Shared; 2]>::default())).collect();
+        let shared: Vec<(&Build, &[Shared; 2])> =
             self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, shared.get(group)?))).collect();
-        let judge = |(build, shared): &(&Build, &Shared)| self.analysed(build, shared);
+        let judge = |(build, shared): &(&Build, &[Shared; 2])| self.analysed(build, shared);
         let mut shared_findings = SharedFindings::default();
         in_order(&shared, judge, |number, (judged, assumed)| {
             progress.step(number, self.builds.len());
@@ -159,9 +160,9 @@ impl Trees {
     }
 
     /// Judges a root. Also returns which options were assumed, and why.
-    fn analysed(&self, build: &Build, shared: &Shared) -> (kustomize::Report, Option<String>) {
+    fn analysed(&self, build: &Build, [shared, of_scripts]: &[Shared; 2]) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
-        let (judged, assumed) = self.as_scripts_build(build, judged);
+        let (judged, assumed) = self.as_scripts_build(build, of_scripts, judged);
         let judged = without_submodules(&self.scan.tree, &self.git, judged);
         let written_by = |name: &str| self.scripts()?.writes(name);
         let judged = match build.owners.is_empty() {
@@ -181,17 +182,26 @@ impl Trees {
 
     /// Judges a root again with the options that scripts of the checkout use, if its errors depend on them. Flux has no
     /// such options.
-    fn as_scripts_build(&self, build: &Build, judged: kustomize::Report) -> (kustomize::Report, Option<String>) {
+    fn as_scripts_build(
+        &self,
+        build: &Build,
+        shared: &Shared,
+        judged: kustomize::Report,
+    ) -> (kustomize::Report, Option<String>) {
         let refused = |rule: &str| judged.findings.iter().any(|one| one.location.refused && one.rule == rule);
-        let affected: Vec<_> = ["KZ010", "KZ015"].into_iter().filter(|rule| refused(rule)).collect();
+        let [of_loading, of_plugins] = scripts::RULES.map(refused);
         let is_of_flux = build.options.profile == Profile::Flux && !build.owners.is_empty();
-        let Some(scripts) = self.scripts_for(!affected.is_empty() && !is_of_flux) else { return (judged, None) };
+        let is_affected = of_loading || of_plugins;
+        let Some(scripts) = self.scripts_for(is_affected && !is_of_flux) else { return (judged, None) };
+        // All options, so that the roots of a checkout have the same and share bases.
         let mut options = build.options.clone();
-        let places: Vec<_> = affected.iter().filter_map(|rule| scripts.set(rule, &mut options)).collect();
+        let places = scripts::RULES.map(|rule| scripts.set(rule, &mut options));
+        let places = places.into_iter().zip([of_loading, of_plugins]).filter(|(_, is_affected)| *is_affected);
+        let places: Vec<_> = places.filter_map(|(place, _)| place).collect();
         if places.is_empty() {
             return (judged, None);
         }
-        let judged = analyse_with(&build.tree, &build.root, &options, &self.scan.read);
+        let judged = analyse_shared(&build.tree, &build.root, &options, (&self.scan.read, shared));
         let assumed = format!("{} is judged with the options in {}", shown(&build.root), places.join(" and "));
         (judged, Some(assumed))
     }
