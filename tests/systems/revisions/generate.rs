@@ -48,7 +48,7 @@ pub fn pair(seed: u64, name: &str) -> Pair {
     let number = 1 + maker.dice.below(3);
     let kustomizations: Vec<_> = (0..number).map(|index| maker.kustomization(index, number)).collect();
     let mut before: Vec<_> = kustomizations.iter().map(|one| maker.folder(one)).collect();
-    maker.share(&mut before);
+    maker.share(&kustomizations, &mut before);
     let mut after = before.clone();
     for _ in 0..=maker.dice.below(MAX_MUTATIONS) {
         maker.mutate(&kustomizations, &mut after);
@@ -185,10 +185,11 @@ impl Maker<'_> {
     }
 
     /// Sometimes lets two Kustomizations render the same object.
-    fn share(&mut self, folders: &mut [Folder]) {
+    fn share(&mut self, kustomizations: &[Kustomization], folders: &mut [Folder]) {
         if folders.len() > 1 && self.dice.chance(10) {
             let object = self.dice.any(&folders[0].objects).cloned();
-            folders[1].objects.extend(object);
+            let shared = object.map(|object| self.moved(object, &kustomizations[1], &folders[1]));
+            folders[1].objects.extend(shared);
         }
     }
 
