@@ -46,6 +46,7 @@ mod manifests;
 mod overwrite_trees;
 mod overwrites;
 mod plans;
+mod plugin;
 mod protocol;
 mod proxy;
 #[allow(dead_code, reason = "shared with the tests of registries")]
@@ -86,7 +87,8 @@ type Case = (&'static str, fn(&Context));
 type Stage = Arc<OnceLock<Context>>;
 
 /// Trials that do without portcullis.
-const WITHOUT_GATE: &[&[Case]] = &[certificate_ways::CASES, self_managed::CASES, smoke::CASES, stored::WITHOUT_GATE];
+const WITHOUT_GATE: &[&[Case]] =
+    &[certificate_ways::CASES, plugin::CASES, self_managed::CASES, smoke::CASES, stored::WITHOUT_GATE];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
     audit::CASES,
