@@ -60,12 +60,35 @@ pub(in crate::kustomize) fn merge(
     tree: &Tree,
     root: &TreePath,
 ) -> (Own, Vec<TreeFinding>) {
-    let site = |option: &str| Site { field: spec.field.key(option), ..Site::of_file(file.path.clone()) };
-    let sites = ["images", "commonLabels", "commonAnnotations", "labelIncludeTemplates", "components"].map(site);
-    let [of_images, of_labels, of_annotations, of_templates, of_components] = sites;
+    let path = file.path.clone();
+    let site = |option: &str| Site { field: spec.field.key(option), ..Site::of_file(path.clone()) };
     let kustomization = &mut file.kustomization;
     let (patches, components) = (kustomization.patches.len(), kustomization.components.len());
-    let mut own = Own { field: spec.field.clone(), patches, components: (components, Vec::new()), set: Vec::new() };
+    let mut findings = Vec::new();
+    let mut set = set_texts(kustomization, spec);
+    findings.extend(set_images(kustomization, spec).map(|message| kz031::found(site("images"), &message)));
+    if !spec.images.is_empty() {
+        set.push(("images", "images"));
+    }
+    set_replicas(kustomization, &spec.replicas);
+    if spec.label_include_templates && !spec.label_without_selector && !spec.common_labels.is_empty() {
+        let message = "labelIncludeTemplates needs labelWithoutSelector";
+        findings.push(kz031::found(site("labelIncludeTemplates"), message).help("set labelWithoutSelector: true"));
+    }
+    let labels = add_labels(kustomization, spec);
+    findings.extend(labels.into_iter().map(|key| exists(&site("commonLabels"), &key, "forceCommonLabels")));
+    let added = add(&mut kustomization.common_annotations, &spec.common_annotations, spec.force_common_annotations);
+    let annotations = added.into_iter().map(|key| exists(&site("commonAnnotations"), &key, "forceCommonAnnotations"));
+    findings.extend(annotations);
+    kustomization.patches.extend(spec.patches.iter().cloned());
+    let (added, missing) = add_components(kustomization, spec, tree, root, &site("components"));
+    findings.extend(missing);
+    (Own { field: spec.field.clone(), patches, components: (components, added), set }, findings)
+}
+
+/// Sets the fields that are a text. Returns their names in the file and in the options.
+fn set_texts(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<(&'static str, &'static str)> {
+    let mut set = Vec::new();
     for (field, option, value) in [
         ("namePrefix", &mut kustomization.name_prefix, &spec.name_prefix),
         ("nameSuffix", &mut kustomization.name_suffix, &spec.name_suffix),
@@ -73,25 +96,22 @@ pub(in crate::kustomize) fn merge(
     ] {
         if !value.is_empty() {
             option.clone_from(value);
-            own.set.push((field, field));
+            set.push((field, field));
         }
     }
-    let mut findings = Vec::new();
-    findings.extend(set_images(kustomization, spec).map(|message| kz031::found(of_images, &message)));
-    if !spec.images.is_empty() {
-        own.set.push(("images", "images"));
-    }
-    set_replicas(kustomization, &spec.replicas);
-    if spec.label_include_templates && !spec.label_without_selector && !spec.common_labels.is_empty() {
-        let message = "labelIncludeTemplates needs labelWithoutSelector";
-        findings.push(kz031::found(of_templates, message).help("set labelWithoutSelector: true"));
-    }
-    let labels = add_labels(kustomization, spec).into_iter().map(|key| exists(&of_labels, &key, "forceCommonLabels"));
-    findings.extend(labels);
-    let added = add(&mut kustomization.common_annotations, &spec.common_annotations, spec.force_common_annotations);
-    let annotations = added.into_iter().map(|key| exists(&of_annotations, &key, "forceCommonAnnotations"));
-    findings.extend(annotations);
-    kustomization.patches.extend(spec.patches.iter().cloned());
+    set
+}
+
+/// Adds components as `kustomize edit add component` does. Returns the index of the option of each added one, and errors of
+/// missing ones.
+fn add_components(
+    kustomization: &mut Kustomization,
+    spec: &ArgoSpec,
+    tree: &Tree,
+    root: &TreePath,
+    of_components: &Site,
+) -> (Vec<usize>, Vec<TreeFinding>) {
+    let (mut added, mut findings) = (Vec::new(), Vec::new());
     for (index, entry) in spec.components.iter().enumerate() {
         let site = || Site { field: of_components.field.index(index), ..of_components.clone() };
         // A pattern is no existing path either.
@@ -104,13 +124,13 @@ pub(in crate::kustomize) fn merge(
                 for component in found.into_iter().filter(|found| !spec.components[..index].contains(found)) {
                     if !kustomization.components.contains(&component) {
                         kustomization.components.push(component);
-                        own.components.1.push(index);
+                        added.push(index);
                     }
                 }
             }
         }
     }
-    (own, findings)
+    (added, findings)
 }
 
 /// Sets images as `kustomize edit set image` does: sorted by name. Returns the error of an invalid one.
