@@ -187,8 +187,10 @@ image:
 	docker buildx build --load $(IMAGE_ARGUMENTS) --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) \
 		--build-arg SOURCE=https://github.com/$(REPOSITORY) --file Containerfile --tag $(IMAGE) .
 
-# Platforms of the image archive: those whose musl target is installed, else the one of this machine.
-ARCHIVE_TRIPLES ?= $(or $(strip $(foreach triple,x86_64-unknown-linux-musl aarch64-unknown-linux-musl,$(if $(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(triple)/lib),$(triple)))),$(TRIPLE))
+# The C compiler of a musl target; empty if there is none.
+c_compiler = $(or $(CC_$(subst -,_,$(1))),$(shell command -v $(firstword $(subst -, ,$(1)))-linux-musl-gcc),$(and $(filter $(1),$(TRIPLE)),$(shell command -v musl-gcc)))
+# Platforms of the image archive: those whose musl target and C compiler are installed, else the one of this machine.
+ARCHIVE_TRIPLES ?= $(or $(strip $(foreach triple,x86_64-unknown-linux-musl aarch64-unknown-linux-musl,$(if $(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(triple)/lib),$(if $(call c_compiler,$(triple)),$(triple))))),$(TRIPLE))
 CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
 # OWNER/NAME on GitHub, for links in packages and labels.
 REPOSITORY ?= $(or $(GITHUB_REPOSITORY),OWNER/portcullis)
