@@ -232,19 +232,35 @@ pub struct Broken {
     pub commit: String,
     /// The resource versions of the source and of the Kustomization before it.
     before: [(&'static str, String); 2],
+    /// How many revisions of the tree do not build.
+    number: usize,
 }
 
 /// Applies a tree, and has source-controller find a revision of it that does not build.
 pub fn break_tree(ctx: &Context<'_>) -> Broken {
-    let (repository, _) = begun(ctx);
+    publish_broken(ctx, begun(ctx).0, 1)
+}
+
+/// Waits until Flux has failed at a revision, and has source-controller find another one that does not build either.
+pub fn break_again(ctx: &Context<'_>, broken: Broken) -> Broken {
+    ctx.wait("kustomizations", "app", "not ready: it cannot be built", |object| is_failed_at(object, &broken.commit));
+    publish_broken(ctx, broken.repository, broken.number + 1)
+}
+
+fn publish_broken(ctx: &Context<'_>, repository: Repository, number: usize) -> Broken {
     let version = |plural| {
         let object = ctx.get(plural, "app").expect("it is applied");
         (plural, object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
     };
     let before = ["gitrepositories", "kustomizations"].map(version);
-    let commit = repository.commit("main", &[("app/kustomization.yaml", "resources: [missing.yaml]\n")]);
-    look_again(ctx, "app", 1);
-    Broken { repository, commit, before }
+    let root = format!("# {number}\nresources: [missing.yaml]\n");
+    let commit = repository.commit("main", &[("app/kustomization.yaml", &root)]);
+    look_again(ctx, "app", number);
+    Broken { repository, commit, before, number }
+}
+
+fn is_failed_at(kustomization: &Value, commit: &str) -> bool {
+    is(kustomization, "Ready", "False") && kustomization["status"].to_string().contains(commit)
 }
 
 /// Returns whether the Event about a broken revision was written before Flux reported that it cannot be built, in an Event or
@@ -252,7 +268,7 @@ pub fn break_tree(ctx: &Context<'_>) -> Broken {
 pub fn is_reported_before_flux(ctx: &Context<'_>, broken: &Broken) -> bool {
     let version = |object: &Value| object["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
     let own = version(&ctx.event_about("Kustomization", "app", "BrokenRevision", &broken.commit[..7]));
-    let failed = |object: &Value| is(object, "Ready", "False") && object["status"].to_string().contains(&broken.commit);
+    let failed = |object: &Value| is_failed_at(object, &broken.commit);
     ctx.wait("kustomizations", "app", "not ready: it cannot be built", failed);
     let written = ctx.history("kustomizations", "app", &broken.before[1].1);
     let condition = written.iter().find(|object| failed(object)).and_then(version);
@@ -266,7 +282,7 @@ pub fn repair(ctx: &Context<'_>, broken: &Broken) {
     let kept = ctx.get("configmaps", "pre-settings");
     assert!(kept.is_some_and(|object| object["data"]["key"] == "one"), "what was deployed stays");
     let commit = broken.repository.commit("main", &tree(&config_map("settings", "three")));
-    look_again(ctx, "app", 2);
+    look_again(ctx, "app", broken.number + 1);
     applied(ctx, "app", "main", &commit);
     ctx.wait("gitrepositories", "app", "ready again", |object| is_current(object) && is(object, "Ready", "True"));
     ctx.snapshot("repaired");
