@@ -35,7 +35,7 @@ pub const ALL: &[Scenario] = &[
     scenario("certificate-way", "change `certificate.way` to `secret`, and back", EveryWriteIsChecked, certificates::change_to_secret),
     scenario("cert-manager", "change `certificate.way` to `cert-manager`, to `secret`, and back", EveryWriteIsChecked, certificates::change_to_cert_manager),
     scenario("api-server", "restart the API server", EveryWriteIsChecked, faults::restart_api_server),
-    scenario("reboot", "reboot: everything on the node is killed", FailuresOfKilledProcesses, faults::reboot),
+    scenario("reboot", "reboot: SIGKILL of every process of the node", FailuresOfKilledProcesses, faults::reboot),
     scenario("emergency", "scale to zero, docs/emergency.md, and recovery", NoWrites, removal::emergency),
     scenario("uninstall", "uninstall, as docs/uninstalling.md says", EveryWriteIsAnswered, removal::uninstall),
     scenario("uninstall-without-pods", "uninstall without pods that run", NoWrites, removal::uninstall_without_pods),
