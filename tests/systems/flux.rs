@@ -16,15 +16,20 @@ use crate::programs;
 use crate::system::{Kind, Scenario, System, program};
 use crate::testbed::Fixtures;
 
+/// The pin of source-controller.
+pub const SOURCE_PIN: &str = "flux-source-controller";
+/// The pin of the current kustomize-controller.
+pub const KUSTOMIZE_PIN: &str = "flux-kustomize-controller";
+
 /// Flux.
 pub const SYSTEM: System = System {
     name: "flux",
     title: || {
         let version = |pin| programs::pin(pin).version().trim_start_matches('v');
-        let (source, kustomize) = (version("flux-source-controller"), version("flux-kustomize-controller"));
+        let (source, kustomize) = (version(SOURCE_PIN), version(KUSTOMIZE_PIN));
         format!("Flux (source-controller {source}, kustomize-controller {kustomize})")
     },
-    pins: &["flux-source-controller", "flux-kustomize-controller"],
+    pins: &[SOURCE_PIN, KUSTOMIZE_PIN],
     prepare: |fixtures| {
         fixtures.port(ARTIFACTS);
     },
@@ -81,11 +86,11 @@ pub fn hosts(fixtures: &Fixtures) -> String {
 }
 
 fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
-    start_with(cluster, fixtures, &[])
+    start_with(cluster, fixtures, KUSTOMIZE_PIN, &[])
 }
 
-/// Starts the controllers with further arguments of both.
-pub fn start_with(cluster: &Cluster, fixtures: &Fixtures, arguments: &[&str]) -> Vec<Daemon> {
+/// Starts source-controller and the kustomize-controller of a pin, with further arguments of both.
+pub fn start_with(cluster: &Cluster, fixtures: &Fixtures, pin: &str, arguments: &[&str]) -> Vec<Daemon> {
     let source = |command: &mut Command| {
         command.args(arguments);
         let storage = fixtures.folder.path().join("artifacts");
@@ -98,10 +103,9 @@ pub fn start_with(cluster: &Cluster, fixtures: &Fixtures, arguments: &[&str]) ->
         command.args(arguments);
         command.args(["--requeue-dependency=1s", "--min-retry-delay=500ms", "--max-retry-delay=5s"]);
     };
-    let pins = ["flux-source-controller", "flux-kustomize-controller"];
     vec![
-        controller(cluster, fixtures, SOURCE_CONTROLLER, pins[0], "source-health", source),
-        controller(cluster, fixtures, KUSTOMIZE_CONTROLLER, pins[1], "kustomize-health", kustomize),
+        controller(cluster, fixtures, SOURCE_CONTROLLER, SOURCE_PIN, "source-health", source),
+        controller(cluster, fixtures, KUSTOMIZE_CONTROLLER, pin, "kustomize-health", kustomize),
     ]
 }
 

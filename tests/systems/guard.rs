@@ -37,12 +37,18 @@ pub const SYSTEM: System = System {
 /// The name of the scenario whose deletions the guard allows.
 pub const WITHIN: &str = "within";
 /// The rule of the guard.
-const RULE: &str = "GD001";
+pub const RULE: &str = "GD001";
 /// The ConfigMaps that a revision deletes, more than `maxCount`.
-const MANY: [&str; 5] = ["a", "b", "c", "d", "e"];
+pub const MANY: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 /// Commits ConfigMaps with further files, and has source-controller look at them.
-fn publish(ctx: &Context<'_>, repository: &Repository, names: &[&str], more: &[(&str, &str)], number: usize) -> String {
+pub fn publish(
+    ctx: &Context<'_>,
+    repository: &Repository,
+    names: &[&str],
+    more: &[(&str, &str)],
+    number: usize,
+) -> String {
     let maps: Vec<_> = names.iter().map(|name| (format!("app/{name}.yaml"), config_map(name, "one"))).collect();
     let maps = maps.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let files: Vec<_> = maps.chain(more.iter().copied()).collect();
@@ -54,7 +60,7 @@ fn publish(ctx: &Context<'_>, repository: &Repository, names: &[&str], more: &[(
 }
 
 /// Applies a first revision. With `force`, Flux recreates objects after some errors, but not after a denial.
-fn begun(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Repository {
+pub fn begun(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Repository {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let commit = publish(ctx, &repository, names, more, 0);
     ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "  force: true\n")));
@@ -64,7 +70,7 @@ fn begun(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Repository
 
 /// Returns the uids of objects, which must exist.
 #[track_caller]
-fn uids(ctx: &Context<'_>, plural: &str, names: &[&str]) -> Vec<Value> {
+pub fn uids(ctx: &Context<'_>, plural: &str, names: &[&str]) -> Vec<Value> {
     let uid = |name: &&str| ctx.get(plural, name).expect("it exists")["metadata"]["uid"].clone();
     names.iter().map(uid).collect()
 }

@@ -56,6 +56,7 @@ mod log;
 #[path = "../e2e/manifests.rs"]
 mod manifests;
 mod normalize;
+mod orphans;
 #[path = "../page/mod.rs"]
 mod page;
 #[path = "../support/pki.rs"]
@@ -85,10 +86,11 @@ use crate::table::SystemResult;
 use crate::testbed::Mode;
 
 /// Every system.
-const SYSTEMS: [&System; 6] = [
+const SYSTEMS: [&System; 7] = [
     &flux::SYSTEM,
     &flux_defaults::SYSTEM,
     &guard::SYSTEM,
+    &orphans::SYSTEM,
     &landscaper::SYSTEM,
     &crossplane::SYSTEM,
     &crossplane_one::SYSTEM,

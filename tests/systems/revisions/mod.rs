@@ -42,7 +42,12 @@ const MAX_PRINTED: usize = 5;
 const SYSTEM: System = System {
     name: "plan",
     start: |cluster, fixtures| {
-        flux::start_with(cluster, fixtures, &["--concurrent=8", "--kube-api-qps=500", "--kube-api-burst=1000"])
+        flux::start_with(
+            cluster,
+            fixtures,
+            flux::KUSTOMIZE_PIN,
+            &["--concurrent=8", "--kube-api-qps=500", "--kube-api-burst=1000"],
+        )
     },
     scenarios: &[],
     ..flux::SYSTEM

@@ -1,0 +1,68 @@
+//! The guard of deletions with a kustomize-controller before 1.9, which forgets objects whose deletion is denied.
+
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::flux::{self, KUSTOMIZATIONS, applied};
+use crate::guard::{self, MANY, RULE, begun, publish, uids};
+use crate::programs;
+use crate::system::{Scenario, System};
+
+/// Flux with an older kustomize-controller, and the guard.
+pub const SYSTEM: System = System {
+    name: "orphans",
+    title: || {
+        let version = programs::pin(PIN).version().trim_start_matches('v');
+        format!("Flux (kustomize-controller {version}), with the guard of deletions")
+    },
+    pins: &[flux::SOURCE_PIN, PIN],
+    start: |cluster, fixtures| flux::start_with(cluster, fixtures, PIN, &[]),
+    scenarios: &[Scenario {
+        denial: Some(RULE),
+        ..Scenario::new("mass", "objects of a denied mass deletion are forgotten", mass)
+    }],
+    ..guard::SYSTEM
+};
+
+const PIN: &str = "flux-kustomize-controller-1.7";
+
+/// The controller drops the objects from its inventory at the denial, so nothing deletes them, approved or not, until a user does.
+fn mass(ctx: &Context<'_>) {
+    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
+    let repository = begun(ctx, &all, &[]);
+    let since = version(ctx);
+    let before = uids(ctx, "configmaps", &all);
+    let commit = publish(ctx, &repository, &["kept"], &[], 1);
+    applied(ctx, "app", "main", &commit);
+    if ctx.has_webhooks() {
+        let denied = |object: &Value| condition(object).is_some_and(|ready| ready["reason"] == "PruneFailed");
+        let history = ctx.history("kustomizations", "app", &since);
+        let message = history.iter().filter(|object| denied(object)).find_map(condition).map(Value::to_string);
+        assert!(message.as_ref().is_some_and(|message| message.contains(RULE)), "{message:?}");
+        assert_eq!(inventory(ctx), 1, "the others are forgotten");
+        assert_eq!(uids(ctx, "configmaps", &all), before, "nothing is deleted or recreated");
+        let approval = format!("portcullis.dev/approve-deletions=main@sha1:{commit}");
+        ctx.kubectl(&["annotate", KUSTOMIZATIONS, "app", &approval, "reconcile.fluxcd.io/requestedAt=1"]);
+        let handled = |object: &Value| object["status"]["lastHandledReconcileAt"] == "1";
+        ctx.wait("kustomizations", "app", "reconciled after the approval", handled);
+        assert_eq!(uids(ctx, "configmaps", &all), before, "an approval comes too late");
+        ctx.kubectl(&[&["delete", "configmap"], &MANY[..]].concat());
+    }
+    MANY.iter().for_each(|name| ctx.wait_gone("configmaps", name));
+    ctx.snapshot_of("deleted", &["configmaps"]);
+}
+
+fn version(ctx: &Context<'_>) -> String {
+    let object = ctx.get("kustomizations", "app").expect("it is applied");
+    object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
+}
+
+fn condition(object: &Value) -> Option<&Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Ready")
+}
+
+/// Returns how many objects the Kustomization says that it applied.
+fn inventory(ctx: &Context<'_>) -> usize {
+    let object = ctx.get("kustomizations", "app").expect("it is applied");
+    object["status"]["inventory"]["entries"].as_array().map_or(0, Vec::len)
+}
