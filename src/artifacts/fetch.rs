@@ -3,11 +3,13 @@
 //!
 //! Source of the protocol: fluxcd/pkg's `http/fetch/archive_fetcher.go`. Unlike that, a fetch is not retried.
 
+use std::fmt::Display;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, HOST, LOCATION, USER_AGENT};
 use hyper::{Request, Response, StatusCode, Uri};
@@ -98,13 +100,21 @@ pub(super) struct Target {
     host: String,
     port: u16,
     path: String,
-    algorithm: &'static Algorithm,
-    digest: String,
+    digest: Digest,
 }
 
 impl Target {
     /// Checks that an artifact may be fetched.
     pub(super) fn of(artifact: &Artifact, hosts: &[String]) -> Result<Self, FetchError> {
+        let target = Self::of_any_host(artifact)?;
+        match is_allowed(&target.host, target.port, hosts) {
+            true => Ok(target),
+            false => Err(FetchError::Host(target.authority())),
+        }
+    }
+
+    /// Checks an artifact that may be fetched from any host, because the user of a command asks for it.
+    pub(super) fn of_any_host(artifact: &Artifact) -> Result<Self, FetchError> {
         let bad_url = || FetchError::Url(artifact.url.chars().take(200).collect());
         let uri: Uri = artifact.url.parse().map_err(|_| bad_url())?;
         let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
@@ -112,18 +122,29 @@ impl Target {
             return Err(bad_url());
         }
         let (host, port) = (uri.host().ok_or_else(bad_url)?.to_owned(), uri.port_u16().unwrap_or(HTTP));
-        if !is_allowed(&host, port, hosts) {
-            return Err(FetchError::Host(if port == HTTP { host } else { format!("{host}:{port}") }));
-        }
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let algorithm = algorithm(&artifact.digest).ok_or_else(|| FetchError::Digest(artifact.digest.clone()))?;
-        Ok(Self { host, port, path, algorithm, digest: artifact.digest.clone() })
+        Ok(Self { host, port, path, digest: Digest::of(&artifact.digest)? })
     }
 
     /// Returns host and port, for messages.
     pub(super) fn authority(&self) -> String {
         let Self { host, port, .. } = self;
         if *port == HTTP { host.clone() } else { format!("{host}:{port}") }
+    }
+}
+
+/// The digest that an archive must have.
+#[derive(Debug, Clone)]
+pub(super) struct Digest {
+    algorithm: &'static Algorithm,
+    text: String,
+}
+
+impl Digest {
+    /// Parses a digest: `sha256:` and 64 hexadecimal digits.
+    pub(super) fn of(text: &str) -> Result<Self, FetchError> {
+        let algorithm = algorithm(text).ok_or_else(|| FetchError::Digest(text.to_owned()))?;
+        Ok(Self { algorithm, text: text.to_owned() })
     }
 }
 
@@ -163,7 +184,7 @@ async fn fetch_without_deadline<'a>(
     }
     let permits = u32::try_from(most).unwrap_or(u32::MAX);
     let room = arriving.acquire_many(permits).await.map_err(|_| FetchError::Unpacking)?;
-    let packed = read(target, body, most).await?;
+    let packed = read(&target.authority(), &target.digest, body, most).await?;
     Ok((packed, room))
 }
 
@@ -193,11 +214,17 @@ async fn ask(target: &Target, limits: &Limits) -> Result<Response<Incoming>, Fet
     }
 }
 
-async fn read(target: &Target, mut body: Incoming, most: u64) -> Result<Vec<u8>, FetchError> {
-    let mut hash = Context::new(target.algorithm);
+/// Reads an archive of at most `most` bytes from `host`, and checks its digest.
+pub(super) async fn read<B>(host: &str, digest: &Digest, body: B, most: u64) -> Result<Vec<u8>, FetchError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Display,
+{
+    let mut body = pin!(body);
+    let mut hash = Context::new(digest.algorithm);
     let mut packed = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| FetchError::Broken(target.authority(), error.to_string()))?;
+        let frame = frame.map_err(|error| FetchError::Broken(host.to_owned(), error.to_string()))?;
         let Ok(data) = frame.into_data() else { continue };
         if (packed.len() + data.len()) as u64 > most {
             return Err(FetchError::TooLarge(most));
@@ -205,13 +232,13 @@ async fn read(target: &Target, mut body: Incoming, most: u64) -> Result<Vec<u8>,
         hash.update(&data);
         packed.extend_from_slice(&data);
     }
-    let name = target.digest.split_once(':').map_or("", |(name, _)| name);
+    let name = digest.text.split_once(':').map_or("", |(name, _)| name);
     let bytes: String = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     let found = format!("{name}:{bytes}");
-    if found.eq_ignore_ascii_case(&target.digest) {
+    if found.eq_ignore_ascii_case(&digest.text) {
         return Ok(packed);
     }
-    Err(FetchError::Mismatch { found, wanted: target.digest.clone() })
+    Err(FetchError::Mismatch { found, wanted: digest.text.clone() })
 }
 
 #[cfg(test)]

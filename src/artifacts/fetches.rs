@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::fetch::{self, FetchError, Target};
-use super::{State, Unpacked};
+use super::{State, Unpacked, once};
 use crate::cache::{RecentFailures, SharedResult, SingleFlight};
 use crate::kustomize::delivery::Artifact;
-use crate::kustomize::tree::{ArchiveLimits, Tree};
 
 /// The tree of an artifact, or why it was not fetched, as the end of a sentence.
 type Fetched = Result<Arc<Unpacked>, String>;
@@ -80,9 +79,7 @@ impl Fetches {
         let _permit = host.acquire().await;
         let (packed, _arriving) = fetch::fetch(target, limits, &self.arriving).await?;
         let _guard = self.unpacking.lock().await;
-        let bounds = ArchiveLimits { bytes: limits.unpacked, entries: limits.entries, strict: true };
-        let unpack = move || Tree::archive_within(&*packed, "/", bounds);
-        let tree = tokio::task::spawn_blocking(unpack).await.map_err(|_| FetchError::Unpacking)??;
+        let tree = once::unpacked(packed, limits).await?;
         let unpacked = Arc::new(Unpacked::new(tree));
         let weight = usize::try_from(unpacked.weight()).unwrap_or(usize::MAX);
         self.state.trees.insert(digest.to_owned(), unpacked.clone(), weight);

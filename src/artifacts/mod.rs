@@ -12,6 +12,8 @@ mod fetch;
 mod fetches;
 pub mod limits;
 mod metrics;
+mod once;
+mod service;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,6 +25,8 @@ use tokio::time::timeout_at;
 pub use fetch::{FetchError, OWN_HOSTS, is_allowed};
 pub use limits::Limits;
 pub use metrics::Metrics;
+pub use once::{fetch_once, receive};
+pub use service::Service;
 
 use crate::cache::Lru;
 use crate::kustomize::Files;

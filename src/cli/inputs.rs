@@ -74,6 +74,13 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
 
+/// Like [`client`], but a server that is not available is asked only once.
+pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
+    let mut config = cluster_config(kubeconfig).await?;
+    config.default_retry = false;
+    Client::try_from(config).map_err(no_client)
+}
+
 /// Like [`client`], and records the last event of each watch.
 pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
     let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;

@@ -82,7 +82,12 @@ fn configuration(fixtures: &Fixtures) -> String {
 
 /// Returns the part of the configuration that lets artifacts be fetched from this machine.
 pub fn hosts(fixtures: &Fixtures) -> String {
-    format!("artifactHosts: [\"127.0.0.1:{}\"]\n", fixtures.port(ARTIFACTS))
+    format!("artifactHosts: [\"{}\"]\n", artifacts(fixtures))
+}
+
+/// Returns the address at which source-controller serves artifacts.
+pub fn artifacts(fixtures: &Fixtures) -> String {
+    format!("127.0.0.1:{}", fixtures.port(ARTIFACTS))
 }
 
 fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
@@ -91,16 +96,28 @@ fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
 
 /// Starts source-controller and the kustomize-controller of a pin, with further arguments of both.
 pub fn start_with(cluster: &Cluster, fixtures: &Fixtures, pin: &str, arguments: &[&str]) -> Vec<Daemon> {
+    start_at(cluster, fixtures, pin, arguments, &artifacts(fixtures))
+}
+
+/// Starts the controllers as [`start_with`] does, with another host in the URLs of artifacts than that at which source-controller
+/// serves them.
+pub fn start_at(
+    cluster: &Cluster,
+    fixtures: &Fixtures,
+    pin: &str,
+    arguments: &[&str],
+    advertised: &str,
+) -> Vec<Daemon> {
+    let address = artifacts(fixtures);
     let source = |command: &mut Command| {
         command.args(arguments);
         let storage = fixtures.folder.path().join("artifacts");
         std::fs::create_dir_all(&storage).expect("there is room");
-        let address = format!("127.0.0.1:{}", fixtures.port(ARTIFACTS));
-        command.args([format!("--storage-addr={address}"), format!("--storage-adv-addr={address}")]);
+        command.args([format!("--storage-addr={address}"), format!("--storage-adv-addr={advertised}")]);
         command.arg(format!("--storage-path={}", storage.display()));
     };
     let kustomize = |command: &mut Command| {
-        command.args(arguments);
+        command.args(arguments).env("SOURCE_CONTROLLER_LOCALHOST", &address);
         command.args(["--requeue-dependency=1s", "--min-retry-delay=500ms", "--max-retry-delay=5s"]);
     };
     vec![

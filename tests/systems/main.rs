@@ -15,6 +15,7 @@
 #![allow(dead_code, reason = "the cluster of the end-to-end tests can do more")]
 
 mod account;
+mod artifact;
 #[path = "../e2e/assets.rs"]
 mod assets;
 #[path = "../e2e/cache.rs"]
@@ -193,7 +194,8 @@ fn run(options: &Options, arguments: &Arguments) -> ExitCode {
         println!("guard: the deletions of a revision take {:+.1} ms together", comparison.added_to_deletions());
     }
     let compared = revisions::run(options.pairs, arguments);
-    let tests = results.into_iter().flat_map(tests).chain(compared).collect();
+    let fetched = artifact::run(arguments);
+    let tests = results.into_iter().flat_map(tests).chain(compared).chain(fetched).collect();
     let conclusion = libtest_mimic::run(arguments, tests);
     println!("{table}\nsystems: {:.0?}", begun.elapsed());
     // Last, so that the end of a log has them.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::super::{Unusable, inputs};
 use crate::admission::Metadata;
-use crate::kustomize::delivery::{Artifact, Sibling};
+use crate::kustomize::delivery::{Artifact, Sibling, source};
 use crate::kustomize::object_id::ObjectId;
 
 /// A Kustomization with its cluster.
@@ -31,7 +31,7 @@ impl Cluster {
         let client = inputs::client(kubeconfig).await?;
         let kind = GroupVersionKind::gvk("kustomize.toolkit.fluxcd.io", "v1", "Kustomization");
         let resource = ApiResource::from_gvk_with_plural(&kind, "kustomizations");
-        let failed = |error: kube::Error| Unusable::because(format!("Kustomization {namespace}/{name}"), error);
+        let failed = |error| Unusable::because(format!("Kustomization {namespace}/{name}"), reason(error));
         let own: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
         let kustomization = to_value(&own.get(name).await.map_err(failed)?);
         let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
@@ -49,6 +49,22 @@ impl Cluster {
     /// Returns the other Kustomizations of the source.
     pub(super) fn siblings(&self) -> &[Value] {
         &self.siblings
+    }
+
+    /// Reads the source of the Kustomization. Returns its name for messages, and the object.
+    pub(super) async fn source(&self) -> Result<(String, Value), Unusable> {
+        let [kind, namespace, name] = source_of(&self.kustomization);
+        let shown = format!("{kind} {namespace}/{name}");
+        let Some(kind) = source::kind(kind) else {
+            return Err(Unusable::because(shown, "it is no source whose artifact can be fetched; use --source DIR"));
+        };
+        let resource = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+        let resource = ApiResource::from_gvk_with_plural(&resource, kind.plural);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
+        match api.get(name).await {
+            Ok(found) => Ok((shown, to_value(&found))),
+            Err(error) => Err(Unusable::because(shown, reason(error))),
+        }
     }
 
     /// Returns what a Kustomization builds, with the variables of its `substituteFrom` that can be read.
@@ -104,7 +120,7 @@ impl Cluster {
         };
         match api.get_metadata_opt(&id.name).await {
             Ok(found) => Ok(found.map(|found| serde_json::json!({"metadata": found.metadata}))),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(reason(error)),
         }
     }
 
@@ -128,7 +144,7 @@ impl Cluster {
         let group = match discovery::group(&self.client, &id.group).await {
             Ok(group) => Some(group),
             Err(kube::Error::Discovery(_)) => None,
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(reason(error)),
         };
         let found = group.and_then(|group| group.recommended_kind(&id.kind));
         let found =
@@ -137,6 +153,14 @@ impl Cluster {
             resources.insert(key, found.clone());
         }
         Ok(found)
+    }
+}
+
+/// Returns the message of an error of the API server, which says which right is missing.
+fn reason(error: kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message,
+        other => other.to_string(),
     }
 }
 

@@ -1,11 +1,11 @@
 //! `portcullis plan`: shows what Flux will delete, create and move for a Kustomization of a cluster, with other files.
 
+mod artifact;
 mod cluster;
 mod report;
+mod source;
 
-use std::fs::File;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
@@ -17,17 +17,17 @@ use crate::gate::Registry;
 use crate::kustomize::Files;
 use crate::kustomize::delivery::{Artifact, DeletionLimits, Fate, Judged, Plan, Sibling, judge, owner};
 use crate::kustomize::object_id::ObjectId;
-use crate::kustomize::tree::{Repository, Tree};
 use cluster::Cluster;
 use report::{Live, Presence, Report};
+use source::Source;
 
 /// The number of objects that are read at once.
 const MAX_READS: usize = 8;
 
 /// Show what Flux will delete, create and move for a Kustomization of a cluster.
 ///
-/// Compares the inventory of the Kustomization with what it renders from the files of a repository, reads the objects that are not
-/// rendered any more, and says why Flux keeps some of them. Exit codes: 0 success, 1 objects are deleted (with --exit-code) or the tree
+/// Compares the inventory of the Kustomization with what it renders from the current artifact of its source, or from the files of a
+/// repository, reads the objects that are not rendered any more, and says why Flux keeps some of them. Exit codes: 0 success, 1 objects are deleted (with --exit-code) or the tree
 /// cannot be built, 2 the plan cannot be made.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -37,10 +37,10 @@ pub(super) struct Args {
     /// Its namespace
     #[arg(long, short, default_value = "flux-system")]
     namespace: String,
-    /// The folder or tar archive with the files of its source
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    source: PathBuf,
-    /// A revision of the git repository in DIR, instead of the files
+    /// The folder or tar archive with the files of its source; default: the current artifact of the source
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+    /// A revision of the git repository in DIR, instead of the files; without --source, the revision that the artifact must have
     #[arg(long, value_name = "REV")]
     revision: Option<String>,
     /// The kubeconfig of the cluster; default: kubectl's current context
@@ -73,11 +73,16 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         Some((kind, _)) => return Err(Unusable::because(kind, "only Kustomizations of Flux have a plan")),
     };
     let policy = inputs::policy(args.config.as_deref(), &Registry::standard())?;
-    let (tree, revision) = source(args)?;
+    let revision = args.revision.as_deref();
+    let local = args.source.as_deref().map(|path| Source::local(path, revision)).transpose()?;
     cryptography::install();
     let report = inputs::runtime()?.block_on(async {
         let cluster = Cluster::open(args.kubeconfig.as_deref(), &args.namespace, name).await?;
-        planned(&cluster, &tree, &revision, DeletionLimits::of(&policy.settings)).await
+        let source = match local {
+            Some(source) => source,
+            None => Source::current(&cluster, args.kubeconfig.as_deref(), revision).await?,
+        };
+        planned(&cluster, &source, DeletionLimits::of(&policy.settings)).await
     })?;
     match args.output {
         Output::Text => print(&report.text()),
@@ -87,28 +92,10 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(if fails { DENIED } else { OK })
 }
 
-/// Opens the tree of the arguments, and returns the name of its revision.
-fn source(args: &Args) -> Result<(Tree, String), Unusable> {
-    if let Some(revision) = &args.revision {
-        let failed = |error: crate::kustomize::tree::GitError| Unusable::new(error.to_string());
-        let repository = Repository::discover(&args.source).map_err(failed)?;
-        return Ok((repository.revision(revision).map_err(failed)?.into_tree(), revision.clone()));
-    }
-    let shown = format!("of {}", args.source.display());
-    Ok((open(&args.source)?, shown))
-}
-
-fn open(path: &Path) -> Result<Tree, Unusable> {
-    if path.is_dir() {
-        return Tree::folder(path).map_err(|error| Unusable::new(error.to_string()));
-    }
-    let file = File::open(path).map_err(|error| Unusable::because(path.display(), error))?;
-    Tree::archive(BufReader::new(file), "/").map_err(|error| Unusable::because(path.display(), error))
-}
-
 /// Makes the plan.
-async fn planned(cluster: &Cluster, tree: &Tree, revision: &str, limits: DeletionLimits) -> Result<Report, Unusable> {
-    let artifact = Artifact { url: String::new(), digest: String::new(), revision: revision.to_owned() };
+async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> Result<Report, Unusable> {
+    let Source { tree, revision, shown } = source;
+    let artifact = Artifact { url: String::new(), digest: String::new(), revision: revision.clone() };
     let object = cluster.kustomization();
     let metadata = Metadata::of(object);
     let (namespace, name) = (metadata.namespace(), metadata.name());
@@ -137,7 +124,7 @@ async fn planned(cluster: &Cluster, tree: &Tree, revision: &str, limits: Deletio
         inventory: ObjectId::of_inventory(object),
         rendered: &rendered,
         siblings: siblings.iter().map(|(sibling, objects)| (sibling, &**objects)).collect(),
-        revision: revision.to_owned(),
+        revision: shown.clone(),
         limits,
     };
     let live = live(cluster, &plan, (namespace, name)).await;

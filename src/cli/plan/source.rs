@@ -1,0 +1,96 @@
+//! The files that a plan is made from.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use super::super::{Unusable, inputs, say};
+use super::artifact;
+use super::cluster::Cluster;
+use crate::kustomize::delivery::Artifact;
+use crate::kustomize::tree::{GitError, Repository, Tree};
+
+/// The number of characters of a hash from which it names a commit.
+const MIN_HASH: usize = 7;
+
+/// The files of the source of a Kustomization.
+pub(super) struct Source {
+    pub(super) tree: Tree,
+    /// The revision.
+    pub(super) revision: String,
+    /// The revision in messages, with a shortened hash.
+    pub(super) shown: String,
+}
+
+impl Source {
+    /// Opens a folder, a tar archive, or a revision of the git repository in a folder.
+    pub(super) fn local(path: &Path, revision: Option<&str>) -> Result<Self, Unusable> {
+        let (tree, revision) = match revision {
+            Some(revision) => {
+                let failed = |error: GitError| Unusable::new(error.to_string());
+                let repository = Repository::discover(path).map_err(failed)?;
+                (repository.revision(revision).map_err(failed)?.into_tree(), revision.to_owned())
+            }
+            None => (open(path)?, format!("of {}", path.display())),
+        };
+        Ok(Self { tree, shown: revision.clone(), revision })
+    }
+
+    /// Fetches the current artifact of the source of the Kustomization. If a revision is wanted, the artifact must have it.
+    pub(super) async fn current(
+        cluster: &Cluster,
+        kubeconfig: Option<&Path>,
+        wanted: Option<&str>,
+    ) -> Result<Self, Unusable> {
+        let (source, status) = cluster.source().await?;
+        let Some(artifact) = Artifact::of(&status) else {
+            return Err(Unusable::because(source, "it has no artifact yet; name the files with --source DIR"));
+        };
+        let Artifact { revision, .. } = &artifact;
+        if let Some(wanted) = wanted.filter(|wanted| !is_revision(revision, wanted)) {
+            let why = format!(
+                "only the current artifact can be fetched, with the revision {revision}, not {wanted}; for another revision, name a \
+                 git repository with --source DIR"
+            );
+            return Err(Unusable::because(source, why));
+        }
+        let client = inputs::client_without_retries(kubeconfig).await?;
+        let fetched = artifact::fetch(&client, &artifact).await;
+        let (tree, note) = fetched.map_err(|why| Unusable::because(format!("the artifact of {source}"), why))?;
+        if let Some(note) = note {
+            say(&format!("note: {note}\n"));
+        }
+        Ok(Self { tree, shown: artifact.short_revision(), revision: artifact.revision })
+    }
+}
+
+/// Returns whether a text names the revision of an artifact, such as `main@sha1:3f2c…`, by the whole revision, the commit, or its first
+/// characters.
+fn is_revision(revision: &str, text: &str) -> bool {
+    let hash = revision.rsplit_once(':').map_or(revision, |(_, hash)| hash);
+    revision == text || hash == text || text.len() >= MIN_HASH && hash.starts_with(text)
+}
+
+fn open(path: &Path) -> Result<Tree, Unusable> {
+    if path.is_dir() {
+        return Tree::folder(path).map_err(|error| Unusable::new(error.to_string()));
+    }
+    let file = File::open(path).map_err(|error| Unusable::because(path.display(), error))?;
+    Tree::archive(BufReader::new(file), "/").map_err(|error| Unusable::because(path.display(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_is_named_by_its_commit() {
+        let revision = "main@sha1:3f2c9a1b04de";
+        for text in [revision, "3f2c9a1b04de", "3f2c9a1"] {
+            assert!(is_revision(revision, text), "{text}");
+        }
+        for text in ["main", "3f2c", "9a1b04de", "", "main@sha1:3f2c9a1"] {
+            assert!(!is_revision(revision, text), "{text}");
+        }
+    }
+}
