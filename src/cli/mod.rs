@@ -21,6 +21,7 @@ mod lazy;
 mod logging;
 mod manifests;
 mod output;
+mod page;
 mod parallel;
 mod plan;
 mod reconcile;

@@ -1,4 +1,4 @@
-//! Tests of the HTML page of `portcullis diff` in headless Chromium.
+//! Tests of the HTML pages of `portcullis diff` and `portcullis plan` in headless Chromium.
 //!
 //! `make test-browser` runs them. Options:
 //!
@@ -8,6 +8,11 @@
 //! `CHROMIUM` names the browser; default: the first of `chromium`, `chromium-browser` and `google-chrome` in the path.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
+
+#[path = "../artifacts/mod.rs"]
+mod artifacts;
+#[path = "../flux_api/mod.rs"]
+mod flux_api;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,12 +41,13 @@ fn main() -> ExitCode {
         browser.take_screenshot();
         return ExitCode::SUCCESS;
     }
-    let tests: [(&str, Test); 5] = [
+    let tests: [(&str, Test); 6] = [
         ("shows_each_root_and_object", shows_each_root_and_object),
         ("filters_by_action_and_text", filters_by_action_and_text),
         ("a_link_with_filters_shows_the_same", a_link_with_filters_shows_the_same),
         ("texts_of_objects_are_no_markup", texts_of_objects_are_no_markup),
         ("two_thousand_objects_can_be_filtered", two_thousand_objects_can_be_filtered),
+        ("a_plan_can_be_filtered", a_plan_can_be_filtered),
     ];
     let case = |(name, test): (&str, Test)| {
         let browser = browser.clone();
@@ -107,6 +113,20 @@ fn two_thousand_objects_can_be_filtered(browser: &Browser) {
     let files = [("large/kustomization.yaml", "resources: [objects.yaml]\n"), ("large/objects.yaml", &*objects)];
     let dom = browser.dom(&Page::of(&folders(&[], &files)), "#text=config-1234", "");
     assert_eq!(visible(&dom), ["create ConfigMap config-1234"]);
+}
+
+fn a_plan_can_be_filtered(browser: &Browser) {
+    let (code, html, notes) = flux_api::proxying().plan(&["--output", "html"]);
+    assert_eq!(code, Some(0), "{notes}");
+    let page = Page(html);
+    let all = ["delete ConfigMap shop/old", "keep ConfigMap shop/data", "create ConfigMap shop/new"];
+    let dom = browser.dom(&page, "", "");
+    assert_eq!(visible(&dom), all);
+    assert!(dom.contains("<a href=\"#root-2\">Stays <small>1</small></a>"), "{dom}");
+    let dom = browser.dom(&page, "#text=prune:%20disabled", "");
+    assert_eq!(visible(&dom), all[1..2], "the reason is searched too");
+    assert!(dom.contains("<section id=\"root-0\" hidden"), "{dom}");
+    assert_eq!(visible(&browser.dom(&page, "#action=delete", "")), all[..1]);
 }
 
 /// A change of two roots: one object each is changed, deleted and created.

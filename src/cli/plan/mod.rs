@@ -2,6 +2,7 @@
 
 mod artifact;
 mod cluster;
+mod drawing;
 mod report;
 mod source;
 
@@ -64,6 +65,10 @@ enum Output {
     Text,
     /// JSON for programs
     Json,
+    /// A drawing of what goes, moves, stays and comes
+    Svg,
+    /// One HTML page with a filter
+    Html,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
@@ -87,6 +92,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     match args.output {
         Output::Text => print(&report.text()),
         Output::Json => print(&pretty(&report.json())),
+        Output::Svg => print(&report.svg()),
+        Output::Html => print(&report.html()),
     }
     let fails = report.broken.is_some() || args.exit_code && report.deletes();
     Ok(if fails { DENIED } else { OK })

@@ -11,23 +11,23 @@ use crate::kustomize::object_id::ObjectId;
 
 /// The plan of a Kustomization.
 pub(super) struct Report {
-    title: String,
+    pub(super) title: String,
     /// The reason why nothing is known, if the tree cannot be built.
     pub(super) broken: Option<String>,
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
     /// Number of rendered objects that Flux applied before.
-    applied: usize,
-    warnings: Vec<String>,
+    pub(super) applied: usize,
+    pub(super) warnings: Vec<String>,
 }
 
 /// What happens to one object.
-struct Row {
-    action: &'static str,
+pub(super) struct Row {
+    pub(super) action: &'static str,
     deletion: Deletion,
     id: ObjectId,
     /// The name of the object that it replaces.
     replaces: Option<String>,
-    note: Option<String>,
+    pub(super) note: Option<String>,
 }
 
 /// The live objects of a plan.
@@ -65,11 +65,19 @@ const ACTIONS: [(&str, char); 10] = [
 ];
 
 impl Row {
-    fn new(action: &'static str, id: &ObjectId) -> Self {
+    /// Returns kind, namespace and name of the object, and before them the name of the object that it replaces.
+    pub(super) fn subject(&self) -> String {
+        match &self.replaces {
+            Some(old) => format!("{} -> {}", ObjectId { name: old.clone(), ..self.id.clone() }, self.id.name),
+            None => self.id.to_string(),
+        }
+    }
+
+    pub(super) fn new(action: &'static str, id: &ObjectId) -> Self {
         Self { action, deletion: Deletion::Never, id: id.clone(), replaces: None, note: None }
     }
 
-    fn because(self, note: impl Into<String>) -> Self {
+    pub(super) fn because(self, note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..self }
     }
 
@@ -167,7 +175,7 @@ impl Report {
         self.rows.iter().any(|row| row.deletion != Deletion::Never)
     }
 
-    fn count(&self, action: &str) -> usize {
+    pub(super) fn count(&self, action: &str) -> usize {
         self.rows.iter().filter(|row| row.action == action).count()
     }
 
@@ -178,11 +186,8 @@ impl Report {
             let _ = writeln!(out, "  cannot be built, so Flux deletes nothing: {broken}");
             return out;
         }
-        for Row { action, id, note, replaces, .. } in &self.rows {
-            let id = match replaces {
-                Some(old) => format!("{} -> {}", ObjectId { name: old.clone(), ..id.clone() }, id.name),
-                None => id.to_string(),
-            };
+        for row in &self.rows {
+            let (Row { action, note, .. }, id) = (row, row.subject());
             let mark = ACTIONS.iter().find(|(known, _)| known == action).map_or(' ', |(_, mark)| *mark);
             let note = note.as_ref().map(|note| format!("  ({note})")).unwrap_or_default();
             let _ = writeln!(out, "  {mark} {action:<8} {id}{note}");
@@ -190,17 +195,21 @@ impl Report {
         for warning in &self.warnings {
             let _ = writeln!(out, "  warning: {warning}");
         }
+        let _ = writeln!(out, "\n{}", self.summary());
+        out
+    }
+
+    /// Returns the numbers of objects, in fixed words.
+    pub(super) fn summary(&self) -> String {
         let [create, take, delete, replace, possible, moved, gone, skipped] =
             ["create", "take", "delete", "replace", "possible", "move", "gone", "skip"]
                 .map(|action| self.count(action));
         let kept = self.count("keep") + self.count("orphan");
-        let _ = writeln!(
-            out,
-            "\nPlan: {create} to create, {take} to take over, {replace} to replace, {delete} to delete, {possible} possibly, {moved} \
+        format!(
+            "Plan: {create} to create, {take} to take over, {replace} to replace, {delete} to delete, {possible} possibly, {moved} \
              moved, {kept} kept, {gone} gone already, {skipped} skipped, {} applied as before",
             self.applied
-        );
-        out
+        )
     }
 
     /// Returns the report for programs.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::escape;
+use super::super::super::page::escape;
 use crate::kustomize::changes::RootChange;
 
 /// A folder of the tree.

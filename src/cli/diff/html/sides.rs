@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use similar::{DiffOp, TextDiff};
 
-use super::escape;
+use super::super::super::page::escape;
 
 /// Number of unchanged lines around a difference.
 const CONTEXT: usize = 3;

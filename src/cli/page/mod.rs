@@ -1,0 +1,58 @@
+//! A page of HTML with objects that can be filtered, without references to other files. It can be read without JavaScript; the script
+//! only filters.
+
+use std::fmt::Write as _;
+
+pub(super) use crate::drawing::escaped as escape;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// Forbids everything that the page does not contain itself.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+
+/// The parts of a page, as HTML except for the title.
+#[derive(Default)]
+pub(super) struct Page {
+    /// The title, as text.
+    pub(super) title: String,
+    /// The end of the header: errors and filters.
+    pub(super) header: String,
+    /// What the links in the navigation are.
+    pub(super) label: &'static str,
+    /// The links to the sections.
+    pub(super) nav: String,
+    /// The sections, with objects of the class `object`.
+    pub(super) main: String,
+}
+
+impl Page {
+    /// Returns the page.
+    pub(super) fn render(&self) -> String {
+        let Self { header, label, nav, main, .. } = self;
+        let title = escape(&self.title);
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{header}</header>\n\
+             <nav aria-label=\"{label}\">\n{nav}</nav>\n<main>\n{main}</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+        )
+    }
+
+    /// Adds a sentence to the header that says what is wrong.
+    pub(super) fn add_error(&mut self, sentence: &str) {
+        let _ = writeln!(self.header, "<p class=\"error\">{}</p>", escape(sentence));
+    }
+
+    /// Adds the filters by text and by action, with the numbers of objects; only actions that there are.
+    pub(super) fn add_filters(&mut self, actions: &[(&str, usize)]) {
+        self.header.push_str("<form id=\"filter\">\n<input type=\"search\" name=\"text\" placeholder=\"Filter by name, kind or field\" aria-label=\"Filter\">\n");
+        for (action, count) in actions.iter().filter(|(_, count)| *count > 0) {
+            let _ = writeln!(
+                self.header,
+                "<label class=\"{action}\"><input type=\"checkbox\" name=\"action\" value=\"{action}\" checked> {action} {count}</label>"
+            );
+        }
+        self.header.push_str("<output></output>\n</form>\n");
+    }
+}

@@ -1,0 +1,140 @@
+//! An API server with a Kustomization of Flux, for `portcullis plan`.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::artifacts::{digest_of, packed};
+
+pub const KUSTOMIZATIONS: &str = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/shop";
+pub const ALL_KUSTOMIZATIONS: &str = "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations";
+pub const SOURCE: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/fleet";
+/// The URL that source-controller writes by default, which is known only within the cluster.
+pub const URL: &str =
+    "http://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/fleet/3f2c.tar.gz";
+pub const PROXIED: &str =
+    "/api/v1/namespaces/flux-system/services/source-controller:80/proxy/gitrepository/flux-system/fleet/3f2c.tar.gz";
+pub const REVISION: &str = "main@sha1:3f2c9a1b04de5d6e7f8091a2b3c4d5e6f7081920";
+
+/// Status and body by path.
+type Answers = HashMap<String, (u16, Vec<u8>)>;
+
+/// The answers of an API server: a status and a body for each path.
+#[derive(Clone, Default)]
+pub struct Api(Arc<Mutex<Answers>>);
+
+impl Api {
+    /// Returns a server with a Kustomization that applied `inventory`, and that the artifact of `url` renders again.
+    pub fn with(inventory: &[String], url: &str, archive: &[u8]) -> Self {
+        let api = Self::default();
+        let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+        let kustomization = json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"name": "shop", "namespace": "flux-system"},
+            "spec": {"path": "./shop", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+            "status": {"inventory": {"entries": entries}},
+        });
+        api.answer(ALL_KUSTOMIZATIONS, 200, &json!({"metadata": {}, "items": [kustomization.clone()]}));
+        api.answer(KUSTOMIZATIONS, 200, &kustomization);
+        let artifact = json!({"url": url, "digest": digest_of(archive), "revision": REVISION});
+        api.answer(SOURCE, 200, &source(&json!({"artifact": artifact})));
+        api.answer("/api", 200, &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}));
+        let maps = json!({"name": "configmaps", "singularName": "configmap", "namespaced": true, "kind": "ConfigMap",
+                          "verbs": ["get"]});
+        api.answer("/api/v1", 200, &json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [maps]}));
+        api
+    }
+
+    pub fn answer(&self, path: &str, status: u16, body: &Value) {
+        self.send(path, status, body.to_string().as_bytes());
+    }
+
+    pub fn send(&self, path: &str, status: u16, body: &[u8]) {
+        self.0.lock().unwrap().insert(path.to_owned(), (status, body.to_vec()));
+    }
+
+    /// Creates a live ConfigMap that belongs to the Kustomization.
+    pub fn owned(&self, name: &str, annotations: &Value) {
+        let labels =
+            json!({"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
+        let metadata = json!({"name": name, "namespace": "shop", "labels": labels, "annotations": annotations});
+        let object = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata});
+        self.answer(&format!("/api/v1/namespaces/shop/configmaps/{name}"), 200, &object);
+    }
+
+    /// Runs `portcullis plan` with this server. Returns the exit code, and what it printed on standard output and standard error.
+    pub fn plan(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let api = self.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let api = api.clone();
+                thread::spawn(move || drop(api.serve(stream)));
+            }
+        });
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let named = |kind: &str, content: Value| json!([{"name": "test", kind: content}]);
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test", "users": named("user", json!({})),
+            "clusters": named("cluster", json!({"server": server})),
+            "contexts": named("context", json!({"cluster": "test", "user": "test"})),
+        });
+        std::fs::write(file.path(), kubeconfig.to_string()).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["plan", "kustomization/shop", "--kubeconfig"]).arg(file.path()).args(arguments);
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    pub fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let path = line.split([' ', '?']).nth(1).unwrap_or_default().to_owned();
+        while line.trim() != "" {
+            line.clear();
+            reader.read_line(&mut line)?;
+        }
+        let missing = || (404, refusal(404, "the server could not find it").to_string().into_bytes());
+        let (status, body) = self.0.lock().unwrap().get(&path).cloned().unwrap_or_else(missing);
+        let head = format!("HTTP/1.1 {status} Answer\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+        reader.get_mut().write_all(&[head.as_bytes(), &body].concat())
+    }
+}
+
+pub fn source(status: &Value) -> Value {
+    json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+           "metadata": {"name": "fleet", "namespace": "flux-system"}, "status": status})
+}
+
+pub fn refusal(code: u16, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "message": message,
+           "reason": if code == 403 { "Forbidden" } else { "NotFound" }})
+}
+
+pub fn archive() -> Vec<u8> {
+    let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: shop}}\n");
+    packed([("shop/web.yaml", map("web")), ("shop/new.yaml", map("new"))])
+}
+
+pub fn ids(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| format!("shop_{name}__ConfigMap")).collect()
+}
+
+/// Returns a server whose service proxy sends the archive.
+pub fn proxying() -> Api {
+    let api = Api::with(&ids(&["web", "old", "data"]), URL, &archive());
+    api.send(PROXIED, 200, &archive());
+    api.owned("old", &json!({}));
+    api.owned("data", &json!({"kustomize.toolkit.fluxcd.io/prune": "disabled"}));
+    api
+}
