@@ -1,6 +1,6 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
-.PHONY: run test test-fast test-compiled test-browser screenshot test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential differential-plan chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
+.PHONY: run test test-fast test-compiled test-browser screenshot test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential differential-plan history chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
 	image image-archive image-push packages test-kind test-cluster chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
@@ -78,6 +78,14 @@ SEED ?= $(shell date +%s)
 differential:
 	cargo test --locked $(FEATURES) --test differential -- --trees $(TREES) --seed $(SEED)
 	cargo test --locked $(FEATURES) --test render -- --trees $(TREES) --seed $(SEED)
+
+COMMITS ?= 200
+
+## Compare the plans of commits of public repositories with kustomize; see docs/changes.md. With WRITE=1, write the times into docs/performance.md
+history:
+	cargo build --release --locked $(FEATURES) --bin portcullis
+	PORTCULLIS=$(CURDIR)/target/release/portcullis PORTCULLIS_CHECKOUTS=$(PORTCULLIS_CHECKOUTS) \
+		cargo test --locked $(FEATURES) --test render -- --history $(COMMITS) $(if $(WRITE),--write)
 
 ## Cause restarts, rotations and faults of the cluster during calls, and write the table into docs/reliability.md
 chaos:

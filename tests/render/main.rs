@@ -13,7 +13,6 @@ mod cache;
 #[allow(dead_code, reason = "the differential test needs more of it")]
 #[path = "../differential/case.rs"]
 mod case;
-mod changes;
 #[allow(dead_code, reason = "the end-to-end tests need more of it")]
 #[path = "../e2e/cleanup.rs"]
 mod cleanup;
@@ -25,6 +24,7 @@ mod dice;
 mod engine;
 #[path = "../differential/generate/mod.rs"]
 mod generate;
+mod history;
 #[path = "../differential/minimise.rs"]
 mod minimise;
 mod oracle;
@@ -62,7 +62,7 @@ struct Arguments {
     #[arg(long, requires = "repositories")]
     controller: bool,
     /// Only those of this repository.
-    #[arg(long, requires = "repositories")]
+    #[arg(long)]
     repository: Option<String>,
     /// Compares this many random sources of Argo CD with kustomize options instead.
     #[arg(long, value_name = "SOURCES")]
@@ -70,9 +70,12 @@ struct Arguments {
     /// How many repositories are built at once.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Compares the plans of this many commits of each repository instead, for all that have a history.
-    #[arg(long, requires = "repositories", value_name = "COMMITS")]
-    changes: Option<usize>,
+    /// Compares the output of `portcullis diff --git` for this many commits of each repository instead.
+    #[arg(long, value_name = "COMMITS")]
+    history: Option<usize>,
+    /// Writes the times into the documentation.
+    #[arg(long, requires = "history", conflicts_with = "repository")]
+    write: bool,
 }
 
 /// The counted results.
@@ -87,8 +90,9 @@ struct Counts {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     cleanup::clear_on_signals().expect("a process may handle its signals");
-    if let Some(commits) = arguments.changes {
-        return changes::run(&repositories::folders(arguments.repository.as_deref()), commits);
+    if let Some(commits) = arguments.history {
+        let repository = arguments.repository.as_deref();
+        return history::run(&history::Request { commits, repository, write: arguments.write });
     }
     if let Some(sources) = arguments.argo {
         return argo::run(sources, arguments.seed);
