@@ -1,15 +1,35 @@
-//! Records what the program is built from, for `portcullis version --output json`.
+//! Records what the program is built from, for `portcullis version --output json`, and writes the built-in tables of
+//! kustomize as Rust source.
 
-use std::env;
+#[path = "src/kustomize/generate.rs"]
+mod generate;
+
+use std::path::Path;
 use std::process::Command;
+use std::{env, fs, io};
 
-fn main() {
+/// A table, the function that converts it, and the name of the Rust source.
+type Table = (&'static str, fn(&str) -> String, &'static str);
+
+const TABLES: [Table; 2] = [
+    ("src/kustomize/schema/built_in.txt", generate::definitions, "definitions.rs"),
+    ("src/kustomize/build/field_specs.txt", generate::field_specs, "field_specs.rs"),
+];
+
+fn main() -> io::Result<()> {
     println!("cargo::rerun-if-env-changed=PORTCULLIS_COMMIT");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=PORTCULLIS_TARGET={}", env::var("TARGET").unwrap_or_default());
     if let Some(commit) = env::var("PORTCULLIS_COMMIT").ok().or_else(released) {
         println!("cargo::rustc-env=PORTCULLIS_COMMIT={commit}");
     }
+    let out = env::var_os("OUT_DIR").unwrap_or_default();
+    println!("cargo::rerun-if-changed=src/kustomize/generate.rs");
+    for (table, source, name) in TABLES {
+        println!("cargo::rerun-if-changed={table}");
+        fs::write(Path::new(&out).join(name), source(&fs::read_to_string(table)?))?;
+    }
+    Ok(())
 }
 
 /// Returns the commit of the checkout in a release build. Other builds would be repeated with every commit.

@@ -2,6 +2,7 @@
 //!
 //! Source: kustomize's `api/internal/plugins/builtinconfig`.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
@@ -10,14 +11,11 @@ use super::field_spec::{Conflict, FieldSpec, Text, merge_all};
 use super::id::Gvk;
 use super::sort;
 
-/// The built-in field specs.
-const BUILT_IN: &str = include_str!("field_specs.txt");
-
-/// The name of the lists of fields that refer to objects.
-const NAME_REFERENCE: &str = "nameReference";
+// the built-in field specs, as `build.rs` writes them from `field_specs.txt`
+include!(concat!(env!("OUT_DIR"), "/field_specs.rs"));
 
 /// A list of field specs, shared by most configurations.
-pub(super) type Specs = Arc<Vec<FieldSpec>>;
+pub(super) type Specs = Arc<Cow<'static, [FieldSpec]>>;
 
 /// The fields that refer to objects of a kind by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +27,7 @@ pub(super) struct NameReference {
     /// Their kind; empty for any.
     pub kind: Text,
     /// The fields.
-    pub referrers: Vec<FieldSpec>,
+    pub referrers: Cow<'static, [FieldSpec]>,
 }
 
 impl NameReference {
@@ -50,7 +48,7 @@ pub(super) struct Config {
     pub labels: Specs,
     pub template_labels: Specs,
     pub common_annotations: Specs,
-    pub name_reference: Vec<NameReference>,
+    pub name_reference: Cow<'static, [NameReference]>,
     pub var_reference: Specs,
     pub images: Specs,
     pub replicas: Specs,
@@ -73,7 +71,7 @@ impl Config {
         for (own, others) in self.lists_mut().into_iter().zip(other.lists()) {
             merge_specs(own, others)?;
         }
-        for reference in &other.name_reference {
+        for reference in &*other.name_reference {
             self.merge_reference(reference)?;
         }
         self.sort();
@@ -82,12 +80,13 @@ impl Config {
 
     fn merge_reference(&mut self, reference: &NameReference) -> Result<(), Conflict> {
         let mut is_known = false;
-        for own in self.name_reference.iter_mut().filter(|own| own.gvk() == reference.gvk()) {
-            merge_all(&mut own.referrers, &reference.referrers)?;
+        let all = self.name_reference.to_mut();
+        for own in all.iter_mut().filter(|own| own.gvk() == reference.gvk()) {
+            merge_all(own.referrers.to_mut(), &reference.referrers)?;
             is_known = true;
         }
         if !is_known {
-            self.name_reference.push(reference.clone());
+            all.push(reference.clone());
         }
         Ok(())
     }
@@ -97,10 +96,10 @@ impl Config {
         for list in self.lists_mut() {
             let is_sorted = list.is_sorted_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()).is_le());
             if !is_sorted {
-                Arc::make_mut(list).sort_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()));
+                Arc::make_mut(list).to_mut().sort_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()));
             }
         }
-        self.name_reference.sort_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()));
+        self.name_reference.to_mut().sort_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()));
     }
 
     fn lists(&self) -> [&Specs; 10] {
@@ -155,7 +154,7 @@ fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
     if Arc::ptr_eq(own, others) || others.is_empty() {
         return Ok(());
     }
-    merge_all(Arc::make_mut(own), others)
+    merge_all(Arc::make_mut(own).to_mut(), others)
 }
 
 /// Merges a configuration into a shared one, without copying if one is empty or both are the same.
@@ -175,26 +174,12 @@ pub(super) fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result
     Arc::make_mut(own).merge(other)
 }
 
-/// Parses the table of built-in field specs, whose lists are sorted.
+/// Returns the built-in field specs, whose lists are sorted.
 fn built_in() -> Config {
-    let mut config = Config::default();
-    let mut list = "";
-    for line in BUILT_IN.lines().filter(|line| !line.starts_with('#')) {
-        let mut words = line.split_ascii_whitespace().map(|word| if word == "-" { "" } else { word });
-        let mut next = || words.next().unwrap_or_default();
-        if line.starts_with(' ') {
-            let [group, version, kind] = [next(), next(), next()].map(Text::from);
-            let spec = FieldSpec { group, version, kind, create: next() == "create", path: next().into() };
-            match config.list(list) {
-                Some(list) => Arc::make_mut(list).push(spec),
-                None => config.name_reference.last_mut().into_iter().for_each(|own| own.referrers.push(spec.clone())),
-            }
-            continue;
-        }
-        list = next();
-        if list == NAME_REFERENCE {
-            let [group, version, kind] = [next(), next(), next()].map(Text::from);
-            config.name_reference.push(NameReference { group, version, kind, referrers: Vec::new() });
+    let mut config = Config { name_reference: Cow::Borrowed(&NAME_REFERENCES), ..Config::default() };
+    for (name, specs) in LISTS {
+        if let Some(list) = config.list(name) {
+            *list = Arc::new(Cow::Borrowed(specs));
         }
     }
     config
@@ -247,12 +232,12 @@ pub(super) struct Written {
 impl From<Written> for Config {
     fn from(written: Written) -> Self {
         let specs = |list: Vec<WrittenSpec>| list.into_iter().map(FieldSpec::from).collect::<Vec<_>>();
-        let list = |written| Arc::new(specs(written));
+        let list = |written| Arc::new(specs(written).into());
         let reference = |written: WrittenReference| NameReference {
             group: written.group.into(),
             version: written.version.into(),
             kind: written.kind.into(),
-            referrers: specs(written.field_specs),
+            referrers: specs(written.field_specs).into(),
         };
         let mut config = Self {
             name_prefix: list(written.name_prefix),
@@ -282,5 +267,14 @@ mod tests {
         sorted.sort();
         assert!(sorted == built_in());
         assert_eq!(sorted.name_reference.len(), 16);
+    }
+
+    #[test]
+    fn every_line_of_the_table_is_a_field_spec() {
+        let lines = include_str!("field_specs.txt").lines().filter(|line| line.starts_with(' ')).count();
+        let mut config = built_in();
+        let lists: usize = LISTS.iter().map(|(name, _)| config.list(name).map_or(0, |list| list.len())).sum();
+        let referrers: usize = config.name_reference.iter().map(|reference| reference.referrers.len()).sum();
+        assert_eq!(lists + referrers, lines);
     }
 }

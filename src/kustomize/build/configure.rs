@@ -313,7 +313,7 @@ fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
             }
         });
     merged.map_err(|conflict| format!("failed to merge labels: {conflict}"))?;
-    Ok(Arc::new(specs))
+    Ok(Arc::new(specs.into()))
 }
 
 impl What {

@@ -90,13 +90,13 @@ impl Walk<'_> {
         let spec = |path: &str| FieldSpec { kind: kind.to_owned().into(), ..FieldSpec::of_all(path.to_owned(), false) };
         let path = path.join("/");
         if text("x-kubernetes-annotation").is_some() {
-            Arc::make_mut(&mut self.config.common_annotations).push(spec(&path));
+            Arc::make_mut(&mut self.config.common_annotations).to_mut().push(spec(&path));
         }
         if text("x-kubernetes-label-selector").is_some() {
-            Arc::make_mut(&mut self.config.common_labels).push(spec(&path));
+            Arc::make_mut(&mut self.config.common_labels).to_mut().push(spec(&path));
         }
         if text("x-kubernetes-identity").is_some() {
-            Arc::make_mut(&mut self.config.name_prefix).push(spec(&path));
+            Arc::make_mut(&mut self.config.name_prefix).to_mut().push(spec(&path));
         }
         let (version, kind) = (text("x-kubernetes-object-ref-api-version"), text("x-kubernetes-object-ref-kind"));
         if let (Some(version), Some(kind)) = (version, kind) {
@@ -105,9 +105,9 @@ impl Walk<'_> {
                 group: "".into(),
                 version: version.to_owned().into(),
                 kind: kind.to_owned().into(),
-                referrers: vec![spec(&format!("{path}/{key}"))],
+                referrers: vec![spec(&format!("{path}/{key}"))].into(),
             };
-            let other = Config { name_reference: vec![reference], ..Config::default() };
+            let other = Config { name_reference: vec![reference].into(), ..Config::default() };
             // specs that are never created agree
             drop(self.config.merge(&other));
         }

@@ -1,73 +1,42 @@
-//! The table of kustomize's built-in definitions.
+//! The table of kustomize's built-in definitions, as `build.rs` writes it from `built_in.txt`.
+
+use std::borrow::Cow;
 
 use super::definitions::{Definitions, Name, Shape, ShapeId};
 
-/// The table, with a line for every kind, type and field. The comment in the file explains the format.
-const TABLE: &str = include_str!("built_in.txt");
-/// The empty value in the table.
-const NONE: &str = "-";
+include!(concat!(env!("OUT_DIR"), "/definitions.rs"));
 
-/// Parses the table.
-pub(super) fn definitions() -> Definitions {
-    let mut definitions = Definitions::reduced();
-    let mut kinds = Vec::new();
-    let mut current = None;
-    for line in TABLE.lines() {
-        let mut words = line.split_ascii_whitespace();
-        match (words.next(), [words.next(), words.next(), words.next()]) {
-            (Some("kind"), [Some(version), Some(kind), Some(name)]) => kinds.push((version, kind, name)),
-            (Some("type"), [Some(name), ..]) => {
-                current = Some(definitions.add_named(name.into(), Shape::default()));
-            }
-            (Some(field), [Some(how), Some(what), more]) if line.starts_with(' ') => {
-                let id = add_field(&mut definitions, how, what, more.unwrap_or(NONE));
-                if let Some(shape) = current.and_then(|current| definitions.shape_mut(current)) {
-                    shape.fields.push((field.into(), id));
-                }
-            }
-            _ => {}
-        }
-    }
-    definitions.sort();
-    for (version, kind, name) in kinds {
-        if let Some(id) = definitions.named(name).or(definitions.opaque()) {
-            definitions.add_kind(version.into(), kind.into(), id);
-        }
-    }
-    definitions.sort();
-    definitions
-}
+/// A schema without any parts.
+const EMPTY: Shape = Shape {
+    reference: None,
+    fields: Cow::Borrowed(&[]),
+    values: None,
+    is_array: false,
+    items: None,
+    merges: false,
+    keys: Cow::Borrowed(&[]),
+};
 
-fn add_field(definitions: &mut Definitions, how: &'static str, what: &'static str, more: &'static str) -> ShapeId {
-    let shape = match how {
-        "merge" => Shape {
-            merges: true,
-            keys: what.split(',').filter(|key| *key != NONE).map(Name::from).collect(),
-            ..list(definitions, more)
-        },
-        "list" => list(definitions, what),
-        "values" => Shape { values: Some(reference(definitions, what)), ..Shape::default() },
-        _ => Shape { reference: Some(what.into()), ..Shape::default() },
-    };
-    definitions.add(shape)
-}
-
-fn list(definitions: &mut Definitions, items: &'static str) -> Shape {
-    let items = (items != NONE).then(|| reference(definitions, items));
-    Shape { is_array: true, items, ..Shape::default() }
-}
-
-fn reference(definitions: &mut Definitions, name: &'static str) -> ShapeId {
-    definitions.add(Shape { reference: Some(name.into()), ..Shape::default() })
-}
+/// The built-in definitions. The first shape is that of parts which merging does not need.
+pub(super) static DEFINITIONS: Definitions = Definitions {
+    shapes: Cow::Borrowed(&SHAPES),
+    names: Cow::Borrowed(&NAMES),
+    kinds: Cow::Borrowed(&KINDS),
+    opaque: Some(0),
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The table that `DEFINITIONS` is made of.
+    const TABLE: &str = include_str!("built_in.txt");
+    /// The empty value in the table.
+    const NONE: &str = "-";
+
     #[test]
     fn every_line_of_the_table_is_understood() {
-        let definitions = definitions();
+        let definitions = &DEFINITIONS;
         let mut references = 0;
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
             let words: Vec<_> = line.split_ascii_whitespace().collect();

@@ -129,13 +129,13 @@ fn shape(schema: &Value, definitions: &mut Definitions) -> Shape {
     let items = schema.get("items").filter(|items| items.is_object()).map(&mut add);
     Shape {
         reference: text("$ref").map(|name| Name::Owned(name.strip_prefix(DEFINITIONS).unwrap_or(name).to_owned())),
-        fields,
+        fields: fields.into(),
         values,
         is_array: schema["type"] == "array" || schema["type"] == serde_json::json!(["array"]),
         items,
         merges: text("x-kubernetes-patch-strategy")
             .is_some_and(|strategy| strategy.split(',').any(|one| one == "merge")),
-        keys: keys(schema),
+        keys: keys(schema).into(),
     }
 }
 

@@ -9,18 +9,18 @@ pub(super) type ShapeId = usize;
 pub(super) type Name = Cow<'static, str>;
 
 /// A schema.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Shape {
     /// The referenced definition.
     pub(super) reference: Option<Name>,
-    pub(super) fields: Vec<(Name, ShapeId)>,
+    pub(super) fields: Cow<'static, [(Name, ShapeId)]>,
     /// The schema of all other fields.
     pub(super) values: Option<ShapeId>,
     pub(super) is_array: bool,
     pub(super) items: Option<ShapeId>,
     /// Whether patches merge the list.
     pub(super) merges: bool,
-    pub(super) keys: Vec<Name>,
+    pub(super) keys: Cow<'static, [Name]>,
 }
 
 impl Shape {
@@ -33,46 +33,39 @@ impl Shape {
 /// Definitions with their names and kinds. They are found after [`Definitions::sort`].
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
-    shapes: Vec<Shape>,
-    names: Vec<(Name, ShapeId)>,
+    pub(super) shapes: Cow<'static, [Shape]>,
+    pub(super) names: Cow<'static, [(Name, ShapeId)]>,
     /// Kinds with their apiVersion and definition.
-    kinds: Vec<(Name, Name, ShapeId)>,
+    pub(super) kinds: Cow<'static, [(Name, Name, ShapeId)]>,
     /// The shape of omitted definitions; `None` if all are present.
-    opaque: Option<ShapeId>,
+    pub(super) opaque: Option<ShapeId>,
 }
 
 impl Definitions {
-    /// Creates definitions that omit parts which merging does not need.
-    pub(super) fn reduced() -> Self {
-        let mut definitions = Self::default();
-        definitions.opaque = Some(definitions.add(Shape::default()));
-        definitions
-    }
-
     pub(super) fn add(&mut self, shape: Shape) -> ShapeId {
-        self.shapes.push(shape);
+        self.shapes.to_mut().push(shape);
         self.shapes.len() - 1
     }
 
     pub(super) fn add_named(&mut self, name: Name, shape: Shape) -> ShapeId {
         let id = self.add(shape);
-        self.names.push((name, id));
+        self.names.to_mut().push((name, id));
         id
     }
 
     pub(super) fn shape_mut(&mut self, id: ShapeId) -> Option<&mut Shape> {
-        self.shapes.get_mut(id)
+        self.shapes.to_mut().get_mut(id)
     }
 
     /// Sets the kind of a definition. If it is set several times, the last one wins.
     pub(super) fn add_kind(&mut self, api_version: Name, kind: Name, id: ShapeId) {
-        self.kinds.push((kind, api_version, id));
+        self.kinds.to_mut().push((kind, api_version, id));
     }
 
     /// Sorts names and kinds after some were added.
     pub(super) fn sort(&mut self) {
-        self.names.sort_by(|(a, _), (b, _)| a.cmp(b));
-        self.kinds.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+        self.names.to_mut().sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.kinds.to_mut().sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     }
 
     pub(super) fn len(&self) -> usize {

@@ -35,8 +35,6 @@ use definitions::{Definitions, Shape, ShapeId};
 
 pub use custom::BadSchema;
 
-/// The built-in definitions, which are parsed when a definition is first looked up.
-static BUILT_IN: LazyLock<Definitions> = LazyLock::new(built_in::definitions);
 static BUILT_IN_ONLY: LazyLock<Arc<Schema>> =
     LazyLock::new(|| Arc::new(Schema { own: None, cluster_scoped: None, beside: Some(Preferred::BuiltIn) }));
 
@@ -110,7 +108,7 @@ impl Schema {
 
     /// Returns the definitions in use, by descending precedence.
     fn all(&self) -> impl Iterator<Item = &Definitions> {
-        let built_in = self.beside.map(|_| &*BUILT_IN);
+        let built_in = self.beside.map(|_| &built_in::DEFINITIONS);
         let (first, second) = match self.beside {
             Some(Preferred::BuiltIn) => (built_in, self.own.as_ref()),
             _ => (self.own.as_ref(), built_in),

@@ -1,0 +1,139 @@
+//! Writes the built-in tables of kustomize as Rust source; `build.rs` runs it.
+//!
+//! The tables become static data of the program. Parsing them took a third of the time of a small build.
+
+use std::fmt::Write as _;
+
+/// The empty value in the tables.
+const NONE: &str = "-";
+
+/// Returns the source of the built-in definitions, from the text of `schema/built_in.txt`.
+pub(crate) fn definitions(table: &str) -> String {
+    let mut shapes = Shapes::default();
+    shapes.add("EMPTY".to_owned());
+    let (mut names, mut kinds, mut fields) = (Vec::new(), Vec::new(), Vec::new());
+    // the last definition, with its place among the shapes
+    let mut open: Option<usize> = None;
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        match line.split_ascii_whitespace().collect::<Vec<_>>().as_slice() {
+            ["kind", version, kind, name] => kinds.push((*kind, *version, *name)),
+            ["type", name] => {
+                shapes.close(open, &mut fields);
+                let id = shapes.add("EMPTY".to_owned());
+                names.push((*name, id));
+                open = Some(id);
+            }
+            [field, how, what @ ..] => {
+                let id = shapes.add_field(how, what);
+                fields.push(format!("({}, {id})", text(field)));
+            }
+            _ => {}
+        }
+    }
+    shapes.close(open, &mut fields);
+    names.sort_unstable();
+    kinds.sort_by_key(|(kind, version, _)| (*kind, *version));
+    // the first shape is that of omitted definitions
+    let id_of = |name: &str| names.iter().find(|(own, _)| *own == name).map_or(0, |(_, id)| *id);
+    let kinds =
+        kinds.iter().map(|(kind, version, name)| format!("({}, {}, {})", text(kind), text(version), id_of(name)));
+    let names = names.iter().map(|(name, id)| format!("({}, {id})", text(name)));
+    let shapes = list("SHAPES", "Shape", shapes.0.into_iter());
+    shapes + &list("NAMES", "(Name, ShapeId)", names) + &list("KINDS", "(Name, Name, ShapeId)", kinds)
+}
+
+/// The sources of all shapes, by their number.
+#[derive(Default)]
+struct Shapes(Vec<String>);
+
+impl Shapes {
+    fn add(&mut self, shape: String) -> usize {
+        self.0.push(shape);
+        self.0.len() - 1
+    }
+
+    /// Adds the shape of a field, and returns its number.
+    fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
+        let shape = match (how, what) {
+            ("merge", [keys, items]) => {
+                let keys = keys.split(',').filter(|key| *key != NONE).map(text).collect::<Vec<_>>().join(", ");
+                let items = self.items(items);
+                format!(
+                    "Shape {{ merges: true, keys: Cow::Borrowed(const {{ &[{keys}] }}), is_array: true, items: {items}, ..EMPTY }}"
+                )
+            }
+            ("list", [items]) => format!("Shape {{ is_array: true, items: {}, ..EMPTY }}", self.items(items)),
+            ("values", [name]) => format!("Shape {{ values: Some({}), ..EMPTY }}", self.reference(name)),
+            (_, [name]) => return self.reference(name),
+            _ => "EMPTY".to_owned(),
+        };
+        self.add(shape)
+    }
+
+    fn items(&mut self, name: &str) -> String {
+        if name == NONE { "None".to_owned() } else { format!("Some({})", self.reference(name)) }
+    }
+
+    fn reference(&mut self, name: &str) -> usize {
+        self.add(format!("Shape {{ reference: Some({}), ..EMPTY }}", text(name)))
+    }
+
+    /// Sets the fields of a definition.
+    fn close(&mut self, definition: Option<usize>, fields: &mut Vec<String>) {
+        let own = std::mem::take(fields).join(", ");
+        if let Some(shape) = definition.and_then(|id| self.0.get_mut(id)) {
+            *shape = format!("Shape {{ fields: Cow::Borrowed(const {{ &[{own}] }}), ..EMPTY }}");
+        }
+    }
+}
+
+/// Returns the source of the built-in field specs, from the text of `build/field_specs.txt`.
+pub(crate) fn field_specs(table: &str) -> String {
+    let (mut lists, mut references) = (Vec::<(String, Vec<String>)>::new(), Vec::<(String, Vec<String>)>::new());
+    let mut is_reference = false;
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<_> = line.split_ascii_whitespace().map(|word| if word == NONE { "" } else { word }).collect();
+        match words.as_slice() {
+            [group, version, kind, create, path] if line.starts_with(' ') => {
+                let spec = format!(
+                    "FieldSpec {{ {}, path: {}, create: {} }}",
+                    gvk(group, version, kind),
+                    text(path),
+                    *create == "create"
+                );
+                let lists = if is_reference { &mut references } else { &mut lists };
+                lists.last_mut().into_iter().for_each(|(_, specs)| specs.push(spec.clone()));
+            }
+            ["nameReference", group, version, kind] => {
+                is_reference = true;
+                references.push((gvk(group, version, kind), Vec::new()));
+            }
+            [name, ..] => {
+                is_reference = false;
+                lists.push((format!("{name:?}"), Vec::new()));
+            }
+            [] => {}
+        }
+    }
+    let lists = lists.iter().map(|(name, specs)| format!("({name}, const {{ &[{}] }})", specs.join(", ")));
+    let references = references.iter().map(|(gvk, specs)| {
+        format!("NameReference {{ {gvk}, referrers: Cow::Borrowed(const {{ &[{}] }}) }}", specs.join(", "))
+    });
+    list("LISTS", "(&str, &[FieldSpec])", lists) + &list("NAME_REFERENCES", "NameReference", references)
+}
+
+fn gvk(group: &str, version: &str, kind: &str) -> String {
+    format!("group: {}, version: {}, kind: {}", text(group), text(version), text(kind))
+}
+
+fn text(text: &str) -> String {
+    format!("Cow::Borrowed({text:?})")
+}
+
+fn list(name: &str, of: &str, items: impl ExactSizeIterator<Item = String>) -> String {
+    let mut source = format!("static {name}: [{of}; {}] = [\n", items.len());
+    for item in items {
+        let _ = writeln!(source, "    {item},");
+    }
+    source + "];\n"
+}
