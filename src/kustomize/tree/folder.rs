@@ -77,10 +77,19 @@ impl Source for Folder {
 
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
         let failed = |error: io::Error| Unreadable::System(error.to_string());
-        let file = File::open(self.on_disk(path)).map_err(failed)?;
-        // one byte more than it has, so that its end is seen with the first read
-        let size = file.metadata().map_or(0, |metadata| metadata.len()).min(MAX_FILE_BYTES);
-        let mut content = Vec::with_capacity(size as usize + 1);
+        let mut file = File::open(self.on_disk(path)).map_err(failed)?;
+        let size = file.metadata().map_err(failed)?.len();
+        if size > MAX_FILE_BYTES {
+            return Err(Unreadable::TooLarge);
+        }
+        // A file is read with one call, into its final place.
+        let mut content: Arc<[u8]> = std::iter::repeat_n(0, size as usize).collect();
+        let filled = Arc::get_mut(&mut content).map_or(Ok(0), |buffer| filled(&mut file, buffer)).map_err(failed)?;
+        if size > 0 && filled == content.len() {
+            return Ok(content);
+        }
+        // The file is shorter by now, or its size is unknown, as in /proc.
+        let mut content = content.get(..filled).unwrap_or_default().to_vec();
         file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content).map_err(failed)?;
         if content.len() as u64 > MAX_FILE_BYTES {
             return Err(Unreadable::TooLarge);
@@ -101,6 +110,20 @@ impl Source for Folder {
     }
 }
 
+/// Fills a buffer from a file, and returns the number of bytes before its end.
+fn filled(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read(rest) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
 /// Returns the entry with this metadata; `None` for a link.
 fn kind(metadata: &Metadata) -> Option<Entry> {
     let kind = metadata.file_type();
@@ -112,4 +135,30 @@ fn kind(metadata: &Metadata) -> Option<Entry> {
         (_, true) => Entry::Folder,
         _ => Entry::Other,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_any_size_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Tree::folder(folder.path()).unwrap();
+        for size in [0, 1, 100_000, MAX_FILE_BYTES as usize] {
+            let content: Vec<u8> = (0..size).map(|at| at as u8).collect();
+            fs::write(folder.path().join("file"), &content).unwrap();
+            assert!(*tree.read(&"file".into()).unwrap() == *content, "{size}");
+        }
+        fs::write(folder.path().join("file"), vec![0; MAX_FILE_BYTES as usize + 1]).unwrap();
+        assert_eq!(tree.read(&"file".into()), Err(Unreadable::TooLarge));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_without_a_size_are_read() {
+        let tree = Tree::folder(Path::new("/proc/self")).unwrap();
+        let status = tree.read(&"status".into()).unwrap();
+        assert!(status.starts_with(b"Name:"));
+    }
 }
