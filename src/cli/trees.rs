@@ -31,12 +31,22 @@ impl TreePaths {
         if !file.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
             return tree_path(file);
         }
+        Ok(self.folder(folder)?.join(name))
+    }
+
+    /// Converts the path of a folder. Only a link, and the folder at the top, are resolved by the system.
+    fn folder(&mut self, folder: &Path) -> Result<TreePath, Unusable> {
         if let Some(known) = self.folders.get(folder) {
-            return Ok(known.join(name));
+            return Ok(known.clone());
         }
-        let path = tree_path(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
+        let name = folder.file_name().and_then(|name| name.to_str());
+        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+        let path = match (folder.parent(), name) {
+            (Some(parent), Some(name)) if is_folder(folder) => self.folder(parent)?.join(name),
+            _ => tree_path(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?,
+        };
         self.folders.insert(folder.to_owned(), path.clone());
-        Ok(path.join(name))
+        Ok(path)
     }
 }
 
@@ -90,4 +100,25 @@ fn current_folder() -> &'static Path {
     HERE.get_or_init(|| {
         std::env::current_dir().and_then(|current_folder| current_folder.canonicalize()).unwrap_or_default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn paths_are_those_of_the_system() {
+        let top = tempfile::tempdir().unwrap();
+        let inner = top.path().join("real/inner");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(inner.join("file"), "").unwrap();
+        std::os::unix::fs::symlink("real", top.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("file", inner.join("other")).unwrap();
+        let mut paths = TreePaths::default();
+        for path in ["real/inner/file", "link/inner/file", "link/../real/inner/file", "real/./inner/other"] {
+            let path = top.path().join(path);
+            assert_eq!(paths.of(&path).unwrap(), tree_path(&path).unwrap(), "{}", path.display());
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Finds the files to judge below a folder.
 
+use std::fs::FileType;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,7 +27,9 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
     for entry in walk.build() {
         let entry = entry.map_err(|error| error.to_string())?;
         let wanted = is_manifest(entry.path()) || entry.file_name() == "Kustomization";
-        if wanted && !entry.path().is_dir() {
+        // the listing of a folder has the types of its entries; only the target of a link is looked up
+        let is_folder = |kind: FileType| kind.is_dir() || kind.is_symlink() && entry.path().is_dir();
+        if wanted && !entry.file_type().is_some_and(is_folder) {
             let path = entry.into_path();
             files.push(path.strip_prefix(".").map(Path::to_owned).unwrap_or(path));
         }

@@ -1,6 +1,6 @@
 //! Finds roots: folders that are built on their own, not only as parts of others.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Files;
 use super::file::{Kustomization, NAMES};
@@ -45,7 +45,10 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
 /// Returns the `folders` to which no other folder refers, and one folder of each cycle that has no other referrer, so
 /// that every folder is part of a root. `refers` returns the references of a folder.
 pub fn roots(folders: &[TreePath], refers: impl Fn(&TreePath) -> BTreeSet<TreePath>) -> Vec<TreePath> {
-    let referred: HashSet<TreePath> = folders.iter().flat_map(&refers).collect();
+    // each file is read once, because a large repository has more of them than the cache
+    let known: HashMap<&TreePath, BTreeSet<TreePath>> = folders.iter().map(|folder| (folder, refers(folder))).collect();
+    let refers = |folder: &TreePath| known.get(folder).cloned().unwrap_or_else(|| refers(folder));
+    let referred: HashSet<&TreePath> = known.values().flatten().collect();
     let (rest, mut roots): (Vec<_>, Vec<_>) = folders.iter().cloned().partition(|folder| referred.contains(folder));
     if rest.is_empty() {
         return roots;
@@ -106,6 +109,18 @@ fn parts(file: &Kustomization) -> Vec<&str> {
 mod tests {
     use super::super::tree::Memory;
     use super::*;
+
+    #[test]
+    fn reads_each_folder_once() {
+        let folders = ["app", "base", "part"].map(TreePath::from);
+        let read = std::cell::RefCell::new(Vec::new());
+        let refers = |folder: &TreePath| {
+            read.borrow_mut().push(folder.clone());
+            if folder.as_str() == "app" { folders[1..].iter().cloned().collect() } else { BTreeSet::new() }
+        };
+        assert_eq!(roots(&folders, refers), folders[..1]);
+        assert_eq!(*read.borrow(), folders);
+    }
 
     #[test]
     fn what_nobody_refers_to_is_a_root() {

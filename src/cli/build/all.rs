@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use super::super::parallel::in_order;
@@ -23,8 +24,10 @@ pub(super) fn run(
     options: &Options,
     settings: &Settings,
 ) -> Result<u8, Unusable> {
-    let found = found(folder, &tree, options)?;
-    let (files, shared) = (Files::default(), Shared::default());
+    // The process ends after the build, so its objects are not freed one by one.
+    let (files, shared) = (ManuallyDrop::new(Files::default()), ManuallyDrop::new(Shared::default()));
+    let found = found(folder, &tree, options, &files)?;
+    let mut outputs = Outputs::new(output, folder);
     let mut progress = Progress::new("built kustomize roots:");
     let (mut built, mut failed) = (0, 0);
     let mut trouble = Ok(());
@@ -36,7 +39,7 @@ pub(super) fn run(
         match text {
             Ok(text) => {
                 built += 1;
-                let written = write(output, folder, &found[number], &text);
+                let written = outputs.write(&found[number], &text);
                 if trouble.is_ok() {
                     trouble = written;
                 }
@@ -53,7 +56,7 @@ pub(super) fn run(
 }
 
 /// Returns the roots below a folder: folders with a kustomization file to which no other one refers.
-fn found(folder: &Path, tree: &Tree, options: &Options) -> Result<Vec<TreePath>, Unusable> {
+fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<Vec<TreePath>, Unusable> {
     let files = walk::manifests(folder).map_err(Unusable::new)?;
     let is_kustomization = |file: &&PathBuf| file.file_name().is_some_and(|name| NAMES.iter().any(|own| name == *own));
     let (mut paths, mut folders) = (TreePaths::default(), BTreeSet::new());
@@ -61,28 +64,45 @@ fn found(folder: &Path, tree: &Tree, options: &Options) -> Result<Vec<TreePath>,
         folders.extend(paths.of(file)?.parent());
     }
     let folders: Vec<TreePath> = folders.into_iter().collect();
-    let read = Files::default();
     let is_component = |root: &TreePath| {
         let file = NAMES.iter().find_map(|name| read.kustomization(tree, &root.join(name)).ok());
         file.is_some_and(|file| file.kustomization.is_component())
     };
-    let mut found = roots::roots(&folders, |folder| roots::references(tree, folder, options, &read).folders);
+    let mut found = roots::roots(&folders, |folder| roots::references(tree, folder, options, read).folders);
     found.retain(|root| !is_component(root));
     Ok(found)
 }
 
-/// Writes the objects of a root into a file named after its folder.
-fn write(output: &Path, folder: &Path, root: &TreePath, text: &str) -> Result<(), Unusable> {
-    let whole = Path::new("/").join(root.as_str());
-    let base = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let below = whole.strip_prefix(&base).unwrap_or(&whole);
-    let below = if below.as_os_str().is_empty() { Path::new("root") } else { below };
-    let mut name = output.join(below).into_os_string();
-    name.push(".yaml");
-    let path = PathBuf::from(name);
-    let failed = |error| Unusable::because(path.display(), error);
-    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
-    fs::write(&path, text).map_err(failed)
+/// The folder of the output. The objects of a root are in a file named after the root's folder.
+struct Outputs<'o> {
+    output: &'o Path,
+    /// The folder to which the names of the files are relative.
+    base: PathBuf,
+    /// The folder that was created last.
+    created: PathBuf,
+}
+
+impl<'o> Outputs<'o> {
+    fn new(output: &'o Path, folder: &Path) -> Self {
+        let base = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        Self { output, base, created: PathBuf::new() }
+    }
+
+    /// Writes the objects of a root.
+    fn write(&mut self, root: &TreePath, text: &str) -> Result<(), Unusable> {
+        let whole = Path::new("/").join(root.as_str());
+        let below = whole.strip_prefix(&self.base).unwrap_or(&whole);
+        let below = if below.as_os_str().is_empty() { Path::new("root") } else { below };
+        let mut name = self.output.join(below).into_os_string();
+        name.push(".yaml");
+        let path = PathBuf::from(name);
+        let failed = |error| Unusable::because(path.display(), error);
+        if let Some(parent) = path.parent().filter(|parent| *parent != self.created) {
+            fs::create_dir_all(parent).map_err(failed)?;
+            self.created = parent.to_owned();
+        }
+        fs::write(&path, text).map_err(failed)
+    }
 }
 
 fn failure_text(root: &TreePath, stop: &Stop) -> String {

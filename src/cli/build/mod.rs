@@ -3,6 +3,7 @@
 mod all;
 
 use std::fs;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use super::trees::{shown, tree_path, with_display_paths_of_root};
@@ -130,8 +131,9 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
             return Ok(FAILED);
         }
     };
-    let files = Files::default();
-    let built = build(&tree, &root, &options, &settings, &files);
+    // The process ends after the build, so its objects are not freed one by one.
+    let files = ManuallyDrop::new(Files::default());
+    let built = build(&tree, &root, &options, &settings, &files).map(ManuallyDrop::new);
     match built.and_then(|built| written(&built, args)) {
         Ok(written) => written.map(|()| OK),
         Err(stop) => {
