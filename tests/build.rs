@@ -182,3 +182,52 @@ fn refuses_accounts_without_names_and_empty_schemas() {
         assert!(run.stderr.contains(expected), "{expected} is not in {}", run.stderr);
     }
 }
+
+const PATCHED: &str = "components: [../part]
+patches:
+- patch: |
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: web}
+    spec: {template: {spec: {containers: [{name: a, image: three}]}}}
+";
+const UNSELECTED: &str = "resources: [map.yaml]
+patches: [{patch: '{apiVersion: v1, kind: Secret, metadata: {name: a}}', target: {kind: Secret}}]
+";
+
+/// kustomize loads its built-in schema beside a custom one if it had to look up a kind before that it does not know. The
+/// outcomes are those of kustomize 5.8.1; a differential test found them.
+#[test]
+fn a_custom_schema_replaces_the_built_in_one_unless_that_was_needed_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let object = |api_version: &str, kind: &str| format!("{api_version}kind: {kind}\nmetadata: {{name: a}}\n");
+    write("part/kustomization.yaml", "kind: Component\nresources: [web.yaml]\nopenapi: {path: schema.json}\n");
+    let containers = "[{name: a, image: one}, {name: b, image: two}]";
+    let web = format!(
+        "kind: Deployment\nmetadata: {{name: web}}\nspec: {{template: {{spec: {{containers: {containers}}}}}}}\n"
+    );
+    write("part/web.yaml", &format!("apiVersion: apps/v1\n{web}"));
+    write("part/schema.json", "{\"definitions\": {}}");
+    write("other/kustomization.yaml", UNSELECTED);
+    write("other/map.yaml", &object("apiVersion: v1\n", "ConfigMap"));
+    write("app/known.yaml", &object("apiVersion: v1\n", "ConfigMap"));
+    write("app/no-version.yaml", &object("", "ClusterRole"));
+    write("app/plugin.yaml", &object("apiVersion: builtin\n", "ConfigMapGenerator"));
+    let cases = [
+        ("resources: [known.yaml]", false),
+        ("resources: [../other]", false),
+        ("resources: [no-version.yaml]", true),
+        ("generators: [plugin.yaml]", true),
+        ("generators: ['{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: g}}']", true),
+    ];
+    for (field, merges) in cases {
+        write("app/kustomization.yaml", &format!("{field}\n{PATCHED}"));
+        let run = build(folder.path(), &["app"], b"");
+        assert_eq!((run.code, run.stdout.contains("image: two")), (0, merges), "{field}: {}{}", run.stdout, run.stderr);
+    }
+}

@@ -1,7 +1,9 @@
-//! Cluster-scoped kinds.
+//! Whether kinds are namespaced or cluster-scoped.
 //!
 //! Source: `precomputedIsNamespaceScoped` of kyaml's `openapi` package, the schema of Kubernetes 1.21. All other kinds
 //! are namespaced, including custom resources.
+
+use super::id::Gvk;
 
 /// The apiVersion and kind of all cluster-scoped kinds in kustomize's schema, sorted.
 static CLUSTER_SCOPED: [(&str, &str); 36] = [
@@ -43,9 +45,65 @@ static CLUSTER_SCOPED: [(&str, &str); 36] = [
     ("v1", "PersistentVolume"),
 ];
 
+/// The apiVersion and kind of all namespaced kinds in kustomize's schema, sorted.
+static NAMESPACED: [(&str, &str); 46] = [
+    ("apps/v1", "ControllerRevision"),
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("autoscaling/v1", "HorizontalPodAutoscaler"),
+    ("autoscaling/v1", "Scale"),
+    ("autoscaling/v2beta1", "HorizontalPodAutoscaler"),
+    ("autoscaling/v2beta2", "HorizontalPodAutoscaler"),
+    ("batch/v1", "CronJob"),
+    ("batch/v1", "Job"),
+    ("batch/v1beta1", "CronJob"),
+    ("coordination.k8s.io/v1", "Lease"),
+    ("coordination.k8s.io/v1beta1", "Lease"),
+    ("discovery.k8s.io/v1", "EndpointSlice"),
+    ("discovery.k8s.io/v1beta1", "EndpointSlice"),
+    ("events.k8s.io/v1", "Event"),
+    ("events.k8s.io/v1beta1", "Event"),
+    ("extensions/v1beta1", "Ingress"),
+    ("networking.k8s.io/v1", "Ingress"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("networking.k8s.io/v1beta1", "Ingress"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("policy/v1beta1", "PodDisruptionBudget"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("rbac.authorization.k8s.io/v1beta1", "Role"),
+    ("rbac.authorization.k8s.io/v1beta1", "RoleBinding"),
+    ("storage.k8s.io/v1beta1", "CSIStorageCapacity"),
+    ("v1", "ConfigMap"),
+    ("v1", "Endpoints"),
+    ("v1", "Event"),
+    ("v1", "LimitRange"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "Pod"),
+    ("v1", "PodAttachOptions"),
+    ("v1", "PodExecOptions"),
+    ("v1", "PodPortForwardOptions"),
+    ("v1", "PodProxyOptions"),
+    ("v1", "PodTemplate"),
+    ("v1", "ReplicationController"),
+    ("v1", "ResourceQuota"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("v1", "ServiceProxyOptions"),
+];
+
 /// Returns the apiVersions in which a kind is cluster-scoped; empty for most kinds.
 pub(super) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &'static str> {
     CLUSTER_SCOPED.iter().filter(move |(_, known)| *known == kind).map(|(api_version, _)| *api_version)
+}
+
+/// Returns whether kustomize knows the scope of a kind without loading a schema.
+pub(super) fn is_known(gvk: &Gvk<'_>) -> bool {
+    let mut known = CLUSTER_SCOPED.iter().chain(&NAMESPACED).filter(|(_, kind)| *kind == gvk.kind);
+    known.any(|(api_version, kind)| Gvk::new(api_version, kind) == *gvk)
 }
 
 #[cfg(test)]
@@ -54,8 +112,10 @@ mod tests {
 
     #[test]
     fn the_table_is_sorted_for_its_readers() {
-        assert!(CLUSTER_SCOPED.is_sorted());
+        assert!(CLUSTER_SCOPED.is_sorted() && NAMESPACED.is_sorted());
         assert_eq!(cluster_scoped("Namespace").collect::<Vec<_>>(), ["v1"]);
         assert_eq!(cluster_scoped("Deployment").count(), 0);
+        assert!(is_known(&Gvk::new("apps/v1", "Deployment")) && is_known(&Gvk::new("v1", "Namespace")));
+        assert!(!is_known(&Gvk::new("v1", "Widget")) && !is_known(&Gvk::new("", "ConfigMap")));
     }
 }

@@ -19,6 +19,7 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::merge;
 use crate::kustomize::node::{Entry, Node, Origin};
 use crate::kustomize::rules::{kz014, kz030};
+use crate::kustomize::schema::Schema;
 
 /// A patch that has been read.
 #[derive(Debug, Clone)]
@@ -83,7 +84,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     }
 
     /// Merges a patch into an object. If the patch deletes the object, it becomes empty.
-    fn apply(&self, resource: &mut Resource, patch: &Node, scope: &Scope) -> Result<(), Failed> {
+    fn apply(&self, resource: &mut Resource, patch: &Node, schema: &Schema, scope: &Scope) -> Result<(), Failed> {
         self.run.budget.node(patch)?;
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
         if self.allow_name_change || self.allow_kind_change {
@@ -92,7 +93,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         if drops_annotations(patch) {
             resource.forget();
         }
-        match merge::merge(&resource.node, patch, &self.run.schema).map_err(|error| error.to_string())? {
+        match merge::merge(&resource.node, patch, schema).map_err(|error| error.to_string())? {
             Some(mut merged) => {
                 if !resource.shared.is_empty() {
                     shared::keep(&mut merged, &resource.node);
@@ -117,8 +118,9 @@ impl<'s, 'r> Merging<'s, 'r> {
 
     fn change(&self, map: &mut ResMap, at: usize, patch: &Node) -> Step<()> {
         let (scope, mut lost) = (map.scope.clone(), map.lost);
+        let schema = self.run.schema_for_merging()?;
         let changed = map.change(at, |resource| {
-            let changed = self.apply(resource, patch, &scope);
+            let changed = self.apply(resource, patch, schema, &scope);
             let changed = changed.map_err(|failed| inapplicable(failed, self.site, &resource.id(&scope)));
             self.run.recover_object(resource, &mut lost, changed)
         });

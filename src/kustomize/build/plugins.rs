@@ -253,6 +253,8 @@ impl Run<'_> {
             };
             let resources = resources.into_iter().map(|resource| inline(resource, target, &entry)).collect::<Vec<_>>();
             sites.extend(resources.iter().map(|resource| (resource.uid, entry.site.clone())));
+            let looked_up = self.looked_up(&resources);
+            self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;
             self.append_all(&mut acc.map, resources, &entry.site)?;
         }
         for entry in paths {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bases::Bases;
 use super::budget::Budget;
+use super::cluster_scope;
 use super::history::History;
 use super::id::Scope;
 use super::log::Log;
@@ -16,7 +17,7 @@ use crate::admission::FieldPath;
 use crate::kustomize::argo;
 use crate::kustomize::file::SharedFile;
 use crate::kustomize::files::Files;
-use crate::kustomize::finding::Site;
+use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::flux;
 use crate::kustomize::node::Origin;
 use crate::kustomize::options::Options;
@@ -75,6 +76,8 @@ pub(super) struct Run<'a> {
     pub(super) schema: Arc<Schema>,
     /// Whether an `openapi` field set the schema.
     pub(super) has_schema: bool,
+    /// The finding about the custom schema, if it is invalid.
+    pub(super) invalid_schema: Option<TreeFinding>,
     /// The built-in schema that kustomize would have loaded by now in addition to a custom one.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Number of bytes that were read.
@@ -165,6 +168,7 @@ impl<'a> Run<'a> {
             sources,
             schema: Schema::built_in(),
             has_schema: false,
+            invalid_schema: None,
             beside: Cell::new(None),
             read: Cell::new(0),
             budget: Budget::default(),
@@ -184,12 +188,36 @@ impl<'a> Run<'a> {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that the schema was asked about the kinds of objects. For an unknown kind kustomize loads its built-in
-    /// schema, even if a custom schema is set.
-    pub(super) fn looked_up<'r>(&self, resources: impl IntoIterator<Item = &'r Resource>) {
-        let is_foreign = |group: &str| group.contains('.') && !group.ends_with(".k8s.io");
-        if self.beside.get().is_none() && resources.into_iter().any(|resource| is_foreign(resource.gvk().group)) {
+    /// Records that the scope of the kinds of objects was looked up. For a kind whose scope it does not know otherwise,
+    /// kustomize loads the schema that is set, or will load its built-in schema beside the next custom one.
+    ///
+    /// # Errors
+    ///
+    /// If the custom schema must be loaded, and is invalid.
+    pub(super) fn looked_up<'r>(&self, resources: impl IntoIterator<Item = &'r Resource>) -> Step<()> {
+        if resources.into_iter().all(|resource| cluster_scope::is_known(&resource.gvk())) {
+            return Ok(());
+        }
+        if self.beside.get().is_none() {
             self.beside.set(Some(Preferred::BuiltIn));
+        }
+        self.usable_schema().map(drop)
+    }
+
+    /// Returns the schema for merging objects, which kustomize loads at this point.
+    ///
+    /// # Errors
+    ///
+    /// If it is a custom one that is invalid.
+    pub(super) fn schema_for_merging(&self) -> Step<&Schema> {
+        self.beside.set(Some(Preferred::Custom));
+        self.usable_schema()
+    }
+
+    fn usable_schema(&self) -> Step<&Schema> {
+        match &self.invalid_schema {
+            Some(finding) => Err(Stop::refused(finding.clone())),
+            None => Ok(&self.schema),
         }
     }
 

@@ -41,9 +41,15 @@ impl Run<'_> {
         match (schema, version) {
             (Some(_), Some(_)) => Err(wrong("version", "has both a version and a path")),
             (Some(bytes), None) => {
-                let text = file::text(&bytes).map_err(|_| wrong("path", "is not text that YAML allows"))?;
-                let schema = Schema::read_beside(text, self.beside.get().filter(|_| !is_root));
-                self.schema = schema.map_err(|error| wrong("path", &format!("cannot be read: {error}")))?;
+                let text = file::text(&bytes).map_err(|_| "is not text that YAML allows".to_owned());
+                let schema = text.and_then(|text| {
+                    let schema = Schema::read_beside(text, self.beside.get().filter(|_| !is_root));
+                    schema.map_err(|error| format!("cannot be read: {error}"))
+                });
+                match schema {
+                    Ok(schema) => (self.schema, self.invalid_schema) = (schema, None),
+                    Err(why) => self.invalid_schema = Some(kz017::invalid_schema(site("path"), &why)),
+                }
                 self.has_schema = true;
                 Ok(())
             }

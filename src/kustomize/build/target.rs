@@ -137,7 +137,7 @@ impl Run<'_> {
         }
         acc.map.has_placeholder |= resources.is_empty();
         self.afford(&resources, &entry.site)?;
-        self.looked_up(&resources);
+        self.looked_up(&resources)?;
         acc.map.scope = self.scope();
         self.part(entry, Some(path), StepKind::File);
         self.adds_to_part(|| resources.iter().map(|resource| resource.id(&acc.map.scope).words()).collect());

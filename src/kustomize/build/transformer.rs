@@ -23,7 +23,6 @@ use crate::kustomize::file::{Image, PatchOptions, Replica, Selector};
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
 use crate::kustomize::rules::{kz013, kz014, kz025, kz030};
-use crate::kustomize::schema::Preferred;
 
 /// A transformer with its position.
 #[derive(Debug, Clone)]
@@ -106,7 +105,6 @@ impl Transformer {
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
         match &self.what {
             What::PatchStrategicMerge { patches } => {
-                run.beside.set(Some(Preferred::Custom));
                 let merge = |(patch, site): &(Resource, Site)| Merging::new(run, site, None).merge_listed(map, patch);
                 patches.iter().try_for_each(merge)
             }
@@ -186,9 +184,6 @@ impl Transformer {
         target: Option<&Selector>,
         options: Option<&PatchOptions>,
     ) -> Step<()> {
-        if matches!(patch, Patch::Strategic(objects) if !objects.is_empty()) {
-            run.beside.set(Some(Preferred::Custom));
-        }
         let merging = Merging::new(run, &self.site, options);
         match (patch, target) {
             (Patch::Strategic(objects), _) if objects.is_empty() => Ok(()),
