@@ -1,6 +1,6 @@
 //! The plan of a change: its effects on all roots of a tree.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use super::compare::{self, Action, ObjectChange};
@@ -294,19 +294,21 @@ impl Plan {
     /// Marks objects that one root deletes and another one creates in the same clusters as moved.
     fn find_moves(&mut self) {
         let clusters: Vec<_> = self.roots.iter().map(RootChange::clusters).collect();
-        let mut created: BTreeMap<(&BTreeSet<_>, ObjectId), (usize, String)> = BTreeMap::new();
+        // Several roots may create the same object, such as those of two environments.
+        let mut created: BTreeMap<(&BTreeSet<_>, ObjectId), VecDeque<(usize, String)>> = BTreeMap::new();
         for (number, root) in self.roots.iter().enumerate() {
-            let of_root = root.objects.iter().filter(|object| object.action == Action::Create);
-            let entry =
-                |object: &ObjectChange| ((&clusters[number], object.id.clone()), (number, object.after.clone()));
-            created.extend(of_root.map(entry));
+            for object in root.objects.iter().filter(|object| object.action == Action::Create) {
+                let creators = created.entry((&clusters[number], object.id.clone())).or_default();
+                creators.push_back((number, object.after.clone()));
+            }
         }
         let names: Vec<String> = self.roots.iter().map(|root| root.root.shown().to_owned()).collect();
         let mut moved = BTreeSet::new();
         for (root, clusters) in self.roots.iter_mut().zip(&clusters) {
             let gone = |object: &&mut ObjectChange| matches!(object.action, Action::Delete | Action::Orphan);
             for object in root.objects.iter_mut().filter(gone) {
-                if let Some((number, after)) = created.remove(&(clusters, object.id.clone())) {
+                let creators = created.get_mut(&(clusters, object.id.clone()));
+                if let Some((number, after)) = creators.and_then(VecDeque::pop_front) {
                     (object.action, object.after) = (Action::Move { to: names[number].clone() }, after);
                     moved.insert((number, object.id.clone()));
                 }
@@ -316,5 +318,30 @@ impl Plan {
             let is_moved = |object: &ObjectChange| moved.contains(&(number, object.id.clone()));
             root.objects.retain(|object| object.action != Action::Create || !is_moved(object));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kustomize::options::Options;
+    use crate::kustomize::tree::{Memory, Tree};
+
+    #[test]
+    fn objects_of_several_renamed_roots_move() {
+        let side = |folders: [&str; 2]| {
+            let files = folders.into_iter().fold(Memory::new(), |files, folder| {
+                let map = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n";
+                let files = files.file(&format!("{folder}/kustomization.yaml"), "resources: [a.yaml]\n");
+                files.file(&format!("{folder}/a.yaml"), map)
+            });
+            Side::new(Tree::new(files, "/"), &Options::default())
+        };
+        let plan = plan(&side(["old/a", "old/b"]), &side(["new/a", "new/b"]), None);
+        let counts = Counts { moved: 2, ..Counts::default() };
+        assert_eq!(plan.counts(), counts);
+        let targets = plan.roots.iter().flat_map(|root| &root.objects).map(|object| &object.action);
+        let expected = ["new/a", "new/b"].map(|to| Action::Move { to: to.to_owned() });
+        assert!(targets.eq(&expected));
     }
 }
