@@ -32,10 +32,8 @@ pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference])
         };
         run.recover_object(resource, &mut lost, checked.map_err(|failed| failed.at(run.site_of(resource.origin))))?;
     }
+    // Fields are also followed if nothing was renamed: kustomize fails where a path leads through a text.
     let names = Names::new(&targets);
-    if names.by_name.is_empty() {
-        return Ok(());
-    }
     let mut rules: HashMap<(String, String, String), Arc<[Rule<'_>]>> = HashMap::new();
     for (at, resource) in map.resources_mut().iter_mut().enumerate() {
         let gvk = resource.original_id(&scope).gvk;
