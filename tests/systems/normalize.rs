@@ -89,12 +89,24 @@ fn replaced(value: Value, words: &[(String, String)]) -> Value {
             let members: Map<_, _> = members
                 .into_iter()
                 .filter(|(key, _)| key != "uid")
-                .map(|(key, value)| (replaced_text(key, words), replaced(value, words)))
+                .map(|(key, value)| {
+                    let value = replaced(value, words);
+                    let value = if key == "conditions" { sorted(value) } else { value };
+                    (replaced_text(key, words), value)
+                })
                 .collect();
             Value::Object(members)
         }
         other => other,
     }
+}
+
+/// Returns conditions by type: controllers append each when they first set it, in an order that depends on time.
+fn sorted(mut conditions: Value) -> Value {
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.sort_by(|a, b| text(&a["type"]).cmp(text(&b["type"])));
+    }
+    conditions
 }
 
 fn replaced_text(mut text: String, words: &[(String, String)]) -> String {
