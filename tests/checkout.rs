@@ -378,6 +378,17 @@ fn takes_files_that_are_written_before_the_build_for_unknown() {
     assert_eq!(copy.roots(&[]), ["kubectl unknown app", "kubectl unknown crd"], "a template");
 }
 
+/// In sourcegraph/deploy-sourcegraph-k8s, `kustomization.template.yaml` is copied and edited before it is built.
+#[test]
+fn judges_a_kustomization_file_of_another_name_only_if_it_is_given() {
+    let copy = plain();
+    let template = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n";
+    copy.write("docs/kustomization.template.yaml", template);
+    assert_eq!(copy.findings(&[]), Vec::<String>::new());
+    let given = copy.run(&["check", "docs/kustomization.template.yaml"]);
+    assert!(given.contains("error[KZ050]"), "{given}");
+}
+
 #[test]
 fn builds_with_the_options_that_scripts_use() {
     let copy = plain();

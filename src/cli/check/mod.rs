@@ -107,6 +107,11 @@ impl Args {
         Ok(files)
     }
 
+    /// Returns whether a file is given itself, not only a folder that contains it.
+    fn names(&self, file: &str) -> bool {
+        self.paths.iter().any(|path| path.as_os_str() == file)
+    }
+
     /// Returns whether an object that is in no file is known not to exist.
     fn is_complete(&self) -> bool {
         self.complete || !self.manifests.is_empty()

@@ -17,6 +17,7 @@ use crate::admission::{self, Metadata, Object, Operation, Phase, Request, Resour
 use crate::catalog::Catalog;
 use crate::catalog::manifests::{self, Aliased, Manifest, Manifests};
 use crate::gate::{Gate, Policy, Registry};
+use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::landscaper::context;
 use crate::landscaper::kinds::{CONTEXTS, INSTALLATIONS};
 use crate::rule::Match;
@@ -59,7 +60,8 @@ fn type_of(object: &Value) -> (&str, &str, &str) {
 pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &mut Report) -> Result<(), Unusable> {
     report.errors.extend(manifests.errors);
     (report.files, report.objects) = (manifests.files, manifests.found.len() + manifests.passed);
-    let found = manifests.found;
+    let mut found = manifests.found;
+    found.retain(|manifest| args.names(&manifest.source.name) || !is_kustomization_file(&manifest.object));
     let registry = Registry::standard();
     let catalog = catalog(&registry, args)?;
     catalog.insert_all(found.iter().map(|manifest| &manifest.object));
@@ -76,6 +78,13 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
         report.findings.extend(verdict.findings.into_iter().map(located));
     }
     Ok(())
+}
+
+/// Whether an object is the content of a kustomization file that is not meant to be stored in a cluster. A folder may have
+/// it under another name, e.g. as a template: nothing says that anybody applies it.
+fn is_kustomization_file(object: &Value) -> bool {
+    let is_stored = || Metadata::of(object).annotations().is_some_and(|all| all.contains_key(PATH_ANNOTATION));
+    type_of(object).0 == KUSTOMIZATION_FILES && !is_stored()
 }
 
 /// Returns the Contexts that Landscaper creates in the namespaces of Installations.
