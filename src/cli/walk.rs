@@ -3,9 +3,10 @@
 use std::fs::FileType;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use ignore::WalkBuilder;
+use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::catalog::manifests::is_manifest;
 
@@ -19,23 +20,33 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let mut files = Vec::new();
     let mut walk = WalkBuilder::new(path);
     // `.gitignore` is honoured outside of repositories too. The user's global ignore file is not, because the result
     // would depend on the machine.
     walk.require_git(false).git_global(false).filter_entry(|entry| !is_template(entry.path()));
-    for entry in walk.build() {
-        let entry = entry.map_err(|error| error.to_string())?;
-        let wanted = is_manifest(entry.path()) || entry.file_name() == "Kustomization";
-        // the listing of a folder has the types of its entries; only the target of a link is looked up
-        let is_folder = |kind: FileType| kind.is_dir() || kind.is_symlink() && entry.path().is_dir();
-        if wanted && !entry.file_type().is_some_and(is_folder) {
-            let path = entry.into_path();
-            files.push(path.strip_prefix(".").map(Path::to_owned).unwrap_or(path));
-        }
-    }
+    let (send, receive) = channel();
+    // Unlike the sequential walk, the parallel one does not look for ignore files that a folder's listing lacks.
+    walk.build_parallel().run(|| {
+        let send = send.clone();
+        Box::new(move |entry| {
+            let file = entry.map(wanted).map_err(|error| error.to_string()).transpose();
+            file.map_or(Ok(()), |file| send.send(file)).map_or(WalkState::Quit, |()| WalkState::Continue)
+        })
+    });
+    drop(send);
+    let mut files: Vec<Result<PathBuf, String>> = receive.into_iter().collect();
     files.sort();
-    Ok(files)
+    files.into_iter().collect()
+}
+
+/// Returns the path of an entry that is a manifest or a kustomization file.
+fn wanted(entry: DirEntry) -> Option<PathBuf> {
+    // the listing of a folder has the types of its entries; only the target of a link is looked up
+    let is_folder = |kind: FileType| kind.is_dir() || kind.is_symlink() && entry.path().is_dir();
+    let is_named = is_manifest(entry.path()) || entry.file_name() == "Kustomization";
+    let is_wanted = is_named && !entry.file_type().is_some_and(is_folder);
+    let path = is_wanted.then(|| entry.into_path())?;
+    Some(path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
 }
 
 /// Returns whether a folder contains the templates of a Helm chart, which are not valid manifests.
