@@ -5,6 +5,8 @@ use std::thread;
 
 /// Number of results that each thread computes ahead: enough to rarely wait, with little memory.
 const AHEAD: usize = 16;
+/// Minimum number of batches for each thread, so that all threads end at about the same time.
+const BATCHES: usize = 16;
 /// Maximum number of threads. More would not read files faster.
 const MAX_THREADS: usize = 8;
 
@@ -17,20 +19,23 @@ pub(super) fn in_order<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + S
         return;
     }
     let (threads, work) = (threads.min(MAX_THREADS), &work);
+    // Passing each result by itself would wake the receiver, which costs as much as a small item.
+    let size = (items.len() / (threads * BATCHES)).clamp(1, AHEAD / 2);
     thread::scope(|scope| {
         let begin = |first| {
-            let (send, receive) = sync_channel(AHEAD);
+            let (send, receive) = sync_channel(AHEAD / size - 1);
             scope.spawn(move || {
+                let mut batches = items.chunks(size).skip(first).step_by(threads);
                 // An error means that the receiver is gone.
-                items.iter().skip(first).step_by(threads).map(work).try_for_each(|result| send.send(result))
+                batches.try_for_each(|batch| send.send(batch.iter().map(work).collect::<Vec<R>>()))
             });
             receive
         };
         let results: Vec<_> = (0..threads).map(begin).collect();
-        for (number, results) in (0..items.len()).zip(results.iter().cycle()) {
+        for (number, results) in (0..items.len()).step_by(size).zip(results.iter().cycle()) {
             // A panic of a thread is propagated by the scope.
-            let Ok(result) = results.recv() else { return };
-            take(number, result);
+            let Ok(results) = results.recv() else { return };
+            results.into_iter().enumerate().for_each(|(at, result)| take(number + at, result));
         }
     });
 }
@@ -41,7 +46,7 @@ mod tests {
 
     #[test]
     fn returns_results_in_order() {
-        for count in [0, 1, AHEAD, 1000] {
+        for count in [0, 1, AHEAD, AHEAD + 1, 1003] {
             let items: Vec<usize> = (0..count).collect();
             let mut seen = Vec::new();
             in_order(&items, |item| item * 2, |number, result| seen.push((number, result)));
