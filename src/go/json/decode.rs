@@ -62,32 +62,31 @@ fn out_of_range(text: &str, target: Target) -> String {
 }
 
 /// Converts all numbers of a value to `float64`.
-pub fn floats(value: Value) -> Value {
-    match value {
-        Value::Number(number) => number.as_f64().and_then(Number::from_f64).map_or(Value::Null, Value::Number),
-        Value::Array(items) => Value::Array(items.into_iter().map(floats).collect()),
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(key, member)| (key, floats(member))).collect())
-        }
-        other => other,
-    }
+pub fn floats(mut value: Value) -> Value {
+    let float = |number: &Number| number.as_f64().and_then(Number::from_f64).map_or(Value::Null, Value::Number);
+    convert_numbers(&mut value, &float);
+    value
 }
 
 /// Converts a value as encoding to JSON and decoding by `k8s.io/apimachinery` does: numbers without a fraction become
 /// `int64` if they fit, others are `float64`.
-pub fn integers(value: Value) -> Value {
+pub fn integers(mut value: Value) -> Value {
+    convert_numbers(&mut value, &integer);
+    value
+}
+
+/// Converts the numbers of a value in place.
+fn convert_numbers(value: &mut Value, convert: &impl Fn(&Number) -> Value) {
     match value {
-        Value::Number(number) => integer(number),
-        Value::Array(items) => Value::Array(items.into_iter().map(integers).collect()),
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(key, member)| (key, integers(member))).collect())
-        }
-        other => other,
+        Value::Number(number) => *value = convert(number),
+        Value::Array(items) => items.iter_mut().for_each(|item| convert_numbers(item, convert)),
+        Value::Object(members) => members.values_mut().for_each(|member| convert_numbers(member, convert)),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
-fn integer(number: Number) -> Value {
-    let Some(value) = number.as_f64().filter(|_| !number.is_i64()) else { return number.into() };
+fn integer(number: &Number) -> Value {
+    let Some(value) = number.as_f64().filter(|_| !number.is_i64()) else { return number.clone().into() };
     let is_whole = value.fract() == 0.0 && value.abs() < 1e21;
     match format_float(value, 'f', None).parse::<i64>() {
         Ok(integer) if is_whole => integer.into(),
