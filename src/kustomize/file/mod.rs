@@ -117,7 +117,7 @@ impl KustomizationFile {
     ///
     /// If it is not YAML.
     pub fn read(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
-        Self::decoded(path, bytes, |value| decode::decode(&value, &schema::KUSTOMIZATION))
+        Self::decoded(path, bytes, |value| decode::decode(value, &schema::KUSTOMIZATION))
     }
 
     /// Parses the root's kustomization file as Flux does: scalars are converted to strings where needed, unknown fields
@@ -129,7 +129,7 @@ impl KustomizationFile {
     pub fn read_lax(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
         let mut file = Self::decoded(path, bytes, |value| {
             let (mut decoded, faults) =
-                decode::decode(&lax::relaxed(&value, &schema::KUSTOMIZATION), &schema::KUSTOMIZATION);
+                decode::decode(&lax::relaxed(value, &schema::KUSTOMIZATION), &schema::KUSTOMIZATION);
             if let Some(members) = decoded.as_object_mut() {
                 members.entry("kind").or_insert_with(|| kustomization::KUSTOMIZATION.into());
                 members.entry("apiVersion").or_insert_with(|| KUSTOMIZATION_VERSION.into());
@@ -144,13 +144,14 @@ impl KustomizationFile {
     fn decoded(
         path: TreePath,
         bytes: &[u8],
-        decode: impl FnOnce(Value) -> (Value, Vec<Fault>),
+        decode: impl FnOnce(&Value) -> (Value, Vec<Fault>),
     ) -> Result<Self, BadFile> {
         let text = text(bytes)?;
         let limits = Limits::default();
         let document = yaml::first(text, &limits).map_err(BadFile::of)?;
-        let value = document.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), |d| d.value.clone());
-        let misspelled = misspelled(&value);
+        let empty = Value::Object(serde_json::Map::new());
+        let value = document.as_ref().map_or(&empty, |document| &document.value);
+        let misspelled = misspelled(value);
         let (decoded, faults) = decode(value);
         Ok(Self {
             path,
