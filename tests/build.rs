@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -108,6 +109,23 @@ fn builds_all_roots_of_a_repository() {
         "{}",
         run.stderr
     );
+}
+
+#[test]
+fn writes_only_files_that_change() {
+    let folder = repository();
+    let build_all = || build(folder.path(), &["--all", ".", "-o", "out"], b"");
+    assert_eq!(build_all().code, 0);
+    let file = |name: &str| folder.path().join("out").join(name);
+    let modified = |name: &str| fs::metadata(file(name)).unwrap().modified().unwrap();
+    fs::File::options().write(true).open(file("prod.yaml")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    fs::write(file("test.yaml"), "of an earlier build\n").unwrap();
+    assert_eq!(build_all().code, 0);
+    assert_eq!(modified("prod.yaml"), SystemTime::UNIX_EPOCH);
+    assert!(fs::read_to_string(file("test.yaml")).unwrap().starts_with("apiVersion: "));
+    fs::write(file("prod.yaml"), PROD.to_uppercase()).unwrap();
+    assert_eq!(build_all().code, 0);
+    assert_eq!(fs::read_to_string(file("prod.yaml")).unwrap(), PROD);
 }
 
 #[test]

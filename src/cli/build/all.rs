@@ -88,7 +88,7 @@ impl<'o> Outputs<'o> {
         Self { output, base, created: PathBuf::new() }
     }
 
-    /// Writes the objects of a root.
+    /// Writes the objects of a root, unless its file has them.
     fn write(&mut self, root: &TreePath, text: &str) -> Result<(), Unusable> {
         let whole = Path::new("/").join(root.as_str());
         let below = whole.strip_prefix(&self.base).unwrap_or(&whole);
@@ -96,6 +96,10 @@ impl<'o> Outputs<'o> {
         let mut name = self.output.join(below).into_os_string();
         name.push(".yaml");
         let path = PathBuf::from(name);
+        // overwriting a file makes the file system flush it
+        if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
+            return Ok(());
+        }
         let failed = |error| Unusable::because(path.display(), error);
         if let Some(parent) = path.parent().filter(|parent| *parent != self.created) {
             fs::create_dir_all(parent).map_err(failed)?;
