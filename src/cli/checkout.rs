@@ -40,6 +40,39 @@ impl std::str::FromStr for Choice {
 /// The folders of Flux sources, by namespace and name.
 pub(super) type Sources = BTreeMap<(String, String), TreePath>;
 
+/// The folders with kustomization files among some files.
+pub(super) struct Folders {
+    folders: Vec<TreePath>,
+    /// The folders to which no other folder refers.
+    pub(super) roots: Vec<TreePath>,
+    references: HashMap<TreePath, References>,
+}
+
+impl Folders {
+    /// Reads the kustomization files among `files`.
+    pub(super) fn of(
+        files: &[PathBuf],
+        paths: &mut TreePaths,
+        tree: &Tree,
+        options: &Options,
+        read: &Files,
+    ) -> Result<Self, Unusable> {
+        let mut folders = BTreeSet::new();
+        for file in files.iter().filter(|file| is_kustomization(file)) {
+            folders.extend(paths.of(file)?.parent());
+        }
+        let folders: Vec<_> = folders.into_iter().collect();
+        let mut references = HashMap::new();
+        let of = |folder: &TreePath| roots::references(tree, folder, options, read);
+        in_order(&folders, of, |number, found| drop(references.insert(folders[number].clone(), found)));
+        let roots = roots::roots(&folders, |folder| match references.get(folder) {
+            Some(found) => found.folders.clone(),
+            None => of(folder).folders,
+        });
+        Ok(Self { folders, roots, references })
+    }
+}
+
 /// The kustomizations in some files.
 ///
 /// The tree is the whole file system, because roots may refer to files anywhere; files are read on demand.
@@ -64,24 +97,10 @@ impl Scan {
     /// patches, data.
     pub(super) fn of(files: &mut Vec<PathBuf>, options: &Options) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
-        let (read, mut paths) = (Files::default(), TreePaths::default());
-        let mut folders = BTreeSet::new();
-        for file in files.iter().filter(|file| is_kustomization(file)) {
-            folders.extend(paths.of(file)?.parent());
-        }
-        let folders: Vec<_> = folders.into_iter().collect();
+        let (read, mut paths) = (Files::of_repository(), TreePaths::default());
         // A patch is no object, whoever may load it.
         let any = Options { restrictor: Restrictor::None, ..options.clone() };
-        let mut references = HashMap::new();
-        in_order(
-            &folders,
-            |folder| roots::references(&tree, folder, &any, &read),
-            |number, found| drop(references.insert(folders[number].clone(), found)),
-        );
-        let roots = roots::roots(&folders, |folder| match references.get(folder) {
-            Some(found) => found.folders.clone(),
-            None => roots::references(&tree, folder, &any, &read).folders,
-        });
+        let Folders { folders, roots, references } = Folders::of(files, &mut paths, &tree, &any, &read)?;
         let (mut all, mut manifests) = (Vec::new(), Vec::new());
         let parts: HashSet<_> = references.values().flat_map(|found| &found.parts).collect();
         files.retain(|file| {

@@ -6,17 +6,27 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::file::{BadFile, KustomizationFile, SharedFile};
 use super::tree::{Tree, TreePath, Unreadable};
 
-/// Maximum number of cached files, of some kilobytes each; the cache is then emptied. Neighbouring roots share most
-/// files, so a larger cache would help little.
+/// Maximum number of cached files of a server, of some kilobytes each; the cache is then emptied. Neighbouring roots
+/// share most files.
 const MAX_FILES: usize = 1_000;
+/// Maximum number of cached files of a command that reads a whole repository. It reads each file at least twice: to find
+/// the roots, and to build them.
+const MAX_FILES_OF_REPOSITORY: usize = 10_000;
 /// Maximum number of values from aliases in a cached file. Files with more are parsed again for each root, because a
 /// thousand of them would need gigabytes.
 const MAX_ALIASED: usize = 1_000;
 
 /// A cache of parsed kustomization files, shared by all roots of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Files {
     read: RwLock<HashMap<TreePath, Read>>,
+    most: usize,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { read: RwLock::default(), most: MAX_FILES }
+    }
 }
 
 /// The result of reading a file.
@@ -32,6 +42,11 @@ pub enum NotRead {
 }
 
 impl Files {
+    /// Creates a cache for a command that reads a whole repository.
+    pub fn of_repository() -> Self {
+        Self { most: MAX_FILES_OF_REPOSITORY, ..Self::default() }
+    }
+
     /// Returns the parsed kustomization file at a path, from the cache if possible.
     ///
     /// # Errors
@@ -50,7 +65,7 @@ impl Files {
             return read;
         }
         let mut known = self.read.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MAX_FILES {
+        if known.len() >= self.most {
             known.clear();
         }
         known.insert(path.clone(), read.clone());

@@ -1,20 +1,20 @@
 //! `portcullis build --all`: builds every root of a repository in one process.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
+use super::super::checkout::Folders;
 use super::super::parallel::in_order;
 use super::super::trees::{TreePaths, shown, with_display_paths};
 use super::super::walk::{self, Progress};
 use super::super::{OK, Unusable, say};
 use super::FAILED;
+use crate::kustomize::Files;
 use crate::kustomize::build::{Settings, Shared, Stop, build_shared};
 use crate::kustomize::file::NAMES;
 use crate::kustomize::options::Options;
 use crate::kustomize::tree::{Tree, TreePath};
-use crate::kustomize::{Files, roots};
 
 /// Builds all roots below a folder and reports their number.
 pub(super) fn run(
@@ -25,7 +25,7 @@ pub(super) fn run(
     settings: &Settings,
 ) -> Result<u8, Unusable> {
     // The process ends after the build, so its objects are not freed one by one.
-    let (files, shared) = (ManuallyDrop::new(Files::default()), ManuallyDrop::new(Shared::default()));
+    let (files, shared) = (ManuallyDrop::new(Files::of_repository()), ManuallyDrop::new(Shared::default()));
     let found = found(folder, &tree, options, &files)?;
     let mut outputs = Outputs::new(output, folder);
     let mut progress = Progress::new("built kustomize roots:");
@@ -58,19 +58,13 @@ pub(super) fn run(
 /// Returns the roots below a folder: folders with a kustomization file to which no other one refers.
 fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<Vec<TreePath>, Unusable> {
     let files = walk::manifests(folder).map_err(Unusable::new)?;
-    let is_kustomization = |file: &&PathBuf| file.file_name().is_some_and(|name| NAMES.iter().any(|own| name == *own));
-    let (mut paths, mut folders) = (TreePaths::default(), BTreeSet::new());
-    for file in files.iter().filter(is_kustomization) {
-        folders.extend(paths.of(file)?.parent());
-    }
-    let folders: Vec<TreePath> = folders.into_iter().collect();
     let is_component = |root: &TreePath| {
         let file = NAMES.iter().find_map(|name| read.kustomization(tree, &root.join(name)).ok());
         file.is_some_and(|file| file.kustomization.is_component())
     };
-    let mut found = roots::roots(&folders, |folder| roots::references(tree, folder, options, read).folders);
-    found.retain(|root| !is_component(root));
-    Ok(found)
+    let mut roots = Folders::of(&files, &mut TreePaths::default(), tree, options, read)?.roots;
+    roots.retain(|root| !is_component(root));
+    Ok(roots)
 }
 
 /// The folder of the output. The objects of a root are in a file named after the root's folder.
