@@ -199,4 +199,24 @@ mod tests {
             assert_eq!(first, found("b"));
         }
     }
+
+    #[test]
+    fn the_files_of_a_shared_base_count_as_input_of_every_root() {
+        let object =
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {}}}\n", "x".repeat(5 << 20));
+        let tree = tree(&[
+            ("a/kustomization.yaml", "resources: [../twice]\n"),
+            ("b/kustomization.yaml", "resources: [../twice]\n"),
+            ("twice/kustomization.yaml", "resources: [../one, ../two]\n"),
+            ("one/kustomization.yaml", "resources: [../base]\nnamePrefix: one-\n"),
+            ("two/kustomization.yaml", "resources: [../base]\nnamePrefix: two-\n"),
+            ("base/kustomization.yaml", "resources: [o.yaml]\n"),
+            ("base/o.yaml", &object),
+        ]);
+        let (options, files, shared) = (Options::default(), Files::default(), Shared::default());
+        for root in ["a", "b"] {
+            let report = analyse_shared(&tree, &root.into(), &options, (&files, &shared));
+            assert_eq!((report.verdict, report.reasons), (Verdict::Accept, Vec::new()), "{root}");
+        }
+    }
 }

@@ -24,6 +24,8 @@ pub(super) struct Base {
     pub(super) accumulator: Accumulator,
     /// The charged size; see [`Budget`](super::budget::Budget).
     pub(super) bytes: u64,
+    /// The size of the files that were read for it.
+    read: usize,
     /// The folders that it was built from, including its own.
     folders: Vec<TreePath>,
     warnings: Vec<String>,
@@ -71,6 +73,7 @@ pub(super) struct Pending {
     folders: usize,
     warnings: usize,
     spent: u64,
+    read: usize,
     has_schema: bool,
 }
 
@@ -90,6 +93,7 @@ impl Run<'_> {
         self.beside.set(base.beside);
         self.folders.extend(base.folders.iter().cloned());
         self.warnings.extend(base.warnings.iter().cloned());
+        self.read.set(self.read.get() + base.read);
         Some(base)
     }
 
@@ -98,7 +102,14 @@ impl Run<'_> {
         let key = self.key(folder);
         let (folders, warnings) = (self.folders.len(), self.warnings.len());
         self.folders.push(folder.clone());
-        Pending { key, folders, warnings, spent: self.budget.spent(), has_schema: self.has_schema }
+        Pending {
+            key,
+            folders,
+            warnings,
+            spent: self.budget.spent(),
+            read: self.read.get(),
+            has_schema: self.has_schema,
+        }
     }
 
     /// Caches the result of a base. Does nothing if it has errors or unknown parts, which may be due to its referrers,
@@ -109,6 +120,7 @@ impl Run<'_> {
         let base = Base {
             accumulator: accumulator.clone(),
             bytes: self.budget.spent().saturating_sub(pending.spent),
+            read: self.read.get() - pending.read,
             folders: self.folders[pending.folders..].to_vec(),
             warnings: self.warnings[pending.warnings..].to_vec(),
             beside: self.beside.get(),
