@@ -200,6 +200,7 @@ pub fn nodes<'t>(
 ) -> impl Iterator<Item = Result<node::Node, YamlError>> + 't {
     Chunks::of_manifests(text)
         .filter_map(move |chunk| chunk.and_then(|chunk| nodes::read(chunk, source, limits, true)).transpose())
+        .filter(|read| !read.as_ref().is_ok_and(node::Node::is_null))
 }
 
 /// Parses the first document of a text as a node. The text is not split at `---`.

@@ -22,7 +22,7 @@ use super::scalar;
 use super::stream::Chunk;
 use super::{Limits, quotes, strict};
 
-/// Parses the first document of a part of a manifest; `None` if the part is empty or null. With `with_anchors`, null keys
+/// Parses the first document of a part of a manifest; `None` if the part is empty. With `with_anchors`, null keys
 /// are duplicated, as kyaml does when it expands anchors.
 pub(super) fn read(
     chunk: Chunk<'_>,
@@ -144,7 +144,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
                     let is_text = node.text().is_some_and(|text| !text.is_empty());
                     let place = Place { end: self.end, ..self.events.span(span) };
                     self.events.behind(place, !is_text)?;
-                    return Ok((!node.is_null()).then_some(node));
+                    return Ok(Some(node));
                 }
             }
         }

@@ -102,7 +102,9 @@ fn field(
     found: &mut Vec<Option<Way>>,
 ) -> Result<(), String> {
     if node.is_null() {
-        return Ok(());
+        return detached(Node::map(Vec::new()), create, found, |node, way, found| {
+            field(node, step, rest, create, way, found)
+        });
     }
     if !node.is_map() {
         return Err(format!("`{step}` is looked for in something that is no mapping"));
@@ -124,6 +126,23 @@ fn field(
     Ok(())
 }
 
+/// Matches a path in an empty collection in the place of a null. kustomize creates what the path lacks, but does not
+/// attach it to the object, so that the matches have no path.
+fn detached(
+    mut node: Node,
+    create: Option<Create>,
+    found: &mut Vec<Option<Way>>,
+    visit: impl FnOnce(&mut Node, &mut Way, &mut Vec<Option<Way>>) -> Result<(), String>,
+) -> Result<(), String> {
+    if create.is_none() {
+        return Ok(());
+    }
+    let mut inner = Vec::new();
+    visit(&mut node, &mut Vec::new(), &mut inner)?;
+    found.extend(inner.into_iter().map(|_| None));
+    Ok(())
+}
+
 /// Matches the rest of a path inside a text that may be YAML. The matches are nodes of a parsed copy.
 fn within(text: &str, rest: &[String], create: Option<Create>, found: &mut Vec<Option<Way>>) -> Result<(), String> {
     let parsed = super::structured::parsed(text).ok_or_else(|| "the text is no YAML".to_owned())?;
@@ -141,6 +160,11 @@ fn element(
     way: &mut Way,
     found: &mut Vec<Option<Way>>,
 ) -> Result<(), String> {
+    if node.is_null() && create.is_some() {
+        return detached(Node::seq(Vec::new()), create, found, |node, way, found| {
+            element(node, index, rest, create, way, found)
+        });
+    }
     let Some(items) = node.items_mut() else { return Err(format!("{index} is the index of no sequence")) };
     if let Some(create) = create.filter(|_| items.len() == index) {
         items.push(create.before(rest.first()));
@@ -163,6 +187,11 @@ fn selected(
     way: &mut Way,
     found: &mut Vec<Option<Way>>,
 ) -> Result<(), String> {
+    if node.is_null() {
+        return detached(Node::seq(Vec::new()), create, found, |node, way, found| {
+            selected(node, step, rest, create, way, found)
+        });
+    }
     let selector = step.trim_start_matches('[').trim_end_matches(']');
     let (key, pattern) = selector.split_once('=').ok_or_else(|| format!("`{step}` has no `=`"))?;
     let expression = regexp::compile(pattern).map_err(|error| error.to_string())?;

@@ -58,14 +58,23 @@ fn write(
             Some(new) => new,
             None => return Ok(false),
         },
-        false => commented_text(&parsed, text)
-            .ok_or_else(|| "comments of a YAML text in a text are not kept here as kustomize keeps them".to_owned())?,
+        false => Some(&parsed)
+            .filter(|parsed| !parsed.is_null() || is_plain(text))
+            .and_then(|parsed| commented_text(parsed, text))
+            .ok_or_else(|| {
+                "comments and anchors of a YAML text in a text are not kept here as kustomize keeps them".to_owned()
+            })?,
     };
     let way = path::place(node, outer);
     if let Some(field) = way.and_then(|way| matcher::node_mut(node, &way)) {
         field.set_text(new.trim());
     }
     Ok(true)
+}
+
+/// Returns whether a text has no anchor, tag, directive or end of a document.
+fn is_plain(text: &str) -> bool {
+    !text.contains(['&', '!', '%']) && !text.contains("...")
 }
 
 /// Returns the JSON of a text, indented if the text has several lines.
