@@ -174,15 +174,36 @@ impl<'s, 'r> Merging<'s, 'r> {
         for at in places {
             let Some(resource) = map.resources().get(*at) else { continue };
             let mut node = patch.node.clone();
-            match resource.node.get("apiVersion") {
-                Some(version) => node.set("apiVersion", version.clone()),
+            let version = resource.node.get("apiVersion").filter(|version| !version.is_null()).cloned();
+            let lacks_version = version.is_none();
+            match version {
+                Some(version) => node.set("apiVersion", version),
                 None => drop(node.remove("apiVersion")),
             }
             self.change(map, *at, &node)?;
+            if lacks_version && !is_directive(&node) {
+                add_null_version(map, *at);
+            }
         }
         map.drop_empty_at(places);
         self.run.unique(map, self.site)
     }
+}
+
+/// Returns whether a patch replaces or deletes an object as a whole.
+fn is_directive(patch: &Node) -> bool {
+    matches!(patch.get("$patch").and_then(Node::text), Some("replace" | "delete"))
+}
+
+/// Adds the `apiVersion` that kustomize gives to an object without one when it merges a patch: a null with an empty text.
+fn add_null_version(map: &mut ResMap, at: usize) {
+    let mut null = Node::null();
+    null.set_text("");
+    map.change(at, |resource| {
+        if !resource.node.entries().is_empty() {
+            resource.node.set("apiVersion", null);
+        }
+    });
 }
 
 /// Returns the error for a patch that does not fit an object.
