@@ -30,6 +30,11 @@ fn prints_what_kustomize_prints() {
 }
 
 #[test]
+fn prints_a_merge_key_without_quotes_as_kustomize_does() {
+    assert_eq!(printed(&json!({"data": {"<<": {"a": "<<"}}})).as_deref(), Ok("data:\n  <<:\n    a: <<\n"));
+}
+
+#[test]
 fn reports_the_position_of_unprintable_values() {
     let error = printed(&json!({"data": {"list": ["a", "b\u{7f}"]}})).unwrap_err();
     assert_eq!(error.to_string(), "data.list[1]: the control character U+007F cannot be printed as YAML");
@@ -63,6 +68,11 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
+/// A key other than `<<`, which kustomize prints without quotes, so that it is read as a merge.
+fn key() -> impl Strategy<Value = String> {
+    text().prop_filter("a merge key", |key| key != "<<")
+}
+
 fn value() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(json!(null)),
@@ -76,7 +86,7 @@ fn value() -> impl Strategy<Value = serde_json::Value> {
     leaf.prop_recursive(4, 24, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(|items| json!(items)),
-            prop::collection::hash_map(text(), inner, 0..5).prop_map(|entries| json!(entries)),
+            prop::collection::hash_map(key(), inner, 0..5).prop_map(|entries| json!(entries)),
         ]
     })
 }
