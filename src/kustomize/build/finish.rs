@@ -2,7 +2,7 @@
 //!
 //! Source: kustomize's `api/krusty/kustomizer.go` and `api/resource/resource.go`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::field_spec::FieldSpec;
 use super::id::{Id, Scope};
@@ -16,7 +16,7 @@ use super::run::Run;
 use super::stop::{Step, Stop};
 use crate::kustomize::emit::{self, EmitError, Value};
 use crate::kustomize::node::{Entry, Node, Origin, Style, Tag, printed};
-use crate::kustomize::rules::kz013;
+use crate::kustomize::rules::{kz013, kz031};
 use crate::yaml;
 
 /// The annotation of local objects, which are not printed unless its value is `false`.
@@ -62,16 +62,42 @@ pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
         run.recover_object(resource, &mut lost, checked)?;
     }
     map.lost = lost;
-    let is_local = |resource: &Resource| resource.annotation(LOCAL).is_some_and(|text| text != "false");
-    if map.resources().iter().any(is_local) {
-        map.resources_mut().retain(|resource| !is_local(resource));
-    }
+    remove_local(map, run)?;
     let doubled = map.resources().iter().find(|resource| has_annotations_twice(resource));
     let open = doubled.map(|resource| {
         let message = format!("{} has annotations twice, which kustomize merges", resource.id(&scope).words());
         Stop::unknown(run.site_of(resource.origin), message)
     });
     run.recover(&mut map.lost, Lost::Changes, open.map_or(Ok(()), Err)).map(drop)
+}
+
+/// Removes local objects, except those whose identity a printed object has too: kustomize removes by identity.
+///
+/// # Errors
+///
+/// If two of the removed objects have the same identity, with which kustomize finds only one.
+fn remove_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
+    let is_local = |resource: &Resource| resource.annotation(LOCAL).is_some_and(|text| text != "false");
+    if !map.resources().iter().any(is_local) {
+        return Ok(());
+    }
+    let (scope, mut lost) = (map.scope.clone(), map.lost);
+    let printed = map.resources().iter().filter(|resource| !is_local(resource) && !resource.node.is_null_or_empty());
+    let kept: HashSet<_> = printed.map(|resource| resource.id(&scope).key()).collect();
+    let is_removed = |resource: &Resource| is_local(resource) && !kept.contains(&resource.id(&scope).key());
+    let removed = map.positions(is_removed);
+    let mut seen = HashSet::new();
+    let resources = removed.iter().map(|at| &map.resources()[*at]);
+    let repeated: Vec<_> = resources.filter(|resource| !seen.insert(resource.id(&scope).key())).collect();
+    for resource in repeated {
+        let id = resource.id(&scope);
+        let message = format!("two local objects are {}, and kustomize cannot leave both out", id.words());
+        let stop = Stop::of_content(kz031::found(run.site_of(resource.origin), &message));
+        run.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop))?;
+    }
+    let mut at = 0..;
+    map.resources_mut().retain(|_| at.next().is_none_or(|at| removed.binary_search(&at).is_err()));
+    Ok(())
 }
 
 fn has_annotations_twice(resource: &Resource) -> bool {
