@@ -22,6 +22,7 @@ impl Run<'_> {
     ///
     /// If an object exists that it must not change, or none exists that it must change.
     pub(super) fn absorb(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
+        self.check_identities(map)?;
         let id = resource.id(&map.scope);
         let found = map.matching_any_id(|other| *other == id);
         let others: Vec<&Resource> = found.iter().filter_map(|at| map.resources().get(*at)).collect();

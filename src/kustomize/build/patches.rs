@@ -159,6 +159,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     fn target(&self, map: &mut ResMap, patch: &Resource) -> Step<Option<usize>> {
         let steps = self.run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
+        self.run.check_identities(map)?;
         let target = target_of(map, patch, self.site);
         self.run.recover(&mut map.lost, Lost::Nothing, target)
     }

@@ -177,7 +177,12 @@ impl Run<'_> {
         Ok(map)
     }
 
-    fn check_identities(&self, map: &mut ResMap) -> Step<()> {
+    /// Checks that the previous identities of each object can be read; kustomize does so at each search for objects.
+    ///
+    /// # Errors
+    ///
+    /// If its annotations for them disagree.
+    pub(super) fn check_identities(&self, map: &mut ResMap) -> Step<()> {
         let mut lost = map.lost;
         if !map.resources().iter().any(|resource| resource.has_broken_identities) {
             return Ok(());
@@ -186,6 +191,7 @@ impl Run<'_> {
             let message = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
             let stop = Stop::of_content(kz031::found(self.site_of(resource.origin), message));
             self.recover_object(resource, &mut lost, Err(stop))?;
+            resource.has_broken_identities = false;
         }
         map.lost = lost;
         Ok(())

@@ -157,8 +157,9 @@ impl Transformer {
     }
 
     /// Returns the objects that a target selects.
-    fn selected(&self, run: &Run<'_>, map: &ResMap, target: &Selector) -> Step<Vec<usize>> {
+    fn selected(&self, run: &Run<'_>, map: &mut ResMap, target: &Selector) -> Step<Vec<usize>> {
         let compiled = Compiled::new(target).map_err(|bad| bad.at(self.site.clone()))?;
+        run.check_identities(map)?;
         let places = select(map.resources(), &compiled, &map.scope);
         let is_known = || map.lost == Lost::Nothing && map.resources().iter().all(|one| one.lost == Lost::Nothing);
         if places.is_empty() && !run.is_strict && !self.site.field.is_root() && is_known() {
@@ -249,6 +250,7 @@ impl Transformer {
     }
 
     fn replicas(&self, run: &Run<'_>, map: &mut ResMap, replica: &Replica, specs: &Specs) -> Step<()> {
+        run.check_identities(map)?;
         let has_found = replicas::set(map, replica, specs, self.origin);
         if has_found.map_err(|error| self.field_error(error, &replica.name))? {
             return Ok(());

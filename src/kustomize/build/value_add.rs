@@ -46,6 +46,7 @@ impl ValueAdd {
     ///
     /// If a selector is invalid, or a field is not a scalar.
     pub(super) fn apply(&self, run: &Run<'_>, map: &mut ResMap, site: &Site) -> Step<()> {
+        run.check_identities(map)?;
         let (scope, mut lost) = (map.scope.clone(), map.lost);
         for target in &self.targets {
             let places = match &target.selector {

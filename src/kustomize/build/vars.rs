@@ -44,6 +44,7 @@ impl Run<'_> {
     pub(super) fn vars(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let vars = &target.file.kustomization.vars;
         for (index, var) in vars.iter().enumerate() {
+            self.check_identities(&mut acc.map)?;
             let pointed = point(var, &mut acc.map);
             let wrong = |why| Stop::of_content(kz017::unresolved_var(target.entry("vars", index), &var.name, why));
             self.recover(&mut acc.map.lost, Lost::Nothing, pointed.map_err(wrong))?;
