@@ -2,7 +2,7 @@
 //!
 //! Source: kustomize's `api/resource/factory.go` and `ByteReader` of kyaml.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::json;
 use super::resource::Resource;
@@ -155,7 +155,7 @@ pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
 }
 
 /// Returns an error if it is unknown which values kustomize uses as identity, labels or annotations of an object. Of
-/// duplicate names, namespaces and metadata, it uses the first.
+/// duplicate names, namespaces and metadata, it uses the first. Equal values make no difference.
 fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     let ambiguous = |what| Err(BadObjects::Ambiguous(what, node.origin));
     let metadata = node.get("metadata");
@@ -172,9 +172,11 @@ fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     Ok(())
 }
 
-fn has_duplicates<'n>(entries: impl Iterator<Item = &'n Entry>) -> bool {
-    let mut seen = HashSet::new();
-    entries.into_iter().any(|entry| !seen.insert(&*entry.key))
+/// Returns whether a key has different values.
+fn has_duplicates<'n>(mut entries: impl Iterator<Item = &'n Entry>) -> bool {
+    let mut values = HashMap::new();
+    entries
+        .any(|entry| values.insert(&*entry.key, &entry.value).is_some_and(|other| other.text() != entry.value.text()))
 }
 
 /// Replaces lists by their items, after all other objects.
