@@ -22,7 +22,6 @@ pub(super) enum As {
     Manifest,
 }
 
-const BREAK: &str = "here is a character that ends a line for go-yaml, but seldom for others";
 const VERSION: &str = "kustomize reads YAML 1.1, and no other version: take the line out";
 const DIRECTIVE: &str = "there is no such directive";
 const MARK: &str = "a byte order mark stands within the text";
@@ -68,31 +67,10 @@ fn is_version(line: &str) -> bool {
     })
 }
 
-/// Returns the first character at which go-yaml may split lines differently: U+0085, U+2028, U+2029, and a lone
-/// carriage return.
-pub(super) fn character(text: &str) -> Option<(usize, Problem)> {
-    if text.is_ascii() && !text.contains('\r') {
-        return None;
-    }
-    text.char_indices().find_map(|(at, character)| {
-        let what = match character {
-            '\r' if !text[at..].starts_with("\r\n") => BREAK,
-            '\u{2028}' | '\u{2029}' if is_within_quotes(text, at) => return None,
-            '\u{85}' | '\u{2028}' | '\u{2029}' => BREAK,
-            '\u{feff}' if at > 0 => MARK,
-            _ => return None,
-        };
-        Some((at, Problem::Dialect(what.to_owned())))
-    })
-}
-
-/// Returns whether a line or paragraph separator is certainly between the double quotes of one line, where go-yaml
-/// keeps it.
-fn is_within_quotes(text: &str, at: usize) -> bool {
-    let before = text[..at].rsplit('\n').next().unwrap_or_default();
-    let behind = text[at..].chars().nth(1).unwrap_or(' ');
-    let is_simple = !before.contains(['\'', '#', '\\']) && before.matches('"').count() % 2 == 1;
-    is_simple && !before.ends_with([' ', '\t']) && !behind.is_whitespace()
+/// Returns the first byte order mark within the text.
+pub(super) fn mark(text: &str) -> Option<(usize, Problem)> {
+    let at = text.match_indices('\u{feff}').map(|(at, _)| at).find(|at| *at > 0)?;
+    Some((at, Problem::Dialect(MARK.to_owned())))
 }
 
 /// Classifies an error of our parser at byte `at`: an error of the text, or unknown.
@@ -218,5 +196,7 @@ fn is_behind(text: &str) -> bool {
 pub(super) fn has_more(text: &str, begin: usize, end: usize) -> bool {
     let is_flow = text.get(begin..).is_some_and(|text| text.starts_with(['[', '{']));
     let rest = text.get(end..).filter(|_| is_flow).unwrap_or_default();
-    rest.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+    let mut lines = rest.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    // `---` ends the document, and go-yaml scans nothing after it
+    lines.next().is_some_and(|line| line.trim_end() != "---")
 }

@@ -36,8 +36,8 @@
 //! parser rejects stay rejected: a comment without a space before it (`"a"#c`), a quoted scalar that continues in the first
 //! column, and a lone `-` in brackets. Parsed differently are `[a:]`, which is a mapping here and the string `a:` in
 //! go-yaml, and U+0085, U+2028 and U+2029, which break lines in go-yaml. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the
-//! complete list. In texts that kustomize reads ([`first`], [`nodes`]) the result of such places is
-//! [unknown](Problem::is_open), so no tree is denied because of them.
+//! complete list. In texts that kustomize reads ([`first`], [`nodes`]) lines break as in go-yaml, and the result of other such
+//! places is [unknown](Problem::is_open), so no tree is denied because of them.
 //!
 //! # Cost
 //!
@@ -46,6 +46,7 @@
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
+mod breaks;
 pub mod core;
 mod dialect;
 mod end;

@@ -30,7 +30,7 @@ pub(super) fn read(
     limits: &Limits,
     with_anchors: bool,
 ) -> Result<Option<Node>, YamlError> {
-    if let Some((at, problem)) = dialect::character(chunk.text) {
+    if let Some((at, problem)) = dialect::mark(chunk.text) {
         return Err(YamlError { place: chunk.place(at), problem });
     }
     let (chunk, behind) = end::cut(chunk, false)?;
@@ -59,8 +59,10 @@ fn read_document(
     chunk: Chunk<'_>,
     read: impl Fn(Chunk<'_>, &str) -> Result<Option<Node>, YamlError>,
 ) -> Result<Option<Node>, YamlError> {
+    let replaced = chunk.with_line_feeds()?;
+    let chunk = chunk.replaced(replaced.as_deref());
     let refused = match read(chunk, chunk.text) {
-        Err(error) if matches!(error.problem, Problem::Syntax(_) | Problem::Dialect(_)) => error,
+        Err(error) if matches!(error.problem, Problem::Syntax(_) | Problem::Dialect(_)) => chunk.refused(error),
         read => return read,
     };
     match strict::with_spaces(chunk.text) {
@@ -186,7 +188,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         tag: Option<&Written>,
         span: Span,
     ) -> Result<Built, YamlError> {
-        let text = self.events.unbroken(text, style, span);
+        let text = self.events.text(text, style, span)?;
         let size = 1 + weight(&text);
         let written = tag.filter(|tag| !scalar::is_bare_tag(tag));
         let style = style_of(style);

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag, options};
 use serde_json::Value;
 
+use super::breaks;
 use super::dialect::{self, As};
 use super::end;
 use super::error::{Problem, YamlError};
@@ -26,7 +27,7 @@ const TEXT_OF_A_VALUE: usize = 128;
 /// go-yaml accepts tabs as indentation inside brackets and quotes; our parser does not. So a rejected text is parsed
 /// again with spaces instead of those tabs; [`Strict`] sees the original tabs.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<Document>, YamlError> {
-    if let Some((at, problem)) = dialect::character(chunk.text).filter(|_| what != As::Object) {
+    if let Some((at, problem)) = dialect::mark(chunk.text).filter(|_| what != As::Object) {
         return Err(YamlError { place: chunk.place(at), problem });
     }
     if let Some((at, problem)) = dialect::directive(chunk.text).filter(|_| what == As::Kustomization) {
@@ -34,8 +35,10 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option
     }
     // kubectl sometimes keeps the `---` between documents.
     let (chunk, _) = end::cut(chunk, chunk.lines > 0)?;
+    let replaced = if what == As::Object { None } else { chunk.with_line_feeds()? };
+    let chunk = chunk.replaced(replaced.as_deref());
     let refused = match Reader::new(chunk, chunk.text, limits, what).document() {
-        Err(error) if matches!(error.problem, Problem::Syntax(_) | Problem::Dialect(_)) => error,
+        Err(error) if matches!(error.problem, Problem::Syntax(_) | Problem::Dialect(_)) => chunk.refused(error),
         read => return read,
     };
     match strict::with_spaces(chunk.text) {
@@ -176,7 +179,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     ) -> Result<Node, YamlError> {
         let place = self.scalar_place(span, style);
         // kubectl splits a stream into lines, and ends the last one with a break too.
-        let text = if self.what == As::Object { text } else { self.unbroken(text, style, span) };
+        let text = if self.what == As::Object { text } else { self.text(text, style, span)? };
         let size = 1 + weight(&text);
         let plain = style == ScalarStyle::Plain;
         let value = scalar::resolve(text, plain, tag)
@@ -294,8 +297,38 @@ impl<'t, 'l> Reader<'t, 'l> {
         place
     }
 
+    /// Returns the text of a scalar as go-yaml reads it.
+    ///
+    /// # Errors
+    ///
+    /// If it contains line breaks of go-yaml whose effect is unknown.
+    pub(super) fn text<'s>(
+        &self,
+        text: Cow<'s, str>,
+        style: ScalarStyle,
+        span: Span,
+    ) -> Result<Cow<'s, str>, YamlError> {
+        let written = self.chunk.original.zip(span.byte_range());
+        let Some((original, mut bytes)) = written else { return Ok(self.unbroken(text, style, span)) };
+        if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
+            // breaks before its first line and after its last one belong to the scalar
+            let (before, behind) = (&self.chunk.text[..bytes.start], &self.chunk.text[bytes.end..]);
+            bytes = before.trim_end().len()..original.len() - behind.trim_start().len();
+        }
+        match style {
+            _ if !breaks::has_other(original, &bytes) => Ok(self.unbroken(text, style, span)),
+            ScalarStyle::Plain if breaks::are_replaced(original, &bytes) => Ok(breaks::folded(&original[bytes]).into()),
+            ScalarStyle::DoubleQuoted | ScalarStyle::SingleQuoted
+                if breaks::are_kept(original, &bytes) && !original[bytes.clone()].contains(['\n', '\\']) =>
+            {
+                Ok(breaks::folded(&text).into())
+            }
+            _ => Err(self.error(span, breaks::problem())),
+        }
+    }
+
     /// Returns the text of a block scalar without the line break that our parser adds if the text has none at its end.
-    pub(super) fn unbroken<'s>(&self, text: Cow<'s, str>, style: ScalarStyle, span: Span) -> Cow<'s, str> {
+    fn unbroken<'s>(&self, text: Cow<'s, str>, style: ScalarStyle, span: Span) -> Cow<'s, str> {
         let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
         let ends = || span.byte_range().is_some_and(|bytes| bytes.end >= self.chunk.text.len());
         match text {

@@ -1,6 +1,7 @@
 //! A stream of documents, which is split like in kubectl: at every line that begins with `---`, before it is parsed
 //! (`YAMLReader.Read` of k8s.io/apimachinery).
 
+use super::breaks;
 use super::{Place, Problem, YamlError};
 
 /// The text of one document, and its position.
@@ -11,6 +12,8 @@ pub(super) struct Chunk<'t> {
     pub(super) byte: usize,
     /// Number of lines before it.
     pub(super) lines: u32,
+    /// `text` before its line breaks were replaced, if they were.
+    pub(super) original: Option<&'t str>,
 }
 
 /// An iterator over the texts of documents. An invalid separator ends it.
@@ -26,7 +29,7 @@ impl<'t> Chunk<'t> {
     /// Returns the whole `text` as a chunk, without a byte order mark.
     pub(super) fn whole(text: &'t str) -> Self {
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
-        Self { text: body, byte: text.len() - body.len(), lines: 0 }
+        Self { text: body, byte: text.len() - body.len(), lines: 0, original: None }
     }
 
     /// Returns the position of the character at byte `at` of `text`.
@@ -45,7 +48,30 @@ impl<'t> Chunk<'t> {
     pub(super) fn split(self, at: usize) -> (Self, Self) {
         let (text, rest) = self.text.split_at(at);
         let lines = self.lines + text.bytes().filter(|byte| *byte == b'\n').count() as u32;
-        (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines })
+        (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines, original: None })
+    }
+
+    /// Returns the text with a line feed instead of each other line break of go-yaml; `None` if it has no other.
+    ///
+    /// # Errors
+    ///
+    /// If the text has one whose effect is unknown.
+    pub(super) fn with_line_feeds(&self) -> Result<Option<String>, YamlError> {
+        breaks::replaced(self.text).map_err(|at| YamlError { place: self.place(at), problem: breaks::problem() })
+    }
+
+    /// Returns the chunk with such a text.
+    pub(super) fn replaced<'s>(self, text: Option<&'s str>) -> Chunk<'s>
+    where
+        't: 's,
+    {
+        text.map_or(self, |text| Chunk { text, original: Some(self.text), ..self })
+    }
+
+    /// Returns the error of our parser: if line breaks were replaced, it is unknown whether go-yaml has one.
+    pub(super) fn refused(&self, error: YamlError) -> YamlError {
+        let problem = if self.original.is_some() { breaks::problem() } else { error.problem };
+        YamlError { problem, ..error }
     }
 
     fn separator(&self, between_lines: bool) -> Option<usize> {
