@@ -122,9 +122,11 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Merges the field specs into none, as kustomize gathers everything again after a component. Specs that are covered by
-    /// a later one hide it.
+    /// Adds the objects and field specs to empty ones, as kustomize gathers everything again after a component. Specs that
+    /// are covered by a later one hide it.
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
+        let looked_up = self.looked_up(acc.map.resources());
+        self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;
         let mut config = Arc::default();
         let merged = merge_shared(&mut config, &acc.config);
         let merged = merged.map_err(|conflict| Stop::refused(kz031::found(entry.site.clone(), &conflict.to_string())));

@@ -17,7 +17,7 @@ use crate::admission::FieldPath;
 use crate::kustomize::argo;
 use crate::kustomize::file::SharedFile;
 use crate::kustomize::files::Files;
-use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::finding::Site;
 use crate::kustomize::flux;
 use crate::kustomize::node::Origin;
 use crate::kustomize::options::Options;
@@ -77,7 +77,7 @@ pub(super) struct Run<'a> {
     /// Whether an `openapi` field set the schema.
     pub(super) has_schema: bool,
     /// The finding about the custom schema, if it is invalid.
-    pub(super) invalid_schema: Option<TreeFinding>,
+    pub(super) invalid_schema: Option<Stop>,
     /// The built-in schema that kustomize would have loaded by now in addition to a custom one.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Number of bytes that were read.
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
 
     fn usable_schema(&self) -> Step<&Schema> {
         match &self.invalid_schema {
-            Some(finding) => Err(Stop::refused(finding.clone())),
+            Some(stop) => Err(stop.clone()),
             None => Ok(&self.schema),
         }
     }

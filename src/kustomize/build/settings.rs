@@ -15,7 +15,7 @@ use crate::admission::FieldPath;
 use crate::kustomize::file;
 use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz008, kz017, kz031};
-use crate::kustomize::schema::Schema;
+use crate::kustomize::schema::{BadSchema, Schema};
 
 /// The version of the built-in schema.
 const SCHEMA_VERSION: &str = "v1.21.2";
@@ -41,14 +41,19 @@ impl Run<'_> {
         match (schema, version) {
             (Some(_), Some(_)) => Err(wrong("version", "has both a version and a path")),
             (Some(bytes), None) => {
-                let text = file::text(&bytes).map_err(|_| "is not text that YAML allows".to_owned());
+                let text = file::text(&bytes).map_err(|_| wrong("path", "is not text that YAML allows"));
                 let schema = text.and_then(|text| {
                     let schema = Schema::read_beside(text, self.beside.get().filter(|_| !is_root));
-                    schema.map_err(|error| format!("cannot be read: {error}"))
+                    schema.map_err(|error| match error {
+                        BadSchema::Unknown(_) => {
+                            Stop::unknown(site("path"), format!("the schema is not read: {error}"))
+                        }
+                        _ => wrong("path", &format!("cannot be read: {error}")),
+                    })
                 });
                 match schema {
                     Ok(schema) => (self.schema, self.invalid_schema) = (schema, None),
-                    Err(why) => self.invalid_schema = Some(kz017::invalid_schema(site("path"), &why)),
+                    Err(stop) => self.invalid_schema = Some(stop),
                 }
                 self.has_schema = true;
                 Ok(())

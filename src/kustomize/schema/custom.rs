@@ -24,6 +24,9 @@ pub enum BadSchema {
     /// The text is neither JSON nor YAML.
     #[error("the schema is neither JSON nor YAML: {0}")]
     Syntax(String),
+    /// The text is YAML that kustomize may read differently.
+    #[error("{0}")]
+    Unknown(String),
     /// A part of it has the wrong type.
     #[error("{0} of the schema is not {1}")]
     Type(String, &'static str),
@@ -36,11 +39,12 @@ pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
         return Err(BadSchema::Empty);
     }
     let document = if text.starts_with('{') {
-        // text after the value is ignored
-        let mut values = serde_json::Deserializer::from_str(text).into_iter();
-        values.next().unwrap_or(Ok(Value::Null)).map_err(|error| syntax(&error))?
+        serde_json::from_str(text).map_err(|error| syntax(&error))?
     } else {
-        let document = yaml::first(text, &Limits::default()).map_err(|error| syntax(&error))?;
+        let document = yaml::first(text, &Limits::default()).map_err(|error| match error.problem.is_open() {
+            true => BadSchema::Unknown(error.to_string()),
+            false => syntax(&error),
+        })?;
         document.map_or(Value::Null, |document| document.value)
     };
     match document {
