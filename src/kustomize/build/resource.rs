@@ -362,9 +362,9 @@ pub(super) fn set_scalar(map: &mut Node, key: &str, value: Node) {
 
 /// Replaces a scalar, but keeps its style.
 pub(super) fn overwrite(old: &mut Node, value: Node) {
-    let style = old.style;
+    let (style, tagged) = (old.style, old.tagged);
     let origin = if value.origin == Origin::default() { old.origin } else { value.origin };
-    old.assign(Node { style, origin, ..value });
+    old.assign(Node { style, tagged, origin, ..value });
 }
 
 /// Quotes a string that YAML 1.1 would parse as another type.

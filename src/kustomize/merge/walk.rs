@@ -182,7 +182,7 @@ fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
         Directive::Merge | Directive::Replace => {}
     }
     let side = if directive == Directive::Replace { Side::Patch } else { Side::Dest };
-    *sources = Sources::moved(Node { style: dest.style, ..patch.clone() });
+    *sources = Sources::moved(Node { style: dest.style, tagged: dest.tagged, ..patch.clone() });
     Ok(Visited::Merge(side))
 }
 
@@ -234,11 +234,11 @@ fn set_field(map: &mut Node, name: &str, walked: Walked, key_tag: Tag) {
     }
 }
 
-/// Replaces a node but keeps its style, and its comment unless the new node has one.
+/// Replaces a node but keeps its style, which includes whether its tag is printed, and its comment unless the new node has one.
 pub(super) fn overwrite(old: &mut Node, new: Node) {
-    let style = old.style;
+    let (style, tagged) = (old.style, old.tagged);
     let origin = if new.origin == Origin::default() { old.origin } else { new.origin };
-    *old = Node { style, origin, ..new };
+    *old = Node { style, tagged, origin, ..new };
 }
 
 /// Quotes a string that YAML 1.1 would parse as another type.

@@ -181,11 +181,15 @@ fn scalar<'n>(node: &Node, text: &'n str) -> Result<Value<'n>, Unprintable> {
     if text.contains(|c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}')) {
         return Err(failed(UnprintableKind::Control));
     }
-    if !node.tagged && (node.style.is_quoted() || node.tag == Tag::Str || text.contains('\n')) {
+    if !node.tagged && node.tag == Tag::Str {
         return Ok(Value::Text(text.into()));
     }
     let resolved = core::resolve(text);
     let is_of_its_tag = matches!(node.tag, Tag::None | Tag::Merge) || resolved.tag() == node.tag;
+    // go-yaml leaves out a tag that the text has without quotes, and reads the text in quotes again
+    if is_of_its_tag && !node.tagged && (node.style.is_quoted() || text.contains('\n')) {
+        return Ok(Value::Text(text.into()));
+    }
     if is_of_its_tag && !(node.tagged && node.tag == Tag::Str) {
         return typed(resolved, text).ok_or_else(|| failed(UnprintableKind::NotFinite(text.to_owned())));
     }
