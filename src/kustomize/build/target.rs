@@ -18,6 +18,7 @@ use super::stop::{Step, Stop};
 use super::vars::Vars;
 use crate::kustomize::explain::StepKind;
 use crate::kustomize::finding::Site;
+use crate::kustomize::node::Node;
 use crate::kustomize::options::Version;
 use crate::kustomize::references::NoFile;
 use crate::kustomize::rules::{kz013, kz030, kz031};
@@ -210,7 +211,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs validators. They may fail or add a label, but not change anything else.
+    /// Runs validators. They may fail or add a label, but not set anything else, even to the value that it has.
     fn validators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let validators = &target.file.kustomization.validators;
         for validator in self.plugin_transformers(target, "validators", validators)? {
@@ -222,10 +223,15 @@ impl Run<'_> {
     }
 
     fn validate(&self, validator: &super::transformer::Transformer, acc: &mut Accumulator) -> Step<()> {
-        let before = super::finish::texts(&acc.map, self)?;
+        let (original, before) = (acc.map.resources().to_vec(), super::finish::texts(&acc.map, self));
         validator.run(self, &mut acc.map)?;
-        if super::finish::texts(&acc.map, self)? != before {
-            let message = "a validator may not change objects, and this one does";
+        let is_untouched = |(old, new): (&Resource, &Resource)| {
+            old.previous_ids().count() == new.previous_ids().count() && have_same_origins(&old.node, &new.node)
+        };
+        if super::finish::texts(&acc.map, self)? != before?
+            || !original.iter().zip(acc.map.resources()).all(is_untouched)
+        {
+            let message = "a validator may not set anything in objects, and this one does";
             return Err(Stop::of_content(kz031::found(validator.site.clone(), message)));
         }
         Ok(())
@@ -251,4 +257,13 @@ impl Run<'_> {
             step.adds.extend(words());
         }
     }
+}
+
+/// Returns whether the values of an object come from the same places as before. kustomize compares the nodes with their
+/// lines and columns, so it detects values that were replaced by equal ones.
+fn have_same_origins(old: &Node, new: &Node) -> bool {
+    let (values, items) = (old.entries().iter().zip(new.entries()), old.items().iter().zip(new.items()));
+    old.origin == new.origin
+        && values.into_iter().all(|(old, new)| old.key != new.key || have_same_origins(&old.value, &new.value))
+        && items.into_iter().all(|(old, new)| have_same_origins(old, new))
 }
