@@ -121,12 +121,27 @@ impl<'t, 'l> Reader<'t, 'l> {
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
-            return Err(YamlError { place, problem: Problem::Dialect(dialect::MORE.to_owned()) });
+            return match self.is_valid(&self.chunk.text[end..]) {
+                true => Ok(()),
+                false => Err(YamlError { place, problem: Problem::Dialect(dialect::MORE.to_owned()) }),
+            };
         }
         self.event().map(drop).map_err(|error| match error.problem {
             Problem::Syntax(text) if is_read => YamlError { problem: Problem::Dialect(text), ..error },
             _ => error,
         })
+    }
+
+    /// Returns whether a text is YAML, so that go-yaml can scan its start.
+    fn is_valid(&self, text: &str) -> bool {
+        let mut reader = Reader::new(Chunk { text, ..self.chunk }, text, self.limits, self.what);
+        loop {
+            match reader.event() {
+                Ok((Event::StreamEnd, _)) => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
     }
 
     pub(super) fn event(&mut self) -> Result<(Event<'t>, Span), YamlError> {
