@@ -47,11 +47,26 @@ pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     let rest = first_token(behind.text);
     let problem = match rest.chars().next() {
         None => return Ok(()),
+        Some(_) if begins_block(behind.text) => return Ok(()),
         Some('@' | '`') => Problem::Syntax(NO_TOKEN.to_owned()),
         Some(control) if control.is_control() => Problem::Syntax(NO_TOKEN.to_owned()),
         Some(_) => Problem::BehindEnd,
     };
     Err(YamlError { place: behind.place(behind.text.len() - rest.len()), problem })
+}
+
+/// Returns whether the first token of a text is a plain key or a dash at the start of a line. go-yaml scans no more of the
+/// text then.
+pub(super) fn begins_block(text: &str) -> bool {
+    let rest = first_token(text);
+    let line = text[..text.len() - rest.len()].rsplit_once('\n');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    let behind = match rest.strip_prefix('-') {
+        Some(behind) => Some(behind),
+        None => rest.trim_start_matches(is_plain).strip_prefix(':').filter(|_| !rest.starts_with(':')),
+    };
+    let is_token = behind.is_some_and(|behind| behind.is_empty() || behind.starts_with([' ', '\n']));
+    is_token && line.is_some_and(|(_, indentation)| indentation.chars().all(|c| c == ' '))
 }
 
 /// Returns the text from the first token other than `...`; a tab is not skipped.

@@ -121,7 +121,8 @@ impl<'t, 'l> Reader<'t, 'l> {
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
-            return match self.is_valid(&self.chunk.text[end..]) {
+            let rest = &self.chunk.text[end..];
+            return match end::begins_block(rest) || self.is_valid(rest) {
                 true => Ok(()),
                 false => Err(YamlError { place, problem: Problem::Dialect(dialect::MORE.to_owned()) }),
             };
