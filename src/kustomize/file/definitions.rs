@@ -88,7 +88,7 @@ const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
 
 /// Decodes a file of `crds` that is not empty.
 pub fn definitions(text: &str) -> Definitions {
-    let mut read = Reader { found: Definitions::default(), document: None, is_json: text.starts_with('{') };
+    let mut read = Reader::new(text.starts_with('{'), "is no list of schemas by name: ");
     let value = match read.value(text) {
         Ok(value) => value,
         Err(found) => return found,
@@ -99,13 +99,26 @@ pub fn definitions(text: &str) -> Definitions {
     read.found
 }
 
+/// Decodes the schemas in `definitions` of an OpenAPI document, which was JSON if `is_json` is set.
+pub(in crate::kustomize) fn schemas(definitions: &Map<String, Value>, is_json: bool) -> Definitions {
+    let mut read = Reader::new(is_json, "");
+    read.members(definitions, Shape::Schema, &FieldPath::of(["definitions"]));
+    read.found
+}
+
 struct Reader {
+    /// What a message says before the path of a schema.
+    subject: &'static str,
     found: Definitions,
     document: Option<Document>,
     is_json: bool,
 }
 
 impl Reader {
+    fn new(is_json: bool, subject: &'static str) -> Self {
+        Self { subject, found: Definitions::default(), document: None, is_json }
+    }
+
     /// Parses the text: as JSON if it begins with a brace, otherwise as YAML.
     fn value(&mut self, text: &str) -> Result<Option<Value>, Definitions> {
         let limits = Limits::default();
@@ -279,11 +292,7 @@ impl Reader {
 
     fn error(&self, path: &FieldPath, what: &str) -> (Place, String) {
         let place = self.document.as_ref().map_or(START, |document| document.nearest(path));
-        if path.is_root() {
-            (place, what.to_owned())
-        } else {
-            (place, format!("is no list of schemas by name: {path} {what}"))
-        }
+        if path.is_root() { (place, what.to_owned()) } else { (place, format!("{}{path} {what}", self.subject)) }
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use decode::{Fault, FaultKind};
+pub(in crate::kustomize) use definitions::schemas;
 pub use definitions::{Definitions, definitions};
 pub use kustomization::{
     COMPONENT, Generator, GeneratorOptions, Image, KUSTOMIZATION_VERSION, Kustomization, Label, Patch, PatchOptions,

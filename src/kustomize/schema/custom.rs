@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Map, Value};
 
 use super::definitions::{Definitions, Name, Shape, ShapeId};
+use crate::kustomize::file;
 use crate::yaml::{self, Limits};
 
 /// The prefix of references.
@@ -24,6 +25,9 @@ pub enum BadSchema {
     /// The text is neither JSON nor YAML.
     #[error("the schema is neither JSON nor YAML: {0}")]
     Syntax(String),
+    /// A field of a schema has the wrong type.
+    #[error("{0}")]
+    Field(String),
     /// The text is YAML that kustomize may read differently.
     #[error("{0}")]
     Unknown(String),
@@ -47,9 +51,22 @@ pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
         })?;
         document.map_or(Value::Null, |document| document.value)
     };
-    match document {
-        Value::Object(_) | Value::Null => Ok(document),
-        _ => Err(BadSchema::Type("the whole".to_owned(), "an object")),
+    match &document {
+        Value::Object(members) => decoded(members, text.starts_with('{'))?,
+        Value::Null => {}
+        _ => return Err(BadSchema::Type("the whole".to_owned(), "an object")),
+    }
+    Ok(document)
+}
+
+/// Checks that kustomize can decode the schemas of a document.
+fn decoded(document: &Map<String, Value>, is_json: bool) -> Result<(), BadSchema> {
+    let Some(Value::Object(schemas)) = document.get("definitions") else { return Ok(()) };
+    let found = file::schemas(schemas, is_json);
+    match (found.fault, found.unknown) {
+        (Some((_, fault)), _) => Err(BadSchema::Field(fault)),
+        (None, Some((_, reason))) => Err(BadSchema::Unknown(reason)),
+        (None, None) => Ok(()),
     }
 }
 
