@@ -53,7 +53,7 @@ pub struct Finding<Location = InFiles> {
     pub field: FieldPath,
     /// The error in one sentence, without the position.
     pub message: String,
-    /// The location besides the field.
+    /// The place that the field does not say, such as a file and a line.
     pub location: Location,
     /// The found value, as short JSON or text.
     pub found: Option<String>,

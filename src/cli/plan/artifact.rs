@@ -12,7 +12,7 @@ use crate::kustomize::tree::Tree;
 
 /// Maximum bytes of the body of an error.
 const MAX_ERROR: usize = 16 << 10;
-/// The sender in messages.
+/// The name in messages of what sends the artifact.
 const PROXY: &str = "the service proxy of the API server";
 
 /// Fetches an artifact. Returns its tree, and a note if it did not come through the API server.

@@ -17,7 +17,7 @@ const EXCLUSIONS: [(&str, &str, bool); 3] =
 /// An object that Flux does not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excluded {
-    /// The object.
+    /// The identity of the object.
     pub id: ObjectId,
     /// The label or annotation: `kustomize.toolkit.fluxcd.io/reconcile: disabled`.
     pub by: String,
