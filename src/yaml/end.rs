@@ -114,10 +114,10 @@ mod tests {
         for text in ["\tx", "\n\n\tx", "\n# c\n\tx", "\n\t\n", " \t# c", "\n  @x", "\n`", "\n...\n\tx", "\n\u{1}"] {
             assert!(matches!(problem(text), Some(Problem::Syntax(_))), "{text:?}");
         }
-        for text in [" x", "\nx: y", "\n- a", "\n\"abc", "\n%YAML 1.1", "\n...x"] {
+        for text in [" x", " x: y", "\nx:y", "\n\"abc", "\n-a: b", "\n%YAML 1.1", "\n...x"] {
             assert_eq!(problem(text), Some(Problem::BehindEnd), "{text:?}");
         }
-        for text in ["", " # c\n# d", "\n\n...\n# c"] {
+        for text in ["", " # c\n# d", "\n\n...\n# c", "\nx: [", "\n# c\n  a-b/c:", "\n- [", "\n -"] {
             assert_eq!(problem(text), None, "{text:?}");
         }
     }
