@@ -36,22 +36,13 @@ impl Run<'_> {
         if self.has_schema && !is_root {
             return Ok(());
         }
-        let wrong = |key: &str, why: &str| Stop::refused(kz017::invalid_schema(site(key), why));
         let version = openapi.get("version");
         match (schema, version) {
-            (Some(_), Some(_)) => Err(wrong("version", "has both a version and a path")),
+            (Some(_), Some(_)) => {
+                Err(Stop::refused(kz017::invalid_schema(site("version"), "has both a version and a path")))
+            }
             (Some(bytes), None) => {
-                let text = file::text(&bytes).map_err(|_| wrong("path", "is not text that YAML allows"));
-                let schema = text.and_then(|text| {
-                    let schema = Schema::read_beside(text, self.beside.get().filter(|_| !is_root));
-                    schema.map_err(|error| match error {
-                        BadSchema::Unknown(_) => {
-                            Stop::unknown(site("path"), format!("the schema is not read: {error}"))
-                        }
-                        _ => wrong("path", &format!("cannot be read: {error}")),
-                    })
-                });
-                match schema {
+                match self.custom_schema(&bytes, is_root, &site("path")) {
                     Ok(schema) => (self.schema, self.invalid_schema) = (schema, None),
                     Err(stop) => self.invalid_schema = Some(stop),
                 }
@@ -67,6 +58,16 @@ impl Run<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Reads the file of a schema.
+    fn custom_schema(&self, bytes: &[u8], is_root: bool, site: &Site) -> Step<Arc<Schema>> {
+        let wrong = |why: &str| Stop::refused(kz017::invalid_schema(site.clone(), why));
+        let text = file::text(bytes).map_err(|_| wrong("is not text that YAML allows"))?;
+        Schema::read_beside(text, self.beside.get().filter(|_| !is_root)).map_err(|error| match error {
+            BadSchema::Unknown(_) => Stop::unknown(site.clone(), format!("the schema is not read: {error}")),
+            _ => wrong(&format!("cannot be read: {error}")),
+        })
     }
 
     /// Merges the built-in field specs and the files of `configurations`.
