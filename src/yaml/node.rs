@@ -111,6 +111,16 @@ impl Node {
         Self { tag, tagged: false, style: Style::Plain, shared: 0, origin: Origin::default(), comment: None, kind }
     }
 
+    /// Returns whether the content is in the same memory as that of another node: neither was changed since it was cloned.
+    pub fn shares_content(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Scalar(one), Kind::Scalar(other)) => Arc::ptr_eq(one, other),
+            (Kind::Map(one), Kind::Map(other)) => Arc::ptr_eq(one, other),
+            (Kind::Seq(one), Kind::Seq(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
     /// Creates a scalar without a tag.
     pub fn scalar(text: impl Into<Arc<str>>) -> Self {
         Self::new(Kind::Scalar(text.into()), Tag::None)

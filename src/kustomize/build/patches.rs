@@ -305,6 +305,7 @@ impl Operations<'_, '_> {
             metadata.remove("annotations");
         }
         resource.write_annotation_keys();
+        resource.rebuilt = Some(Arc::new(resource.node.clone()));
         Ok(())
     }
 

@@ -84,6 +84,8 @@ pub struct Resource {
     pub(super) lacks_identities: bool,
     /// Whether these annotations have different numbers of values, for which kustomize panics.
     pub(super) has_broken_identities: bool,
+    /// Its content after the last JSON patch. kustomize then has the lines of a text that it wrote itself.
+    pub(super) rebuilt: Option<Arc<Node>>,
 }
 
 impl Resource {
@@ -106,6 +108,7 @@ impl Resource {
             shared: Vec::new(),
             lacks_identities: false,
             has_broken_identities: false,
+            rebuilt: None,
         };
         resource.absorb();
         resource

@@ -225,16 +225,19 @@ impl Run<'_> {
     fn validate(&self, validator: &super::transformer::Transformer, acc: &mut Accumulator) -> Step<()> {
         let (original, before) = (acc.map.resources().to_vec(), super::finish::texts(&acc.map, self));
         validator.run(self, &mut acc.map)?;
-        let is_untouched = |(old, new): (&Resource, &Resource)| {
-            old.previous_ids().count() == new.previous_ids().count() && have_same_origins(&old.node, &new.node)
-        };
-        if super::finish::texts(&acc.map, self)? != before?
-            || !original.iter().zip(acc.map.resources()).all(is_untouched)
-        {
-            let message = "a validator may not set anything in objects, and this one does";
-            return Err(Stop::of_content(kz031::found(validator.site.clone(), message)));
+        let has_same_texts = super::finish::texts(&acc.map, self)? == before?;
+        let compared = original.iter().zip(acc.map.resources()).map(|(old, new)| Compared::of(old, new)).max();
+        match compared.unwrap_or(Compared::Equal) {
+            Compared::Equal if has_same_texts => Ok(()),
+            Compared::Unknown if has_same_texts => {
+                let message = "kustomize compares the lines of objects, and a JSON patch before this one changed them";
+                Err(Stop::unknown(validator.site.clone(), message))
+            }
+            _ => {
+                let message = "a validator may not set anything in objects, and this one does";
+                Err(Stop::of_content(kz031::found(validator.site.clone(), message)))
+            }
         }
-        Ok(())
     }
 
     /// Adds a part to the step of the evaluation, if it is recorded.
@@ -255,6 +258,29 @@ impl Run<'_> {
     pub(super) fn adds(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(step) = self.log.borrow_mut().step() {
             step.adds.extend(words());
+        }
+    }
+}
+
+/// Whether an object is the same for kustomize before and after a validator, the lines of its nodes included.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Compared {
+    Equal,
+    /// The text is the same, and the lines may be.
+    Unknown,
+    Changed,
+}
+
+impl Compared {
+    fn of(old: &Resource, new: &Resource) -> Self {
+        if old.previous_ids().count() != new.previous_ids().count() || !have_same_origins(&old.node, &new.node) {
+            return Self::Changed;
+        }
+        match (&old.rebuilt, &new.rebuilt) {
+            (_, None) => Self::Equal,
+            (None, Some(_)) => Self::Changed,
+            (Some(first), Some(last)) if Arc::ptr_eq(first, last) || first.shares_content(&old.node) => Self::Equal,
+            (Some(_), Some(_)) => Self::Unknown,
         }
     }
 }
