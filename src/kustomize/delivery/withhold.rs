@@ -17,8 +17,8 @@ use crate::admission::{Finding, Request};
 pub const REASON: &str = "RevisionWithheld";
 /// The type of the condition about the artifact, whose message `Ready` repeats.
 const STORED: &str = "ArtifactInStorage";
-/// Maximum length of the message of a condition, enough for a few findings.
-const MAX_MESSAGE_LENGTH: usize = 2_000;
+/// Maximum length of the findings in the message of a condition, of which the API server accepts 32,768 characters.
+const MAX_FINDINGS_LENGTH: usize = 8_000;
 
 /// Sets the status of a source to the artifact that is served.
 pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut Draft<'_>) {
@@ -44,8 +44,7 @@ fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) 
         return;
     }
     let revision = Artifact::of(new).map(|artifact| artifact.revision).unwrap_or_default();
-    let findings: Vec<_> = denials.iter().map(Finding::paragraph).collect();
-    let message: String = findings.join("\n").chars().take(MAX_MESSAGE_LENGTH).collect();
+    let message = paragraphs(denials);
     if let Some(status) = draft.to_mut().get_mut("status").and_then(Value::as_object_mut) {
         match old.pointer("/status/artifact") {
             Some(artifact) => drop(status.insert("artifact".to_owned(), artifact.clone())),
@@ -53,6 +52,22 @@ fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) 
         }
     }
     set(draft, "False", REASON, &format!("revision {revision} is withheld by Portcullis:\n{message}"));
+}
+
+/// Returns the findings as text, as many as fit, and the number of the others. A finding is not cut, because its last line may be
+/// a command.
+fn paragraphs(denials: &[Finding]) -> String {
+    let (mut lines, mut length) = (Vec::new(), 0);
+    for (at, denial) in denials.iter().enumerate() {
+        let paragraph = denial.paragraph();
+        length += paragraph.chars().count();
+        if length > MAX_FINDINGS_LENGTH && at > 0 {
+            lines.push(format!("and {} more findings", denials.len() - at));
+            break;
+        }
+        lines.push(paragraph.chars().take(MAX_FINDINGS_LENGTH).collect());
+    }
+    lines.join("\n")
 }
 
 /// Sets the condition `Ready` to unknown until its artifact is stored; keeps the message about a denied revision.
@@ -71,7 +86,17 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.pointer("/status/artifact/revision").and_then(Value::as_str);
-    !message.starts_with("stored artifact") || revision.is_some_and(|revision| message.contains(revision))
+    !message.starts_with("stored artifact") || revision.is_some_and(|revision| names(message, revision))
+}
+
+/// Returns whether a message contains a revision, and not only as a part of a longer one.
+fn names(message: &str, revision: &str) -> bool {
+    let is_part = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    message.match_indices(revision).any(|(at, found)| {
+        let (before, after) =
+            (message.get(..at).unwrap_or_default(), message.get(at + found.len()..).unwrap_or_default());
+        !is_part(before.chars().next_back()) && !is_part(after.chars().next())
+    })
 }
 
 fn condition<'v>(source: &'v Value, kind: &str) -> Option<&'v Value> {
@@ -96,5 +121,32 @@ fn set(draft: &mut Draft<'_>, status: &str, reason: &str, message: &str) {
     if let Some(members) = ready.and_then(Value::as_object_mut) {
         let texts = [("status", status), ("reason", reason), ("message", message)];
         members.extend(texts.map(|(field, text)| (field.to_owned(), text.into())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::{FieldPath, Level};
+
+    #[test]
+    fn a_revision_is_not_the_beginning_of_another_one() {
+        assert!(names("stored artifact for revision 'v1@sha1:ab'", "v1@sha1:ab"));
+        assert!(names("stored artifact for digest v1", "v1") && names("v12 after v1", "v1"));
+        assert!(!names("stored artifact for revision 'v1@sha1:abc'", "v1@sha1:ab") && !names("rev1", "v1"));
+    }
+
+    #[test]
+    fn cuts_the_message_between_findings() {
+        let finding =
+            |length: usize| Finding::new("GD002", Level::Deny, FieldPath::root(), "x".repeat(length)).help("command");
+        let text = paragraphs(&[finding(10), finding(MAX_FINDINGS_LENGTH), finding(10)]);
+        assert!(text.ends_with("command\nand 2 more findings"), "{text}");
+        assert_eq!(
+            paragraphs(&[finding(2 * MAX_FINDINGS_LENGTH)]).len(),
+            MAX_FINDINGS_LENGTH,
+            "a finding of any length"
+        );
+        assert!(paragraphs(&[finding(1), finding(2)]).ends_with("xx\n  help: command"));
     }
 }
