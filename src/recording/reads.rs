@@ -116,7 +116,7 @@ fn named(root: &Root) -> String {
         Content::Artifact(artifact) => artifact.digest.as_str(),
         Content::Carried(_) => "carried",
     };
-    let of = root.of.as_deref().unwrap_or_default();
+    let of = root.of.as_ref().map(ToString::to_string).unwrap_or_default();
     format!("{} {content} {:?} {of}", root.field, root.at)
 }
 

@@ -15,6 +15,7 @@ use futures::executor::block_on;
 use portcullis::admission::{Object, Operation, Phase, Request, Resource, User, Verdict};
 use portcullis::catalog::Catalog;
 use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::kustomize::delivery::{Inline, Judge};
 use portcullis::yaml;
 use serde_json::Value;
 
@@ -47,6 +48,8 @@ pub struct Case {
     pub policy: Policy,
     pub user: &'static str,
     pub subresource: &'static str,
+    /// Judges the trees that objects name.
+    pub trees: Arc<dyn Judge>,
 }
 
 impl Case {
@@ -59,6 +62,7 @@ impl Case {
             policy: Policy::default(),
             user: "somebody",
             subresource: "",
+            trees: Arc::new(Inline),
         }
     }
 
@@ -83,6 +87,12 @@ impl Case {
         self
     }
 
+    /// Returns the same with another judge of the trees that objects name.
+    pub fn with_trees(mut self, trees: Arc<dyn Judge>) -> Self {
+        self.trees = trees;
+        self
+    }
+
     pub fn update(mut self, old: Value) -> Self {
         self.operation = Operation::Update;
         self.old = Some(old);
@@ -95,7 +105,8 @@ impl Case {
 
     fn gate_over(&self, catalog: Catalog) -> Gate {
         catalog.replace_all(self.stored.clone());
-        Gate::new(Registry::standard(), self.policy.clone(), Arc::new(catalog))
+        let gate = Gate::new(Registry::standard(), self.policy.clone(), Arc::new(catalog));
+        gate.with_trees(self.trees.clone())
     }
 
     /// Returns the verdict, which is the same whether all of the object is there, as from a file, or what rows say they
@@ -154,7 +165,9 @@ fn plural(kind: &str) -> String {
     static KNOWN: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
         let registry = Registry::standard();
         let matchers = registry.mutators().iter().flat_map(|mutator| mutator.matchers);
-        let matchers = matchers.chain(registry.rules().iter().flat_map(|rule| rule.matchers)).collect::<Vec<_>>();
+        let matchers = matchers.chain(registry.rules().iter().flat_map(|rule| rule.matchers));
+        let of_deliveries = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
+        let matchers = matchers.chain(of_deliveries).collect::<Vec<_>>();
         // Of several, the first of the rules counts.
         matchers.into_iter().rev().map(|matcher| (matcher.kind, matcher.plural)).collect()
     });

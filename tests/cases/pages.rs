@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
+use futures::FutureExt as _;
 use portcullis::admission::{Finding, Level, Operation, Phase, Position, Verdict as Decision};
 use portcullis::config;
 use portcullis::gate::{Policy, Registry};
-use portcullis::kustomize::delivery::{Artifact, DeletionLimits, Plan, Sibling, flux_spec};
+use portcullis::kustomize::delivery::{
+    Artifact, DeletionLimits, Judge, Judging, Outcome, Plan, Root, Sibling, flux_spec, judge,
+};
 use portcullis::kustomize::forgotten::Search;
 use portcullis::kustomize::object_id::ObjectId;
 use portcullis::kustomize::options::{Options, Profile};
@@ -169,15 +173,27 @@ impl Example {
             |old: &&Value| ["/kind", "/metadata/name"].iter().all(|part| old.pointer(part) == object.pointer(part));
         let old = stored.iter().find(is_same).filter(|_| operation == Operation::Update).cloned();
         let case = Case { old, ..Case::new(operation, object) };
-        Some(case.stored(stored).policy(policy).of(subresource).user(user))
+        let case = case.stored(stored).policy(policy).of(subresource).user(user);
+        Some(if self.files.is_empty() { case } else { case.with_trees(Arc::new(EveryArtifact(self.tree()))) })
     }
 
-    /// Returns findings about what Flux does with a Flux Kustomization; the stored Kustomizations have the same source.
+    /// Returns findings about what Flux does with a Flux Kustomization. The files are the trees of all sources, of which a stored one
+    /// has the revision in its status.
     fn consequences(&self, report: &Report, policy: &Policy) -> Vec<Finding> {
         let (Action::Flux { object }, Some(rendered)) = (&self.action, &report.rendered) else { return Vec::new() };
         let (object, stored) = (objects(object).remove(0), objects(self.stored));
         let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1f3c".into() };
-        let sibling = |other: &Value| Some((Sibling::of(other, &artifact)?, self.analyse_flux(other).rendered?));
+        let sibling = |other: &Value| {
+            let own = &other["spec"]["sourceRef"];
+            let source = stored.iter().find(|one| one["kind"] == own["kind"] && one["metadata"]["name"] == own["name"]);
+            let is_same = *own == object["spec"]["sourceRef"];
+            let found = if is_same {
+                Sibling::of(other, &artifact)
+            } else {
+                Sibling::elsewhere(other, &Artifact::of(source?)?)
+            };
+            Some((found?, self.analyse_flux(other).rendered?))
+        };
         let siblings: Vec<(Sibling, Vec<ObjectId>)> = stored.iter().filter_map(sibling).collect();
         let plan = Plan {
             kustomization: &object,
@@ -220,6 +236,18 @@ impl Example {
         }
         Some(report)
     }
+}
+
+/// Judges the tree of an example as the content of every artifact.
+struct EveryArtifact(Arc<Tree>);
+
+impl Judge for EveryArtifact {
+    fn judge<'a>(&'a self, root: &'a Root, _: &'a [String], _: Instant) -> Judging<'a> {
+        let judged = judge(&self.0, root, &Files::default());
+        std::future::ready(Outcome::Judged(Arc::new(judged))).boxed()
+    }
+
+    fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
 }
 
 /// Returns the examples below a heading. An action ends an example, together with the findings that may follow it.

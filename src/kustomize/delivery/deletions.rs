@@ -1,5 +1,5 @@
 //! The plan of a revision: what Flux deletes, and what moves to another Kustomization. It is the inventory of a Kustomization
-//! compared with what the revision renders for it, and for the other Kustomizations of the source.
+//! compared with what the revision renders for it, and with what the other Kustomizations of the cluster render.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ pub struct Plan<'a> {
     pub inventory: Vec<ObjectId>,
     /// The objects that the revision renders for it.
     pub rendered: &'a [ObjectId],
-    /// The other Kustomizations of the source, with what the revision renders for them.
+    /// The other Kustomizations of the cluster, with what they render.
+    /// Those of the same source build the same revision.
     pub siblings: Vec<(&'a Sibling, &'a [ObjectId])>,
     /// The revision, for messages.
     pub revision: String,
@@ -63,7 +64,7 @@ struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
     /// `None` if the sibling certainly applies them before this Kustomization prunes.
-    order: Option<Order>,
+    order: Option<Order<'p>>,
 }
 
 /// Returns findings about the consequences of a request. Nothing is said if the tree may be late, or its objects are not known.
@@ -160,7 +161,7 @@ impl Plan<'_> {
         for one in self.moves() {
             let deletion = match one.order {
                 None => Deletion::Never,
-                Some(Order::Any) => Deletion::Possible,
+                Some(Order::Any | Order::Elsewhere(_)) => Deletion::Possible,
                 Some(Order::LoserFirst) => Deletion::Certain,
             };
             moved.extend(one.objects.into_iter().map(|id| (id, one.to.name.as_str(), deletion)));
@@ -173,7 +174,7 @@ impl Plan<'_> {
         let mut left = self.stale();
         let mut gainers: Vec<_> =
             self.siblings.iter().map(|(sibling, rendered)| (self.order(sibling), *sibling, *rendered)).collect();
-        gainers.sort_by_key(|(order, ..)| order.map_or(0, |order| if order == Order::Any { 1 } else { 2 }));
+        gainers.sort_by_key(|(order, ..)| order.map_or(0, |order| if order == Order::LoserFirst { 2 } else { 1 }));
         let mut moves = Vec::new();
         for (order, sibling, rendered) in gainers {
             let ids: HashSet<&ObjectId> = rendered.iter().collect();
@@ -186,7 +187,10 @@ impl Plan<'_> {
     }
 
     /// Returns the order in which this Kustomization and a sibling apply a revision; `None` if the sibling is certainly first.
-    fn order(&self, sibling: &Sibling) -> Option<Order> {
+    fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
+        if let Some(source) = &sibling.elsewhere {
+            return Some(Order::Elsewhere(source));
+        }
         let all: Vec<_> = self.siblings.iter().map(|(sibling, _)| *sibling).collect();
         if waits_for(&siblings::dependencies(self.kustomization), &sibling.name, &all) {
             None
@@ -202,7 +206,8 @@ impl Plan<'_> {
         let own: HashSet<&ObjectId> = self.rendered.iter().collect();
         let shared = |(sibling, rendered): &(&Sibling, &[ObjectId])| {
             let both: Vec<_> = rendered.iter().filter(|id| own.contains(id)).collect();
-            (!both.is_empty()).then(|| kz062::found(&both, &sibling.name, &self.revision))
+            let elsewhere = sibling.elsewhere.as_deref();
+            (!both.is_empty()).then(|| kz062::found(&both, (&sibling.name, elsewhere), &self.revision))
         };
         self.siblings.iter().filter_map(shared).collect()
     }
@@ -262,6 +267,45 @@ mod tests {
         assert_eq!(found(&["between"], &[]), "", "and through another one");
         assert!(found(&[], &["from"]).contains("KZ063") && found(&[], &["from"]).contains("depends on this one"));
         assert!(found(&[], &[]).contains("neither waits for the other"));
+    }
+
+    #[test]
+    fn a_move_to_another_source_is_possible_whatever_depends_on_what() {
+        let artifact =
+            |revision: &str| Artifact { url: "http://x".into(), digest: "d".into(), revision: revision.into() };
+        let other = |name: &str, depends_on: &[&str]| {
+            let mut object = kustomization(name, depends_on);
+            object["spec"]["sourceRef"]["name"] = "web".into();
+            Sibling::elsewhere(&object, &artifact("v2@sha1:2")).unwrap()
+        };
+        let within =
+            |name: &str, depends_on: &[&str]| Sibling::of(&kustomization(name, depends_on), &artifact("r")).unwrap();
+        let plan = |own: &[&str], siblings: &[(&Sibling, Vec<ObjectId>)]| {
+            let (own, rendered) = (kustomization("from", own), ids(&[KEPT]));
+            let plan = Plan {
+                kustomization: &own,
+                inventory: ids(&[KEPT, MOVED]),
+                rendered: &rendered,
+                siblings: siblings.iter().map(|(sibling, objects)| (*sibling, &**objects)).collect(),
+                revision: "main@sha1:1".to_owned(),
+                limits: DeletionLimits::default(),
+            };
+            let moved: Vec<_> = plan.moved().into_iter().map(|(_, to, deletion)| (to.to_owned(), deletion)).collect();
+            (moved, plan.findings().into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("\n"))
+        };
+        let possible = |name: &str| vec![(name.to_owned(), Deletion::Possible)];
+        for (from, to) in [(&["to"][..], &[][..]), (&[], &["from"]), (&[], &[])] {
+            let (moved, found) = plan(from, &[(&other("to", to), ids(&[MOVED]))]);
+            assert_eq!(moved, possible("a/to"));
+            assert!(
+                found.contains("in revision v2@sha1:2 of GitRepository a/web: if this one applied them last"),
+                "{found}"
+            );
+        }
+        // `from` waits for a Kustomization of another source, which waits for the one that gets the object
+        let (moved, _) =
+            plan(&["between"], &[(&other("between", &["to"]), Vec::new()), (&within("to", &[]), ids(&[MOVED]))]);
+        assert_eq!(moved, possible("a/to"));
     }
 
     #[test]

@@ -6,9 +6,9 @@
 use super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};
 use super::withhold::withhold;
-use super::{Delivery, FAMILY, Look, Root, late};
+use super::{Delivery, FAMILY, Look, Root, RootOwner, late};
 use crate::admission::{FieldPath, Level, Operation, Request};
-use crate::catalog::{Kind, View};
+use crate::catalog::{Stored, View};
 use crate::rule::Match;
 
 const fn status(plural: &'static str, kind: &'static str) -> Match {
@@ -16,7 +16,8 @@ const fn status(plural: &'static str, kind: &'static str) -> Match {
     Match { subresource: "status", operations, ..Match::create_or_update(GROUP, &[VERSION], plural, kind) }
 }
 
-static MATCHERS: [Match; 4] = [
+/// The updates by which a controller publishes a new artifact.
+pub(super) static MATCHERS: [Match; 4] = [
     status("gitrepositories", "GitRepository"),
     status("ocirepositories", "OCIRepository"),
     status("buckets", "Bucket"),
@@ -43,32 +44,24 @@ pub(super) static DELIVERY: Delivery = Delivery {
 const MAX_ROOTS: usize = 5_000;
 
 fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
+    let Some((source, artifact)) = published(request) else { return Vec::new() };
+    let users = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MAX_ROOTS);
+    users.iter().filter_map(|user| root(user, &artifact)).collect()
+}
+
+/// Returns the source that gets a new artifact by a request, with this artifact.
+pub(super) fn published(request: &Request<'_>) -> Option<(SourceRef, Artifact)> {
     let (new, old) = (Artifact::of(request.object()), Artifact::of(request.old_object()));
-    let Some(artifact) = new.filter(|new| old.is_none_or(|old| old.digest != new.digest)) else { return Vec::new() };
-    let Some(kind) = SOURCES.into_iter().find(|kind| kind.plural == request.resource.plural) else { return Vec::new() };
-    users(kind, request, view).into_iter().map(|user| of(user, &artifact)).collect()
+    let artifact = new.filter(|new| old.is_none_or(|old| old.digest != new.digest))?;
+    let kind = SOURCES.into_iter().find(|kind| kind.plural == request.resource.plural)?.kind.to_owned();
+    let (namespace, name) = (request.namespace.to_string(), request.name.to_string());
+    Some((SourceRef { kind, namespace, name }, artifact))
 }
 
-/// A Kustomization with its name, and whether a revision may change it.
-type User = (String, Kustomization, bool);
-
-/// Returns the Kustomizations that use the source, with their names.
-fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<User> {
-    let source = SourceRef {
-        kind: kind.kind.to_owned(),
-        namespace: request.namespace.to_string(),
-        name: request.name.to_string(),
-    };
-    let stored = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MAX_ROOTS);
-    let read = stored.iter().filter_map(|stored| {
-        let name = format!("Kustomization {}/{}", stored.namespace(), stored.name());
-        let follows = late::is_applied_by_flux(stored.value());
-        Some((name, Kustomization::of(stored.value(), stored.namespace())?, follows))
-    });
-    read.collect()
-}
-
-fn of((name, kustomization, follows_revision): User, artifact: &Artifact) -> Root {
-    let field = FieldPath::of(["status", "artifact"]);
-    Root { field, of: Some(name), follows_revision, ..kustomization.root(artifact.clone()) }
+/// Returns the root that a Kustomization builds from a new artifact of its source.
+pub(super) fn root(user: &Stored, artifact: &Artifact) -> Option<Root> {
+    let kustomization = Kustomization::of(user.value(), user.namespace())?;
+    let (field, of) = (FieldPath::of(["status", "artifact"]), Some(RootOwner::of(user.value())));
+    let follows_revision = late::is_applied_by_flux(user.value());
+    Some(Root { field, of, follows_revision, ..kustomization.root(artifact.clone()) })
 }

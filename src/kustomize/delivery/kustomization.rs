@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{At, Content, Root, source};
+use super::{APPROVAL_ANNOTATION, At, Content, Root, source};
 use crate::admission::{FieldPath, Metadata, Request};
 use crate::catalog::{Index, Kind, Scope, Storage};
 use crate::kustomize::file::{Image, Patch};
@@ -25,8 +25,13 @@ pub(super) static KUSTOMIZATIONS: Kind = Kind {
     kind: "Kustomization",
     plural: "kustomizations",
     scope: Scope::Namespaced,
-    indexes: &[&BY_SOURCE],
-    storage: Storage::Parts(&[&["metadata", "labels"], &["metadata", "uid"], &["spec"]]),
+    indexes: &[&BY_SOURCE, &BY_CLUSTER],
+    storage: Storage::Parts(&[
+        &["metadata", "labels"],
+        &["metadata", "uid"],
+        &["metadata", "annotations", APPROVAL_ANNOTATION],
+        &["spec"],
+    ]),
 };
 
 /// Index of Kustomizations by their source: `GitRepository/flux-system/apps`.
@@ -38,6 +43,25 @@ pub(super) static BY_SOURCE: Index = Index {
         Kustomization::of(object, namespace).map(|kustomization| kustomization.source.key()).into_iter().collect()
     },
 };
+
+/// Index of Kustomizations by the cluster to which they apply; see [`cluster`].
+pub(super) static BY_CLUSTER: Index = Index {
+    name: "cluster",
+    parts: &[&["spec"]],
+    keys: |object| {
+        let namespace = Metadata::of(object).namespace();
+        Kustomization::of(object, namespace).map(|_| cluster(object, namespace)).into_iter().collect()
+    },
+};
+
+/// Returns a key of the cluster to which a Kustomization applies. The Secret in `spec.kubeConfig` is in its own namespace, so
+/// Kustomizations of other namespaces may apply to another cluster.
+pub(super) fn cluster(object: &Value, namespace: &str) -> String {
+    match object.pointer("/spec/kubeConfig") {
+        Some(config) => format!("{namespace}/{config}"),
+        None => "own".to_owned(),
+    }
+}
 
 pub(super) static MATCHERS: [Match; 1] = [Match::create_or_update(GROUP, VERSIONS, "kustomizations", "Kustomization")];
 

@@ -123,8 +123,8 @@ pub struct Look {
 pub struct Root {
     /// The field of the object that names the tree.
     pub field: FieldPath,
-    /// The owner of the root, unless it is the object itself.
-    pub of: Option<String>,
+    /// The Flux Kustomization that owns the root, unless it is the object itself.
+    pub of: Option<RootOwner>,
     /// The tree.
     pub content: Content,
     /// The folders of the tree that are built.
@@ -139,6 +139,30 @@ pub struct Root {
 
 impl Root {
     /// Returns the artifact that contains the tree, if it must be fetched.
+/// Namespace and name of the Flux Kustomization that owns a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootOwner {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl RootOwner {
+    /// Returns the owner that an object is.
+    pub(super) fn of(object: &serde_json::Value) -> Self {
+        let metadata = Metadata::of(object);
+        Self { namespace: metadata.namespace().to_owned(), name: metadata.name().to_owned() }
+    }
+}
+
+impl fmt::Display for RootOwner {
+    /// Formats the owner, such as `Kustomization flux-system/apps`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kustomization {}/{}", self.namespace, self.name)
+    }
+}
+
     pub fn artifact(&self) -> Option<&Artifact> {
         match &self.content {
             Content::Artifact(artifact) => Some(artifact),

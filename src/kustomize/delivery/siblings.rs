@@ -1,19 +1,23 @@
-//! The other Kustomizations of a source, which apply the same revision.
+//! The other Kustomizations that apply to the same cluster, of the same source and of others.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, subject};
-use super::{Artifact, Root};
+use super::kustomization::{BY_CLUSTER, BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef, cluster, subject};
+use super::source::{self, Known};
+use super::{Artifact, Root, RootOwner};
 use crate::admission::{Metadata, Request};
-use crate::catalog::{Catalog, Stored, View};
+use crate::catalog::{Catalog, LiveReads, Stored, View};
 
 /// Maximum number of Kustomizations that are compared with another one. More would take longer than a request may.
 const MAX_SIBLINGS: usize = 200;
+/// Maximum number of other sources whose Kustomizations are compared. Their artifacts may have to be fetched, and more would delay fetches that other
+/// requests wait for.
+const MAX_SOURCES: usize = 50;
 
-/// Another Kustomization of the same source.
+/// Another Kustomization that applies to the same cluster.
 #[derive(Debug, Clone)]
 pub struct Sibling {
     /// Namespace and name.
@@ -22,6 +26,8 @@ pub struct Sibling {
     pub root: Root,
     /// The Kustomizations that it waits for.
     pub depends_on: Vec<String>,
+    /// Its source with the revision, such as `revision main@sha1:1 of GitRepository flux-system/web`, if it is another one.
+    pub elsewhere: Option<String>,
 }
 
 impl Sibling {
@@ -30,33 +36,87 @@ impl Sibling {
         let metadata = Metadata::of(object);
         let name = format!("{}/{}", metadata.namespace(), metadata.name());
         let read = Kustomization::of(object, metadata.namespace())?;
-        let root = Root { of: Some(format!("Kustomization {name}")), ..read.root(artifact.clone()) };
-        Some(Self { name, root, depends_on: dependencies(object) })
+        let root = Root { of: Some(RootOwner::of(object)), ..read.root(artifact.clone()) };
+        Some(Self { name, root, depends_on: dependencies(object), elsewhere: None })
+    }
+
+    /// Reads a Kustomization of another source, whose current artifact is `artifact`.
+    pub fn elsewhere(object: &Value, artifact: &Artifact) -> Option<Self> {
+        let SourceRef { kind, namespace, name } = Kustomization::of(object, Metadata::of(object).namespace())?.source;
+        let elsewhere = format!("revision {} of {kind} {namespace}/{name}", artifact.short_revision());
+        Some(Self { elsewhere: Some(elsewhere), ..Self::of(object, artifact)? })
     }
 }
 
 /// Returns the siblings of the Kustomization in a request, which builds `root`.
 pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) -> Vec<Sibling> {
-    let (Some(own), Some(artifact), None) = (subject(request), root.artifact(), root.late) else { return Vec::new() };
-    let found = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &own.source.key(), MAX_SIBLINGS);
-    let name = (request.namespace.to_string(), request.display_name());
-    among(&found, (&name.0, &name.1), request.object(), artifact)
+    let (Some(read), Some(artifact), None) = (subject(request), root.artifact(), root.late) else { return Vec::new() };
+    let (namespace, name) = (&*request.namespace, &*request.display_name());
+    Own { namespace, name, object: request.object(), source: &read.source, artifact }.siblings(view)
 }
 
 /// Returns the siblings of a stored Kustomization that builds from `artifact`.
-pub(super) fn of_stored(catalog: &Catalog, own: &Value, artifact: &Artifact) -> Vec<Sibling> {
-    let metadata = Metadata::of(own);
-    let Some(read) = Kustomization::of(own, metadata.namespace()) else { return Vec::new() };
-    let found = catalog.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &read.source.key(), MAX_SIBLINGS);
-    among(&found, (metadata.namespace(), metadata.name()), own, artifact)
+pub(super) fn of_stored(catalog: &Catalog, object: &Value, artifact: &Artifact) -> Vec<Sibling> {
+    let metadata = Metadata::of(object);
+    let (namespace, name) = (metadata.namespace(), metadata.name());
+    let Some(read) = Kustomization::of(object, namespace) else { return Vec::new() };
+    let own = Own { namespace, name, object, source: &read.source, artifact };
+    own.siblings(&View::new(catalog, &LiveReads::new()))
 }
 
-/// Returns the Kustomizations that apply to the same cluster as `own`, without it.
-fn among(found: &[Arc<Stored>], name: (&str, &str), own: &Value, artifact: &Artifact) -> Vec<Sibling> {
-    let cluster = |object: &Value| object.pointer("/spec/kubeConfig").cloned();
-    let others = found.iter().filter(|stored| (stored.namespace(), stored.name()) != name);
-    let same = others.filter(|stored| cluster(stored.value()) == cluster(own));
-    same.filter_map(|stored| Sibling::of(stored.value(), artifact)).collect()
+/// The Kustomization whose siblings are looked up.
+struct Own<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    object: &'a Value,
+    source: &'a SourceRef,
+    artifact: &'a Artifact,
+}
+
+impl Own<'_> {
+    /// Returns the Kustomizations that apply to the same cluster: first those of the same source.
+    fn siblings(&self, view: &View<'_>) -> Vec<Sibling> {
+        let same = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_SIBLINGS);
+        let cluster = cluster(self.object, self.namespace);
+        let limit = MAX_SIBLINGS + same.len();
+        let all = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_CLUSTER, &cluster, limit);
+        let of_cluster = same.iter().filter(|stored| self::cluster(stored.value(), stored.namespace()) == cluster);
+        let of_source = of_cluster.filter(|stored| !self.is(stored));
+        let mut siblings: Vec<_> = of_source.filter_map(|stored| Sibling::of(stored.value(), self.artifact)).collect();
+        siblings.extend(self.of_other_sources(&all, view));
+        siblings.truncate(MAX_SIBLINGS);
+        siblings
+    }
+
+    /// Returns the Kustomizations of other sources, each with the artifact that its source has now. Those of sources without a known
+    /// artifact are left out.
+    fn of_other_sources(&self, all: &[Arc<Stored>], view: &View<'_>) -> Vec<Sibling> {
+        let mut sources: Vec<(SourceRef, Option<Artifact>)> = Vec::new();
+        let sibling = |stored: &Arc<Stored>| {
+            let source = Kustomization::of(stored.value(), stored.namespace())?.source;
+            if source == *self.source || self.is(stored) {
+                return None;
+            }
+            if !sources.iter().any(|(known, _)| *known == source) && sources.len() < MAX_SOURCES {
+                sources.push((source.clone(), artifact(&source, view)));
+            }
+            let (_, artifact) = sources.iter().find(|(known, _)| *known == source)?;
+            Sibling::elsewhere(stored.value(), artifact.as_ref()?)
+        };
+        all.iter().filter_map(sibling).collect()
+    }
+
+    fn is(&self, stored: &Stored) -> bool {
+        (stored.namespace(), stored.name()) == (self.namespace, self.name)
+    }
+}
+
+/// Returns the artifact that a source has now.
+fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
+    match source::find(view, source::kind(&source.kind)?, &source.namespace, &source.name) {
+        Known::Artifact(artifact, _) => Some(artifact),
+        Known::Empty | Known::Missing | Known::Unknown => None,
+    }
 }
 
 /// Returns the Kustomizations that an object waits for, until they have applied the same revision. An entry with
@@ -72,8 +132,8 @@ pub(super) fn dependencies(object: &Value) -> Vec<String> {
     entries.filter_map(read).collect()
 }
 
-/// Returns whether a Kustomization with these dependencies waits for `target`, directly or through siblings. All of them
-/// apply revisions of the same source, so each waits until the next has applied the same one.
+/// Returns whether a Kustomization with these dependencies waits for `target`, directly or through siblings, until it has applied the
+/// same revision. That holds within a source only: a Kustomization of another one is waited for until it is ready.
 pub(super) fn waits_for(depends_on: &[String], target: &str, siblings: &[&Sibling]) -> bool {
     let (mut open, mut seen): (VecDeque<&String>, HashSet<&String>) = (depends_on.iter().collect(), HashSet::new());
     while let Some(name) = open.pop_front() {
@@ -81,7 +141,7 @@ pub(super) fn waits_for(depends_on: &[String], target: &str, siblings: &[&Siblin
             return true;
         }
         if seen.insert(name) {
-            let next = siblings.iter().filter(|sibling| sibling.name == *name);
+            let next = siblings.iter().filter(|sibling| sibling.name == *name && sibling.elsewhere.is_none());
             open.extend(next.flat_map(|sibling| &sibling.depends_on));
         }
     }

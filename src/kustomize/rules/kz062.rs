@@ -9,17 +9,24 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ062",
     name: "object-of-two-kustomizations",
     level: Level::Warn,
-    summary: "an object that another Flux Kustomization of the same source renders too",
+    summary: "an object that another Flux Kustomization renders too",
     page: include_str!("../../../docs/rules/KZ062.md"),
 };
 
-/// Returns a finding about objects that the Kustomization `other` renders too.
-pub(in crate::kustomize) fn found(shared: &[&ObjectId], other: &str, revision: &str) -> Finding {
-    let message = format!(
-        "in revision {revision}, Kustomization {other} renders {} too: whichever applies an object last owns it, and deletes it \
-         when it no longer renders it",
-        listed(shared)
-    );
+/// Returns a finding about objects that the Kustomization `other` renders too. `elsewhere` is its revision and source, if it is
+/// another source.
+pub(in crate::kustomize) fn found(
+    shared: &[&ObjectId],
+    (other, elsewhere): (&str, Option<&str>),
+    revision: &str,
+) -> Finding {
+    let what = listed(shared);
+    let both = match elsewhere {
+        None => format!("in revision {revision}, Kustomization {other} renders {what} too"),
+        Some(elsewhere) => format!("revision {revision} renders {what}, and Kustomization {other} too, in {elsewhere}"),
+    };
+    let message =
+        format!("{both}: whichever applies an object last owns it, and deletes it when it no longer renders it");
     let help = "render each object in one Kustomization only; if this one creates an object only when it is missing, annotate it \
                 with kustomize.toolkit.fluxcd.io/ssa: IfNotPresent";
     Finding::new(RULE.id, RULE.level, FieldPath::of(["spec", "path"]), message).help(help)

@@ -15,18 +15,21 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 
 /// The order in which two Kustomizations apply a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::kustomize) enum Order {
+pub(in crate::kustomize) enum Order<'a> {
     /// The one that gets the object waits for the one that loses it.
     LoserFirst,
     /// Neither waits for the other.
     Any,
+    /// They have different sources, so neither waits for a revision of the other. Contains the revision and the source of the one
+    /// that gets the object.
+    Elsewhere(&'a str),
 }
 
 /// Returns a finding about objects that move to the Kustomization `to`; `from` is the one that loses them.
 pub(in crate::kustomize) fn found(
     moved: &[&ObjectId],
     (from, to): (&str, &str),
-    order: Order,
+    order: Order<'_>,
     revision: &str,
 ) -> Finding {
     let what = listed(moved);
@@ -39,6 +42,10 @@ pub(in crate::kustomize) fn found(
             "revision {revision} moves {what} to Kustomization {to}, and neither waits for the other: if this one is first, Flux \
              deletes them, and {to} creates them again"
         ),
+        Order::Elsewhere(source) => format!(
+            "revision {revision} moves {what} to Kustomization {to}, which renders them in {source}: if this one applied them last, \
+             Flux deletes them, and {to} creates them again"
+        ),
     };
     let help = match order {
         Order::LoserFirst => format!(
@@ -48,6 +55,10 @@ pub(in crate::kustomize) fn found(
         Order::Any => {
             format!("add {to} to spec.dependsOn of {from}, so that {from} waits until {to} has applied the objects")
         }
+        Order::Elsewhere(_) => format!(
+            "annotate the objects in the cluster with kustomize.toolkit.fluxcd.io/prune=disabled until {to} has applied them; \
+             dependsOn does not wait for a revision of another source"
+        ),
     };
     Finding::new(RULE.id, RULE.level, FieldPath::of(["spec", "path"]), message).help(help)
 }
