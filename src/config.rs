@@ -32,6 +32,7 @@
 //!   flux-sources: off
 //! guard:                 # the users whose deletions the family GD judges; see docs/guard.md
 //!   controllers: [system:serviceaccount:flux-system:kustomize-controller]
+//!   hold: source         # stops revisions that delete too much at their source; by default, only deletions are stopped
 //! deletions:             # the deletions that KZ060 and KZ061 report; see docs/changes.md
 //!   protectedKinds: [Namespace, PersistentVolumeClaim, StatefulSet.apps]
 //!   maxCount: 9
@@ -249,6 +250,11 @@ mod tests {
         assert_eq!(limits, expected);
         let policy = read("guard: {controllers: [a]}\n").unwrap();
         assert_eq!(policy.settings.section("guard").unwrap().value()["controllers"][0], "a");
+        assert_eq!(policy.deliveries.get("guard-sources"), None);
+        assert_eq!(read("guard: {hold: source}\n").unwrap().deliveries["guard-sources"], Level::Deny);
+        let reporting = "guard: {hold: source}\ndeliveries: {guard-sources: warn}\n";
+        assert_eq!(read(reporting).unwrap().deliveries["guard-sources"], Level::Warn);
+        assert!(read("guard: {hold: kustomization}\n").unwrap_err().contains("source"));
         for (text, words) in [
             ("deletions: {protectedKinds: [secrets]}\n", "\"secrets\" is not a kind"),
             ("deletions: {maxPercent: 101}\n", "from 0 to 100"),

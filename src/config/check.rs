@@ -74,6 +74,9 @@ impl Check<'_> {
             policy.settings = std::mem::take(&mut policy.settings).with(limits::SECTION, section.value.to_value());
         }
         if let Some(section) = file.guard.take() {
+            if section.hold == Some(guard::Hold::Source) {
+                policy.deliveries.insert(guard::SOURCES.to_owned(), Level::Deny);
+            }
             policy.settings = std::mem::take(&mut policy.settings).with(guard::SECTION, section.to_value());
         }
         if let Some(section) = file.check.take() {

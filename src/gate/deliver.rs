@@ -84,7 +84,7 @@ impl DeliveryContext<'_> {
     /// Returns the highest level for this request. Updates that do not change the tree, such as of labels or
     /// finalizers, are not denied.
     fn max_level(&self, delivery: &Delivery) -> Level {
-        let max_level = self.policy.max_level(delivery);
+        let max_level = self.policy.max_level(delivery, &self.request.namespace);
         if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }
     }
 

@@ -145,7 +145,7 @@ impl Gate {
     async fn mutate(&self, matching: Matching, request: &Request<'_>, policy: &Policy) -> Verdict {
         let Matching { declared_as, mut mutators, mut deliveries, .. } = matching;
         mutators.retain(|mutator| policy.mode(mutator) != Mode::Off);
-        deliveries.retain(|delivery| policy.max_level(delivery) == Level::Deny);
+        deliveries.retain(|delivery| policy.max_level(delivery, &request.namespace) == Level::Deny);
         let matchers = mutators.iter().map(|mutator| mutator.matchers).chain(deliveries.iter().map(|row| row.matchers));
         if let Err(refusal) = read(request, declared_as, matchers) {
             return Verdict::refused(refusal);
@@ -153,7 +153,8 @@ impl Gate {
         if request.object().is_null() || request.is_deleting() || policy.skips(request) {
             return Verdict::default();
         }
-        let wants: Vec<_> = mutators.iter().filter_map(|mutator| mutator.live_reads).collect();
+        let of_mutators = mutators.iter().filter_map(|mutator| mutator.live_reads);
+        let wants: Vec<_> = of_mutators.chain(deliveries.iter().filter_map(|delivery| delivery.live_reads)).collect();
         let live = self.read_live(request, &wants, &policy.settings).await;
         let view = View::new(&self.catalog, &live).under(&policy.settings);
         let mut draft = Draft::new(request.object());
@@ -164,14 +165,16 @@ impl Gate {
                 Err(finding) => verdict.findings.push(*finding),
             }
         }
-        let now = (self.clock)();
+        // The object reports the denials of all deliveries, so it is changed once.
+        let withhold = deliveries.iter().find_map(|delivery| delivery.withhold);
+        let (now, mut denials) = ((self.clock)(), Vec::new());
         for delivery in deliveries {
             let found =
                 deliver::DeliveryContext { gate: self, policy, request, view: &view, now }.findings_of(delivery).await;
-            let denials: Vec<_> = found.into_iter().filter(|finding| finding.level == Level::Deny).collect();
-            if let Some(withhold) = delivery.withhold {
-                withhold(request, &denials, &mut draft);
-            }
+            denials.extend(found.into_iter().filter(|finding| finding.level == Level::Deny));
+        }
+        if let Some(withhold) = withhold {
+            withhold(request, &denials, &mut draft);
         }
         verdict.patch = draft.patch();
         verdict
@@ -186,7 +189,8 @@ impl Gate {
             return Verdict::refused(refusal);
         }
         let of_rules = rules.iter().filter_map(|rule| rule.live_reads);
-        let wants: Vec<_> = of_rules.chain(deliveries.iter().filter_map(|delivery| delivery.live_reads)).collect();
+        let judging = deliveries.iter().filter(|row| policy.max_level(row, &request.namespace) != Level::Off);
+        let wants: Vec<_> = of_rules.chain(judging.filter_map(|delivery| delivery.live_reads)).collect();
         let live = self.read_live(request, &wants, &policy.settings).await;
         let view = View::new(&self.catalog, &live).under(&policy.settings);
         let now = (self.clock)();

@@ -111,9 +111,11 @@ impl Policy {
         self.modes.get(mutator.name).copied().unwrap_or(mutator.mode)
     }
 
-    /// Returns the highest level of a delivery's findings.
-    pub fn max_level(&self, delivery: &Delivery) -> Level {
-        self.deliveries.get(delivery.name).copied().unwrap_or(delivery.max_level)
+    /// Returns the highest level of a delivery's findings in a namespace.
+    pub fn max_level(&self, delivery: &Delivery, namespace: &str) -> Level {
+        let own = self.deliveries.get(delivery.name).copied().unwrap_or(delivery.max_level);
+        let limit = |info: &RuleInfo| self.level_of(info.id, info.family(), info.level, namespace);
+        delivery.limited_by.map_or(own, |info| own.min(limit(info)))
     }
 
     /// Returns whether an exemption applies to the request at this time. A configured `deny` for its namespace takes

@@ -34,6 +34,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     family: FAMILY,
     summary: "Argo CD Applications and ApplicationSets as they stand, with nothing fetched",
     max_level: Level::Deny,
+    limited_by: None,
     matchers: &MATCHERS,
     narrowed: Some(&NARROWED),
     looks_up: &[],

@@ -21,6 +21,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     family: FAMILY,
     summary: "the trees in ConfigMaps with the label portcullis.dev/kustomize-tree",
     max_level: Level::Deny,
+    limited_by: None,
     matchers: &MATCHERS,
     narrowed: Some(&NARROWED),
     looks_up: &[],

@@ -21,6 +21,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     family: FAMILY,
     summary: "the trees in Rancher Fleet's Bundles",
     max_level: Level::Deny,
+    limited_by: None,
     matchers: &MATCHERS,
     narrowed: None,
     looks_up: &[],

@@ -30,6 +30,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     family: FAMILY,
     summary: "the trees of all Kustomizations on a Flux source, when the source gets another revision",
     max_level: Level::Off,
+    limited_by: None,
     matchers: &MATCHERS,
     narrowed: None,
     looks_up: &[&KUSTOMIZATIONS],

@@ -38,7 +38,7 @@ pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
 pub use kustomization::flux_spec;
 pub(super) use kustomization::{Kustomization, SourceRef};
 pub use limits::DeletionLimits;
-pub(super) use rules::{GD001, RULES};
+pub(super) use rules::{GD001, GD002, RULES};
 pub use siblings::Sibling;
 pub use source::Artifact;
 pub use tree_findings::{is_planned, not_judged, tree_findings};
@@ -49,7 +49,7 @@ use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
-use crate::rule::{Definition, Match};
+use crate::rule::{Definition, Match, RuleInfo};
 
 /// The family of all rules about trees, and of all deliveries but the guard, which are on or off together.
 pub const FAMILY: &str = "KZ";
@@ -67,6 +67,8 @@ pub struct Delivery {
     pub summary: &'static str,
     /// The default maximum level of its findings.
     pub max_level: Level,
+    /// The rule whose level limits its findings too, if any.
+    pub limited_by: Option<&'static RuleInfo>,
     /// The requests that it matches.
     pub matchers: &'static [Match],
     /// Match conditions that restrict these requests, if any.
@@ -137,8 +139,6 @@ pub struct Root {
     pub follows_revision: bool,
 }
 
-impl Root {
-    /// Returns the artifact that contains the tree, if it must be fetched.
 /// Namespace and name of the Flux Kustomization that owns a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootOwner {
@@ -163,6 +163,8 @@ impl fmt::Display for RootOwner {
     }
 }
 
+impl Root {
+    /// Returns the artifact that contains the tree, if it must be fetched.
     pub fn artifact(&self) -> Option<&Artifact> {
         match &self.content {
             Content::Artifact(artifact) => Some(artifact),
@@ -212,6 +214,7 @@ pub fn deliveries() -> Vec<&'static Delivery> {
         &config_map::DELIVERY,
         &stored::DELIVERY,
         &guard::DELIVERY,
+        &guard::sources::DELIVERY,
     ]
 }
 

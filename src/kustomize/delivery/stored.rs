@@ -83,6 +83,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     family: FAMILY,
     summary: "Kustomizations and Components that are stored as objects, and say where they stand in a tree",
     max_level: Level::Deny,
+    limited_by: None,
     matchers: &MATCHERS,
     narrowed: None,
     looks_up: &LOOKS_UP,

@@ -20,6 +20,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     family: FAMILY,
     summary: "the trees in ConfigMaps and Secrets that Project Sveltos reads",
     max_level: Level::Deny,
+    limited_by: None,
     matchers: &MATCHERS,
     narrowed: Some(&NARROWED),
     looks_up: &[],

@@ -35,7 +35,7 @@ pub(super) mod kz062;
 pub(super) mod kz063;
 pub(super) mod kz064;
 
-use super::delivery::GD001;
+use super::delivery::{GD001, GD002};
 use crate::rule::{Rule, RuleInfo};
 
 /// All rules about trees, in the order of their ids.
@@ -74,6 +74,7 @@ pub static TREE_RULES: &[&RuleInfo] = &[
     &kz063::RULE,
     &kz064::RULE,
     GD001,
+    GD002,
 ];
 
 /// The rules about requests.

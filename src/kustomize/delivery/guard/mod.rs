@@ -6,6 +6,7 @@
 
 mod argo;
 mod flux;
+pub(super) mod sources;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +22,8 @@ use crate::rule::{ANY, FailurePolicy, Match};
 pub const FAMILY: &str = "GD";
 /// The key of the section in the configuration file.
 pub const SECTION: &str = "guard";
+/// The name of the delivery that judges new revisions of sources; see [`Hold::Source`].
+pub const SOURCES: &str = "guard-sources";
 
 static MATCHERS: [Match; 1] = [Match {
     operations: &[Operation::Delete],
@@ -54,6 +57,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     family: FAMILY,
     summary: "deletions by Flux and Argo CD, by what their revision deletes in all",
     max_level: Level::Deny,
+    limited_by: None,
     matchers: &MATCHERS,
     narrowed: Some(&NARROWED),
     looks_up: &LOOKS_UP,
@@ -74,6 +78,17 @@ pub(super) static DELIVERY: Delivery = Delivery {
 pub struct Guard {
     /// The users whose deletions are judged, besides the service accounts that Kustomizations name.
     pub controllers: Vec<String>,
+    /// Where a revision that deletes too much is stopped before Flux applies it; nowhere by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+}
+
+/// The place where a revision is stopped before Flux applies it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Hold {
+    /// At its source, which keeps its old artifact for all Kustomizations.
+    Source,
 }
 
 impl Default for Guard {
@@ -82,7 +97,7 @@ impl Default for Guard {
             "system:serviceaccount:flux-system:kustomize-controller",
             "system:serviceaccount:argocd:argocd-application-controller",
         ];
-        Self { controllers: controllers.map(str::to_owned).to_vec() }
+        Self { controllers: controllers.map(str::to_owned).to_vec(), hold: None }
     }
 }
 

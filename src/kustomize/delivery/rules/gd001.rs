@@ -31,11 +31,17 @@ pub(in crate::kustomize::delivery) struct Owner {
 impl Owner {
     fn help(&self) -> String {
         let Self { namespace, resource, name, approval, .. } = self;
-        format!(
-            "if this is meant, approve it: kubectl -n {namespace} annotate {resource} {name} --overwrite \
-             {APPROVAL_ANNOTATION}={approval}"
-        )
+        format!("if this is meant, approve it: {}", approval_command(resource, (namespace, name), approval))
     }
+}
+
+/// Returns the command that approves deletions by an object.
+pub(in crate::kustomize::delivery) fn approval_command(
+    resource: &str,
+    (namespace, name): (&str, &str),
+    approval: &str,
+) -> String {
+    format!("kubectl -n {namespace} annotate {resource} {name} --overwrite {APPROVAL_ANNOTATION}={approval}")
 }
 
 /// Returns the finding about the deletion of an object of a protected kind; `takes` is what it takes along.

@@ -1,0 +1,134 @@
+//! New revisions of Flux sources, judged by what they delete, before kustomize-controller sees them.
+//!
+//! A source has one artifact for all its Kustomizations. So a revision that deletes too much for one of them is withheld
+//! from all of them, until the deletions are approved for each Kustomization.
+
+use super::super::deployed::APPLIED;
+use super::super::flux_sources::{self, MATCHERS};
+use super::super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
+use super::super::rules::GD001;
+use super::super::rules::gd002::{self, Excess};
+use super::super::withhold::withhold;
+use super::super::{
+    APPROVAL_ANNOTATION, Artifact, Consequences, DeletionLimits, Delivery, Judged, Look, Plan, Root, RootOwner, limits,
+};
+use super::{FAMILY, SOURCES};
+use crate::admission::{Finding, Level, Metadata, Request};
+use crate::catalog::{LiveRead, Reference, Stored, View};
+use crate::kustomize::object_id::ObjectId;
+
+/// Maximum number of Kustomizations of a source whose deletions are judged. Each is read from the API server with its
+/// inventory while source-controller waits; an inventory of 5,000 objects takes some 500 KB.
+const MAX_JUDGED: usize = 100;
+
+/// Judges what a new artifact deletes. It is off unless `guard.hold` is `source`.
+pub(in super::super) static DELIVERY: Delivery = Delivery {
+    name: SOURCES,
+    family: FAMILY,
+    summary: "new revisions of Flux sources, by what they delete; on with `guard: {hold: source}`",
+    max_level: Level::Off,
+    limited_by: Some(GD001),
+    matchers: &MATCHERS,
+    narrowed: None,
+    looks_up: &[&KUSTOMIZATIONS, &APPLIED],
+    live_reads: Some(live_reads),
+    ahead: None,
+    withhold: Some(withhold),
+    consequences: Some(&Consequences {
+        siblings: |_, _, _| Vec::new(),
+        findings: |_, view, (root, judged), _| of_revision(view, root, judged).into_iter().collect(),
+        replaces_tree_findings: true,
+    }),
+    look,
+};
+
+/// A source with the artifact that it is about to get.
+struct Publication {
+    source: SourceRef,
+    artifact: Artifact,
+}
+
+impl Publication {
+    /// Reads a request. A revision without a name cannot be approved, so it is not judged.
+    fn of(request: &Request<'_>) -> Option<Self> {
+        let (source, artifact) = flux_sources::published(request)?;
+        (!artifact.revision.is_empty()).then_some(Self { source, artifact })
+    }
+
+    /// Returns the Kustomizations that use the source, and whether there are more than are judged.
+    fn users(&self, view: &View<'_>) -> (Vec<Reference>, bool) {
+        let stored = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_JUDGED + 1);
+        let reference = |user: &std::sync::Arc<Stored>| Reference::new(&APPLIED, user.namespace(), user.name());
+        (stored.iter().take(MAX_JUDGED).map(reference).collect(), stored.len() > MAX_JUDGED)
+    }
+
+    /// Returns the root of a Kustomization from which the revision may delete objects.
+    fn root(&self, user: &Stored) -> Option<Root> {
+        let read = Kustomization::of(user.value(), user.namespace())?;
+        let prunes = user.value().pointer("/spec/prune").and_then(serde_json::Value::as_bool) == Some(true);
+        let is_concerned = prunes && read.source == self.source && !Metadata::of(user.value()).is_deleting();
+        let has_applied = || user.value().pointer("/status/inventory/entries/0").is_some();
+        if is_concerned && has_applied() { flux_sources::root(user, &self.artifact) } else { None }
+    }
+}
+
+/// Returns the live reads: the Kustomizations with their inventories.
+fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    Publication::of(request).map(|publication| publication.users(view).0).unwrap_or_default()
+}
+
+fn look(request: &Request<'_>, view: &View<'_>) -> Look {
+    let Some(publication) = Publication::of(request) else { return Look::default() };
+    let (users, are_more) = publication.users(view);
+    let mut look = Look::default();
+    for user in users {
+        if let Some(LiveRead::Unknown(why)) = view.live_read(&user) {
+            let owner = format!("Kustomization {}/{}", user.namespace, user.name);
+            look.findings.push(gd002::unknown(&owner, &publication.artifact, why));
+        } else if let Some(stored) = view.find(&APPLIED, &user.namespace, &user.name) {
+            look.roots.extend(publication.root(&stored));
+        }
+    }
+    if are_more {
+        let why = format!("only {MAX_JUDGED} are judged");
+        look.findings.push(gd002::unknown("the other Kustomizations", &publication.artifact, &why));
+    }
+    look
+}
+
+/// Judges the deletions of one Kustomization. An object that moves to another one counts, as in GD001.
+fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
+    let (owner, artifact) = (root.of.as_ref()?, root.artifact()?);
+    let stored = view.find(&APPLIED, &owner.namespace, &owner.name)?;
+    let Some(rendered) = judged.rendered.as_deref() else { return not_rendered(judged, owner, artifact) };
+    let plan = Plan {
+        kustomization: stored.value(),
+        inventory: ObjectId::of_inventory(stored.value()),
+        rendered,
+        siblings: Vec::new(),
+        revision: artifact.short_revision(),
+        limits: DeletionLimits::read(view.setting(limits::SECTION)),
+    };
+    let excess = excess(&plan, owner, artifact)?;
+    let given = Metadata::of(stored.value()).annotation(APPROVAL_ANNOTATION);
+    let is_approved = given == Some(artifact.revision.as_str());
+    Some(if is_approved { gd002::approved(&excess) } else { gd002::found(&excess) })
+}
+
+/// Returns the finding that the objects of a revision are not known. A revision that cannot be built deletes nothing.
+fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
+    let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
+    let why = "the names of its objects depend on what is not known here";
+    (!is_broken).then(|| gd002::unknown(&owner.to_string(), artifact, why))
+}
+
+/// Returns the deletions of a plan, if they are beyond the limits.
+fn excess<'a>(plan: &'a Plan<'a>, owner: &'a RootOwner, artifact: &'a Artifact) -> Option<Excess<'a>> {
+    let deleted = plan.stale();
+    let protected: Vec<_> = deleted.iter().copied().filter(|id| plan.limits.protects(id)).collect();
+    let limit = Some(plan.limits.max_count).filter(|limit| deleted.len() > *limit);
+    let is_empty = plan.rendered.is_empty() && !deleted.is_empty();
+    let is_beyond = !protected.is_empty() || limit.is_some() || is_empty;
+    let applied = plan.inventory.len();
+    is_beyond.then_some(Excess { owner, artifact, deleted, protected, applied, limit, is_empty })
+}
