@@ -20,6 +20,7 @@ mod dry_run_deployer;
 pub mod events;
 mod flux_plans;
 mod flux_trees;
+mod held_sources;
 mod kinds;
 pub mod leadership;
 mod live_read;
@@ -97,5 +98,6 @@ pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
             reported: Mutex::default(),
             changed: changed_trees,
         }),
+        Box::new(held_sources::HeldSources),
     ]
 }

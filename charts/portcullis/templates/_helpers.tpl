@@ -39,7 +39,7 @@
 
 {{/* Whether any controller is on. */}}
 {{- define "portcullis.companion" -}}
-{{- if and .Values.companion.enabled (or .Values.families.DR .Values.families.KZ .Values.companion.controllers .Values.audit.enabled) -}}true{{- end -}}
+{{- if and .Values.companion.enabled (or .Values.families.DR .Values.families.GD .Values.families.KZ .Values.companion.controllers .Values.audit.enabled) -}}true{{- end -}}
 {{- end }}
 
 {{- define "portcullis.clientCertificates" -}}

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::kustomization::{BY_SOURCE, GROUP, KUSTOMIZATIONS, Kustomization, SourceRef};
+pub use super::late::REQUESTED;
+use super::rules::gd001::approval_command;
 use super::siblings::{self, Sibling};
+pub use super::source::GROUP as SOURCE_GROUP;
 use super::source::{self, Artifact, SOURCES};
 use super::{APPROVAL_ANNOTATION, Root};
+use crate::admission::Metadata;
 use crate::catalog::{Catalog, Kind, Reference, Scope, Storage, Stored};
 
 /// The kinds Kustomization and all sources.
@@ -18,6 +22,10 @@ pub static KINDS: [&Kind; 5] = [
     &source::BUCKETS,
     &source::EXTERNAL_ARTIFACTS,
 ];
+/// The kind Kustomization and the sources that source-controller reconciles on request. An ExternalArtifact is written by another
+/// controller.
+pub static ON_REQUEST: [&Kind; 4] =
+    [&KUSTOMIZATIONS, &source::GIT_REPOSITORIES, &source::OCI_REPOSITORIES, &source::BUCKETS];
 /// The kind Kustomization with its inventory, which is too large to be watched. It is read live.
 pub static APPLIED: Kind = Kind {
     group: GROUP,
@@ -70,6 +78,19 @@ pub fn source_of(catalog: &Catalog, kustomization: &Stored) -> Option<(&'static 
 /// Returns the other Kustomizations that build from the artifact of a Kustomization.
 pub fn siblings(catalog: &Catalog, kustomization: &Value, artifact: &Artifact) -> Vec<Sibling> {
     siblings::of_stored(catalog, kustomization, artifact)
+}
+
+/// Returns the revision or the uid whose deletions the annotation of a Kustomization approves.
+pub fn approval(kustomization: &Value) -> Option<&str> {
+    Metadata::of(kustomization).annotation(APPROVAL_ANNOTATION).filter(|approval| !approval.is_empty())
+}
+
+/// Returns whether the message about a withheld revision asks for the approval that a Kustomization has now.
+pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
+    let Some(approval) = approval(kustomization) else { return false };
+    let metadata = Metadata::of(kustomization);
+    let command = approval_command("kustomization", (metadata.namespace(), metadata.name()), approval);
+    message.lines().any(|line| line.ends_with(&command))
 }
 
 /// Returns the message of a source's condition about a withheld revision, if any.

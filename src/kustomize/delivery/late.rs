@@ -11,7 +11,7 @@ use crate::admission::Metadata;
 
 /// The annotation that requests an immediate reconciliation by source-controller. `flux reconcile` and webhook
 /// receivers set it.
-const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
+pub const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 /// The labels that name the Flux Kustomization which applies an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
