@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::build::cluster_scope::cluster_scoped;
+
 /// The identity of an object in a cluster, which does not include the API version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId {
@@ -19,6 +21,12 @@ impl ObjectId {
     /// Returns namespace and name.
     pub fn place(&self) -> String {
         if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+    }
+
+    /// Returns whether the object lacks the namespace that its built-in kind requires, so that Flux fails to apply it.
+    pub(super) fn lacks_namespace(&self) -> bool {
+        let is_built_in = !self.group.contains('.');
+        is_built_in && self.namespace.is_empty() && cluster_scoped(&self.kind).next().is_none()
     }
 }
 
@@ -39,5 +47,25 @@ impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dot = if self.group.is_empty() { "" } else { "." };
         write!(f, "{}{dot}{} {}", self.kind, self.group, self.place())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_kinds_require_their_namespace() {
+        let lacks = |group: &str, kind: &str, namespace: &str| {
+            let [group, kind, namespace] = [group, kind, namespace].map(str::to_owned);
+            ObjectId { group, kind, namespace, name: "a".to_owned() }.lacks_namespace()
+        };
+        assert!(lacks("", "ConfigMap", "") && lacks("apps", "Deployment", ""));
+        assert!(
+            !lacks("", "ConfigMap", "a")
+                && !lacks("", "Namespace", "")
+                && !lacks("rbac.authorization.k8s.io", "ClusterRole", "")
+        );
+        assert!(!lacks("example.org", "Database", ""), "it may be cluster-scoped");
     }
 }

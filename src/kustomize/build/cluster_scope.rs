@@ -96,7 +96,7 @@ static NAMESPACED: [(&str, &str); 46] = [
 ];
 
 /// Returns the apiVersions in which a kind is cluster-scoped; empty for most kinds.
-pub(super) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &'static str> {
+pub(in crate::kustomize) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &'static str> {
     CLUSTER_SCOPED.iter().filter(move |(_, known)| *known == kind).map(|(api_version, _)| *api_version)
 }
 

@@ -25,7 +25,7 @@ mod affix;
 mod bases;
 mod budget;
 mod clash;
-mod cluster_scope;
+pub(super) mod cluster_scope;
 mod config;
 mod configure;
 mod crds;

@@ -201,9 +201,9 @@ impl Plan<'_> {
         }
     }
 
-    /// Returns a finding for each sibling that renders the same objects.
+    /// Returns a finding for each sibling that renders the same objects. Flux applies no object without the namespace that it needs.
     fn shared(&self) -> Vec<Finding> {
-        let own: HashSet<&ObjectId> = self.rendered.iter().collect();
+        let own: HashSet<&ObjectId> = self.rendered.iter().filter(|id| !id.lacks_namespace()).collect();
         let shared = |(sibling, rendered): &(&Sibling, &[ObjectId])| {
             let both: Vec<_> = rendered.iter().filter(|id| own.contains(id)).collect();
             let elsewhere = sibling.elsewhere.as_deref();

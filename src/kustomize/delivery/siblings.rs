@@ -77,15 +77,12 @@ impl Own<'_> {
     /// Returns the Kustomizations that apply to the same cluster: first those of the same source.
     fn siblings(&self, view: &View<'_>) -> Vec<Sibling> {
         let same = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_SIBLINGS);
-        let cluster = cluster(self.object, self.namespace);
-        let limit = MAX_SIBLINGS + same.len();
-        let all = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_CLUSTER, &cluster, limit);
-        let of_cluster = same.iter().filter(|stored| self::cluster(stored.value(), stored.namespace()) == cluster);
-        let of_source = of_cluster.filter(|stored| !self.is(stored));
-        let mut siblings: Vec<_> = of_source.filter_map(|stored| Sibling::of(stored.value(), self.artifact)).collect();
-        siblings.extend(self.of_other_sources(&all, view));
-        siblings.truncate(MAX_SIBLINGS);
-        siblings
+        let key = cluster(self.object, self.namespace);
+        let all = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_CLUSTER, &key, MAX_SIBLINGS + same.len());
+        let of_cluster = same.iter().filter(|stored| cluster(stored.value(), stored.namespace()) == key);
+        let others = of_cluster.filter(|stored| !self.is(stored));
+        let of_source = others.filter_map(|stored| Sibling::of(stored.value(), self.artifact));
+        of_source.chain(self.of_other_sources(&all, view)).take(MAX_SIBLINGS).collect()
     }
 
     /// Returns the Kustomizations of other sources, each with the artifact that its source has now. Those of sources without a known
