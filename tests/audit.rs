@@ -189,10 +189,12 @@ fn fetches_the_trees_of_flux_kustomizations() {
     let server = ArtifactServer::start();
     let good = packed([("apps/kustomization.yaml", "resources: []\n")]);
     let broken = packed([("apps/kustomization.yaml", "resources: [missing.yaml]\n")]);
+    // A tree is cached by its digest, so this one must not be that of another source.
+    let gone = packed([("apps/kustomization.yaml", "resources: []\n# gone\n")]);
     let files = [
         ("good.yaml", flux("good", &server.artifact(&good, "main@sha1:1"))),
         ("broken.yaml", flux("broken", &server.artifact(&broken, "main@sha1:2"))),
-        ("gone.yaml", flux("gone", &server.behaving(&good, "main@sha1:3", |_| Answer::Status(404)))),
+        ("gone.yaml", flux("gone", &server.behaving(&gone, "main@sha1:3", |_| Answer::Status(404)))),
     ];
     let folder = folder(&files);
     let config = tempfile::NamedTempFile::new().unwrap();
