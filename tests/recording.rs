@@ -554,8 +554,9 @@ async fn replays_with_the_recorded_and_another_configuration() {
 fn every_scenario_is_recorded() {
     for (system, file, scenarios) in [
         ("flux", "flux", 12),
-        ("flux-defaults", "flux_defaults", 2),
+        ("flux-defaults", "flux_defaults", 3),
         ("guard", "guard", 3),
+        ("held", "held", 1),
         ("landscaper", "landscaper", 9),
         ("crossplane", "crossplane", 8),
         ("crossplane-1", "crossplane_one", 6),

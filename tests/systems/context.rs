@@ -188,6 +188,19 @@ impl<'a> Context<'a> {
         self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
     }
 
+    /// Waits until generations and resource versions stand still, whatever the conditions of objects are.
+    #[track_caller]
+    pub fn wait_until_still(&self) {
+        let (begun, mut looks, mut last) = (Instant::now(), 0, BTreeSet::new());
+        while looks < QUIET_LOOKS {
+            let versions: BTreeSet<String> = self.objects().iter().map(version).collect();
+            looks = if versions == last { looks + 1 } else { 0 };
+            assert!(begun.elapsed() < DEADLINE, "{}: this never came to rest: {versions:#?}", Location::caller());
+            last = versions;
+            thread::sleep(PAUSE);
+        }
+    }
+
     /// Waits until every object is settled, and generations and resource versions stand still. Returns all objects.
     #[track_caller]
     pub fn wait_until_stable(&self) -> Vec<Value> {

@@ -2,8 +2,10 @@
 
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::context::{Context, is};
-use crate::flux;
+use crate::flux::{self, KUSTOMIZATIONS};
 use crate::gate;
 use crate::system::{Scenario, System};
 use crate::user::User;
@@ -17,6 +19,7 @@ pub const SYSTEM: System = System {
     scenarios: &[
         Scenario::new("broken", "a revision that does not build, and one that does", broken),
         Scenario::new("deletions", "a new path deletes what was applied", deletions),
+        Scenario::new("elsewhere", "objects move to a Kustomization of another source", elsewhere),
     ],
     ..flux::SYSTEM
 };
@@ -90,4 +93,69 @@ fn deletions(ctx: &Context<'_>) {
     ctx.wait_gone("configmaps", "first");
     assert!(ctx.get("configmaps", "kept").is_some(), "it is excluded from pruning");
     ctx.snapshot("pruned");
+}
+
+/// Returns the uid of a ConfigMap.
+#[track_caller]
+fn uid(ctx: &Context<'_>, name: &str) -> Value {
+    ctx.get("configmaps", name).expect("it exists")["metadata"]["uid"].clone()
+}
+
+/// Reconciles a Kustomization, and waits until it is the owner of a ConfigMap, by the labels.
+#[track_caller]
+fn take(ctx: &Context<'_>, kustomization: &str, name: &str, number: usize) -> Value {
+    let request = format!("reconcile.fluxcd.io/requestedAt={number}");
+    ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, kustomization, &request]);
+    let handled = |object: &Value| object["status"]["lastHandledReconcileAt"] == number.to_string();
+    ctx.wait("kustomizations", kustomization, "reconciled", handled);
+    let is_owned = |object: &Value| object["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"] == kustomization;
+    ctx.wait("configmaps", name, &format!("owned by {kustomization}"), is_owned)
+}
+
+/// Both Kustomizations applied the objects, and have them in their inventories. The last one that applied an object is its owner:
+/// Flux deletes an object that only leaves the former owner's tree if that one applied it last.
+fn elsewhere(ctx: &Context<'_>) {
+    let git = &ctx.testbed().fixtures.git;
+    let (from, to) = (git.repository(&ctx.namespace), git.repository(&format!("{}-to", ctx.namespace)));
+    let files = |names: &[&str]| -> Vec<(String, String)> {
+        names.iter().map(|name| (format!("app/{name}.yaml"), flux::config_map(name, "one"))).collect()
+    };
+    let commit = |repository: &crate::git::Repository, names: &[&str]| {
+        let files = files(names);
+        repository.commit("main", &files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>())
+    };
+    let (first, other) = (commit(&from, &["kept", "one", "two"]), commit(&to, &["one", "two"]));
+    ctx.apply(&(flux::source("app", &from, "main") + &flux::kustomization("app", "app", "./app", "")));
+    flux::applied(ctx, "app", "main", &first);
+    let uids = ["one", "two"].map(|name| uid(ctx, name));
+    ctx.apply(&(flux::source("web", &to, "main") + &flux::kustomization("web", "web", "./app", "")));
+    flux::applied(ctx, "web", "main", &other);
+    take(ctx, "web", "one", 1);
+    take(ctx, "app", "one", 1);
+    assert_eq!(["one", "two"].map(|name| uid(ctx, name)), uids, "they change owners only");
+
+    let second = commit(&from, &["kept", "two"]);
+    flux::look_again(ctx, "app", 1);
+    reported(ctx, &second, "KZ062");
+    flux::applied(ctx, "app", "main", &second);
+    ctx.wait_gone("configmaps", "one");
+    take(ctx, "web", "one", 2);
+    take(ctx, "web", "two", 3);
+    assert_ne!(uid(ctx, "one"), uids[0], "it was deleted, and created again");
+
+    let third = commit(&from, &["kept"]);
+    flux::look_again(ctx, "app", 2);
+    reported(ctx, &third, "if this one applied them last, Flux deletes them");
+    flux::applied(ctx, "app", "main", &third);
+    assert_eq!(uid(ctx, "two"), uids[1], "its new owner applied it last");
+    ctx.snapshot_of("moved", &["configmaps"]);
+}
+
+/// Waits until the controller manager has reported a revision with these words.
+fn reported(ctx: &Context<'_>, commit: &str, words: &str) {
+    if ctx.has_webhooks() {
+        let note = ctx.event_about("Kustomization", "app", "RiskyRevision", &commit[..12])["note"].to_string();
+        let of = format!("of GitRepository {}/web", ctx.namespace);
+        assert!(note.contains(words) && note.contains(&of), "{note}");
+    }
 }

@@ -46,6 +46,7 @@ mod flux_defaults;
 mod gate;
 mod git;
 mod guard;
+mod held;
 #[path = "../e2e/helm.rs"]
 mod helm;
 #[path = "../e2e/http.rs"]
@@ -87,10 +88,11 @@ use crate::table::SystemResult;
 use crate::testbed::Mode;
 
 /// Every system.
-const SYSTEMS: [&System; 7] = [
+const SYSTEMS: [&System; 8] = [
     &flux::SYSTEM,
     &flux_defaults::SYSTEM,
     &guard::SYSTEM,
+    &held::SYSTEM,
     &orphans::SYSTEM,
     &landscaper::SYSTEM,
     &crossplane::SYSTEM,

@@ -1,0 +1,118 @@
+//! Flux with the guard that stops a revision at its source: `guard: {hold: source}`.
+
+use serde_json::Value;
+
+use crate::context::{Context, is};
+use crate::flux::{self, KUSTOMIZATIONS, applied, config_map, kustomization, look_again, source};
+use crate::guard::{self, MANY, uids};
+use crate::system::{Scenario, System};
+
+/// Flux with the guard at the sources.
+pub const SYSTEM: System = System {
+    name: "held",
+    title: || format!("{}, with the guard at the sources", (flux::SYSTEM.title)()),
+    configuration: |fixtures| format!("guard: {{hold: source}}\n{}", (guard::SYSTEM.configuration)(fixtures)),
+    reconcile: &["--families", "GD,KZ"],
+    scenarios: &[Scenario::new("mass", "a mass deletion is stopped at the source until it is approved", mass)],
+    ..guard::SYSTEM
+};
+
+/// The rule about revisions.
+const RULE: &str = "GD002";
+
+/// Commits ConfigMaps into the folder `app`, and one with a value into the folder `other`.
+fn commit(repository: &crate::git::Repository, names: &[&str], value: &str) -> String {
+    let maps = names.iter().map(|name| (format!("app/{name}.yaml"), config_map(name, "one")));
+    let files: Vec<_> = maps.chain([("other/other.yaml".to_owned(), config_map("other", value))]).collect();
+    repository.commit("main", &files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>())
+}
+
+/// Waits until the source withholds a commit, and says how to approve it. The old artifact stays.
+#[track_caller]
+fn withheld(ctx: &Context<'_>, commit: &str, before: &str) {
+    let namespace = &ctx.namespace;
+    let command = format!(
+        "kubectl -n {namespace} annotate kustomization app --overwrite portcullis.dev/approve-deletions=main@sha1:{commit}"
+    );
+    let words = format!("{RULE} status.artifact: Kustomization {namespace}/app: revision main@sha1:{}", &commit[..12]);
+    let says = |object: &Value| {
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let ready = conditions.iter().find(|condition| condition["type"] == "Ready").cloned().unwrap_or_default();
+        let message = ready["message"].as_str().unwrap_or_default();
+        let deletes = "would delete 5 of 6 objects, more than 3";
+        ready["status"] == "False"
+            && ready["reason"] == "RevisionWithheld"
+            && [&words, &command, deletes].iter().all(|part| message.contains(*part))
+    };
+    let object = ctx.wait("gitrepositories", "app", "withholding the revision", says);
+    assert_eq!(object["status"]["artifact"]["revision"], format!("main@sha1:{before}"));
+}
+
+/// kustomize-controller must not have seen a revision after `commit`, for any Kustomization of the source.
+#[track_caller]
+fn unseen(ctx: &Context<'_>, commit: &str) {
+    for name in ["app", "other"] {
+        let object = ctx.get("kustomizations", name).expect("it is applied");
+        let status = &object["status"];
+        let revision = format!("main@sha1:{commit}");
+        assert_eq!(
+            (&status["lastAttemptedRevision"], &status["lastAppliedRevision"]),
+            (&revision.clone().into(), &revision.into())
+        );
+        assert!(is(&object, "Ready", "True"), "{status}");
+    }
+}
+
+fn approve(ctx: &Context<'_>, commit: &str) {
+    let approval = format!("portcullis.dev/approve-deletions=main@sha1:{commit}");
+    ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, "app", &approval]);
+}
+
+/// The price: the other Kustomization keeps the old revision too. The source has an interval of an hour, so only the controller
+/// manager can have had it reconciled after the approval.
+fn delete_many(ctx: &Context<'_>, repository: &crate::git::Repository, before: &str, number: usize) -> String {
+    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
+    let old = uids(ctx, "configmaps", &all);
+    let new = commit(repository, &["kept"], &format!("value {number}"));
+    look_again(ctx, "app", number);
+    if ctx.has_webhooks() {
+        withheld(ctx, &new, before);
+        let note = ctx.event_about("Kustomization", "app", "RevisionWithheld", &new[..12])["note"].to_string();
+        assert!(note.contains(RULE), "{note}");
+        approve(ctx, before);
+        look_again(ctx, "app", number + 1);
+        let handled = |object: &Value| object["status"]["lastHandledReconcileAt"] == (number + 1).to_string();
+        ctx.wait("gitrepositories", "app", "reconciled after a wrong approval", handled);
+        withheld(ctx, &new, before);
+        ctx.wait_until_still();
+        unseen(ctx, before);
+        assert_eq!(uids(ctx, "configmaps", &all), old, "nothing is deleted or recreated");
+        approve(ctx, &new);
+    }
+    ["app", "other"].iter().for_each(|name| applied(ctx, name, "main", &new));
+    MANY.iter().for_each(|name| ctx.wait_gone("configmaps", name));
+    assert_eq!(uids(ctx, "configmaps", &["kept"]), old[MANY.len()..]);
+    if ctx.has_webhooks() {
+        let source = ctx.wait("gitrepositories", "app", "ready", |object| is(object, "Ready", "True"));
+        let requested = source["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].as_str();
+        assert!(requested.is_some_and(|time| time.contains('T')), "the controller manager requested it: {requested:?}");
+    }
+    new
+}
+
+/// An approval is for one revision: the next mass deletion is stopped again.
+fn mass(ctx: &Context<'_>) {
+    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
+    let first = commit(&repository, &all, "one");
+    let kustomizations = kustomization("app", "app", "./app", "") + &kustomization("other", "app", "./other", "");
+    ctx.apply(&(source("app", &repository, "main") + &kustomizations));
+    ["app", "other"].iter().for_each(|name| applied(ctx, name, "main", &first));
+    delete_many(ctx, &repository, &first, 1);
+    ctx.snapshot_of("approved", &["configmaps"]);
+    let again = commit(&repository, &all, "again");
+    look_again(ctx, "app", 3);
+    applied(ctx, "app", "main", &again);
+    delete_many(ctx, &repository, &again, 4);
+    ctx.snapshot_of("approved again", &["configmaps"]);
+}
