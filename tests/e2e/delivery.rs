@@ -37,7 +37,7 @@ pub const CASES: &[Case] = &[
 /// Returns the configuration for these tests: the gate at the sources is on. It only warns in namespaces that
 /// `config.yaml` names.
 pub fn configuration(host: &str) -> String {
-    format!("deliveries: {{flux-sources: deny}}\nartifactHosts: [\"{host}\"]\n")
+    format!("deliveries: {{flux-sources: deny}}\nguard: {{hold: source}}\nartifactHosts: [\"{host}\"]\n")
 }
 
 /// The memory limit of a pod in the chart.

@@ -15,6 +15,7 @@ use crate::delivery::{answered, dry_run, kustomization, set_source};
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, warns};
 use crate::user::User;
+use portcullis::kustomize::delivery::Artifact;
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
@@ -26,6 +27,8 @@ pub const CASES: &[Case] = &[
     ("plans::a_plan_names_what_happens_to_each_object", a_plan_names_each_object),
     ("plans::the_guard_denies_deletions_of_flux_until_they_are_approved", the_guard_and_flux),
     ("plans::the_guard_counts_what_argo_cd_prunes", the_guard_and_argo_cd),
+    ("plans::the_guard_withholds_a_revision_until_it_is_approved", a_revision_is_withheld),
+    ("plans::kustomizations_of_two_sources_are_compared", kustomizations_of_two_sources),
 ];
 
 /// kustomize-controller, which may do everything here.
@@ -34,8 +37,9 @@ const FLUX: [&str; 2] = ["--as=system:serviceaccount:flux-system:kustomize-contr
 const ARGO_CD: [&str; 2] =
     ["--as=system:serviceaccount:argocd:argocd-application-controller", "--as-group=system:masters"];
 
-fn map(name: &str) -> String {
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: a\n")
+/// Returns a ConfigMap in the namespace of a test: Kustomizations of all tests are compared.
+fn map(ns: &str, name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: {ns}\n")
 }
 
 /// Sets the inventory of a Kustomization like kustomize-controller.
@@ -45,10 +49,6 @@ fn set_inventory(ctx: &Context, ns: &str, name: &str, ids: &[String]) {
     let patch = ["patch", "kustomization.kustomize.toolkit.fluxcd.io", name, "--namespace", ns, "--subresource=status"];
     let patch = ctx.cluster.kubectl().args(patch).args(["--type=merge", "-p", &status]);
     patch.run().expect_success();
-}
-
-fn names(ids: &[&str]) -> Vec<String> {
-    ids.iter().map(|id| (*id).to_owned()).collect()
 }
 
 /// Applies a Kustomization on the source `fleet`, and returns it once the gate knows its source.
@@ -66,11 +66,11 @@ fn apply(ctx: &Context, ns: &str, object: &Value) {
 
 fn deletions_are_warned_about(ctx: &Context) {
     let ns = ctx.cluster.namespace("deletes");
-    let files = [("former/b.yaml", map("b")), ("apps/a.yaml", map("a"))];
+    let files = [("former/b.yaml", map(&ns, "b")), ("apps/a.yaml", map(&ns, "a"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
     let mut apps = settled(ctx, &ns, "apps", json!({"path": "./former"}));
     accepts(ctx, &ns, &apps.to_string());
-    set_inventory(ctx, &ns, "apps", &names(&["a_b__ConfigMap", "_n__Namespace"]));
+    set_inventory(ctx, &ns, "apps", &[format!("{ns}_b__ConfigMap"), "_n__Namespace".to_owned()]);
     accepts(ctx, &ns, &apps.to_string());
     apps["spec"]["path"] = "./apps".into();
     let output = answered(ctx, &ns, &apps, "KZ061");
@@ -85,22 +85,22 @@ fn deletions_are_warned_about(ctx: &Context) {
 fn kustomizations_are_compared(ctx: &Context) {
     let ns = ctx.cluster.namespace("compares");
     let files = [
-        ("former/c.yaml", map("c")),
-        ("apps/a.yaml", map("a")),
-        ("web/b.yaml", map("b")),
+        ("former/c.yaml", map(&ns, "c")),
+        ("apps/a.yaml", map(&ns, "a")),
+        ("web/b.yaml", map(&ns, "b")),
         ("both/kustomization.yaml", "resources: [../apps/a.yaml]\n".to_owned()),
     ];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
     accepts(ctx, &ns, &settled(ctx, &ns, "web", json!({})).to_string());
     let mut apps = settled(ctx, &ns, "apps", json!({"path": "./former"}));
     accepts(ctx, &ns, &apps.to_string());
-    set_inventory(ctx, &ns, "apps", &names(&["a_a__ConfigMap", "a_b__ConfigMap"]));
+    set_inventory(ctx, &ns, "apps", &[format!("{ns}_a__ConfigMap"), format!("{ns}_b__ConfigMap")]);
     apps["spec"]["path"] = "./apps".into();
     answered(
         ctx,
         &ns,
         &apps,
-        &format!("KZ063 spec.path: revision main@sha1:1 moves ConfigMap a/b to Kustomization {ns}/web"),
+        &format!("KZ063 spec.path: revision main@sha1:1 moves ConfigMap {ns}/b to Kustomization {ns}/web"),
     );
     apps["spec"]["dependsOn"] = json!([{"name": "web"}]);
     let answer = dry_run(ctx, &ns, &apps);
@@ -108,7 +108,7 @@ fn kustomizations_are_compared(ctx: &Context) {
     apps["spec"].as_object_mut().expect("an object").remove("dependsOn");
     warns(ctx, &ns, &apps.to_string(), &["KZ063"]);
     let both = settled(ctx, &ns, "both", json!({}));
-    answered(ctx, &ns, &both, &format!("Kustomization {ns}/apps renders ConfigMap a/a too"));
+    answered(ctx, &ns, &both, &format!("Kustomization {ns}/apps renders ConfigMap {ns}/a too"));
     accepts(ctx, &ns, &settled(ctx, &ns, "former", json!({})).to_string());
 }
 
@@ -128,7 +128,7 @@ fn a_target_namespace_renames(ctx: &Context) {
 
 fn common_metadata(ctx: &Context) {
     let ns = ctx.cluster.namespace("common");
-    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed([("apps/a.yaml", map("a"))]), "main@sha1:1"));
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed([("apps/a.yaml", map(&ns, "a"))]), "main@sha1:1"));
     let labels = |labels: Value| settled(ctx, &ns, "apps", json!({"commonMetadata": {"labels": labels}})).to_string();
     let owner = json!({"kustomize.toolkit.fluxcd.io/name": "other"});
     warns(
@@ -153,17 +153,17 @@ fn notes(ctx: &Context, ns: &str, kind: &str, reason: &str) -> Vec<String> {
 
 fn a_new_revision_is_reported(ctx: &Context) {
     let ns = ctx.cluster.namespace("lenient-events");
-    let first = [("apps/a.yaml", map("a")), ("apps/b.yaml", map("b"))];
+    let first = [("apps/a.yaml", map(&ns, "a")), ("apps/b.yaml", map(&ns, "b"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(first), "main@sha1:1"));
     accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
-    set_inventory(ctx, &ns, "apps", &names(&["a_a__ConfigMap", "a_b__ConfigMap"]));
+    set_inventory(ctx, &ns, "apps", &[format!("{ns}_a__ConfigMap"), format!("{ns}_b__ConfigMap")]);
     let config = tempfile::NamedTempFile::new().expect("there is room");
     std::fs::write(config.path(), format!("artifactHosts: [\"{}\"]\n", ctx.artifacts.host()))
         .expect("it can be written");
     let config = config.path().display().to_string();
     let arguments = ["--config", &config];
     let _manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
-    let second = [("apps/c.yaml", map("c"))];
+    let second = [("apps/c.yaml", map(&ns, "c"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(second), "main@sha1:2"));
     let words = "KZ061 revision main@sha1:2 does not render 2 of the 2 objects";
     let said = |kind: &str| notes(ctx, &ns, kind, "RiskyRevision").into_iter().find(|note| note.contains(words));
@@ -189,7 +189,7 @@ fn plan(ctx: &Context, ns: &str, source: &Path, arguments: &[&str]) -> (Option<i
 
 fn a_plan_names_each_object(ctx: &Context) {
     let ns = ctx.cluster.namespace("plans");
-    let files = [("apps/a.yaml", map("a")), ("web/w.yaml", map("w"))];
+    let files = [("apps/a.yaml", map(&ns, "a")), ("web/w.yaml", map(&ns, "w"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
     accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
     accepts(ctx, &ns, &settled(ctx, &ns, "web", json!({})).to_string());
@@ -199,15 +199,15 @@ fn a_plan_names_each_object(ctx: &Context) {
         ["annotate", "configmap", "excluded", "kustomize.toolkit.fluxcd.io/prune=disabled", "--namespace", &ns];
     ctx.cluster.kubectl().args(exclude).run().expect_success();
     let ids = ["stale", "excluded", "absent", "w", OLD_HASH].map(|name| format!("{ns}_{name}__ConfigMap"));
-    let ids: Vec<_> = ids.into_iter().chain(["a_a__ConfigMap".to_owned()]).collect();
+    let ids: Vec<_> = ids.into_iter().chain([format!("{ns}_a__ConfigMap")]).collect();
     set_inventory(ctx, &ns, "apps", &ids);
 
     let folder = tempfile::tempdir().expect("there is room");
-    let here = |name: &str| map(name).replace("namespace: a", &format!("namespace: {ns}"));
+    let here = |name: &str| map(&ns, name);
     let skipped = here("skipped") + "  annotations: {kustomize.toolkit.fluxcd.io/ssa: Ignore}\n";
     let files = [
-        ("apps/a.yaml", map("a")),
-        ("apps/new.yaml", map("new")),
+        ("apps/a.yaml", map(&ns, "a")),
+        ("apps/new.yaml", map(&ns, "new")),
         ("apps/hashed.yaml", here(NEW_HASH)),
         ("apps/taken.yaml", here("taken")),
         ("apps/skipped.yaml", skipped),
@@ -228,7 +228,7 @@ fn a_plan_names_each_object(ctx: &Context) {
         format!("  = skip     ConfigMap {ns}/skipped  (kustomize.toolkit.fluxcd.io/ssa: Ignore)\n"),
         format!("  = keep     ConfigMap {ns}/excluded  (kustomize.toolkit.fluxcd.io/prune: disabled)\n"),
         format!("  = gone     ConfigMap {ns}/absent\n"),
-        "  + create   ConfigMap a/new\n".to_owned(),
+        format!("  + create   ConfigMap {ns}/new\n"),
         "Plan: 1 to create, 1 to take over, 1 to replace, 1 to delete, 0 possibly, 1 moved, 1 kept, 1 gone already, 1 skipped, \
          1 applied as before\n"
             .to_owned(),
@@ -310,6 +310,109 @@ fn the_guard_and_flux(ctx: &Context) {
     apply(ctx, &ns, &claim);
     let denied = delete(ctx, &ns, FLUX, ["persistentvolumeclaim", "data"]);
     assert!(!denied.status.success() && denied.stderr.contains("its kind is protected"), "{denied}");
+}
+
+/// Writes a part of the status of the source `fleet` like source-controller.
+fn write_status(ctx: &Context, ns: &str, status: &Value, arguments: &[&str]) -> Output {
+    let patch = json!({"status": status}).to_string();
+    let kubectl = ctx.cluster.kubectl().args(["patch", "gitrepository", "fleet", "--namespace", ns]);
+    kubectl.args(["--subresource=status", "--type=merge", "-p", &patch]).args(arguments).run()
+}
+
+fn artifact_status(artifact: &Artifact) -> Value {
+    let Artifact { url, digest, revision } = artifact;
+    json!({"artifact": {"url": url, "digest": digest, "revision": revision, "path": "gitrepository/x.tar.gz",
+                        "lastUpdateTime": "2026-11-20T12:00:00Z"}})
+}
+
+/// Publishes an artifact in the two requests of source-controller, and returns the source.
+fn publish(ctx: &Context, ns: &str, artifact: &Artifact) -> Value {
+    let message = format!("stored artifact for revision '{}'", artifact.revision);
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "Succeeded", "message": message,
+               "lastTransitionTime": "2026-11-20T12:00:00Z"})
+    };
+    let conditions = json!({"conditions": [condition("Ready"), condition("ArtifactInStorage")]});
+    write_status(ctx, ns, &conditions, &[]).expect_success();
+    write_status(ctx, ns, &artifact_status(artifact), &[]).expect_success();
+    fleet(ctx, ns)
+}
+
+fn fleet(ctx: &Context, ns: &str) -> Value {
+    let get = ["get", "gitrepository", "fleet", "--namespace", ns, "-o", "json"];
+    serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout).expect("kubectl writes JSON")
+}
+
+fn a_revision_is_withheld(ctx: &Context) {
+    let ns = ctx.cluster.namespace("held");
+    let first = [("apps/a.yaml", map(&ns, "a"))];
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(first), "main@sha1:1"));
+    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
+    set_inventory(ctx, &ns, "apps", &[format!("{ns}_a__ConfigMap"), "_n__Namespace".to_owned()]);
+    let second = [("apps/a.yaml", format!("{}data: {{a: b}}\n", map(&ns, "a")))];
+    let second = ctx.artifacts.artifact(&packed(second), "main@sha1:2");
+    let command =
+        format!("kubectl -n {ns} annotate kustomization apps --overwrite portcullis.dev/approve-deletions=main@sha1:2");
+    let words =
+        format!("GD002 status.artifact: Kustomization {ns}/apps: revision main@sha1:2 would delete Namespace n");
+    // Without the condition Ready, nothing can say why a revision is withheld.
+    let denied = eventually(|| {
+        let output = write_status(ctx, &ns, &artifact_status(&second), &["--dry-run=server"]);
+        Some(output).filter(|output| output.stderr.contains(&words))
+    });
+    assert!(!denied.status.success() && denied.stderr.contains(&command), "{denied}");
+
+    let held = publish(ctx, &ns, &second);
+    let ready = &held["status"]["conditions"][0];
+    let message = ready["message"].as_str().unwrap_or_default();
+    assert_eq!(
+        (&held["status"]["artifact"]["revision"], &ready["reason"]),
+        (&json!("main@sha1:1"), &json!("RevisionWithheld"))
+    );
+    assert!(message.contains(&words) && message.contains(&command), "{message}");
+
+    let config = tempfile::NamedTempFile::new().expect("there is room");
+    let config = config.path().display().to_string();
+    let arguments = ["--config", &config, "--families", "GD,KZ"];
+    let _manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    eventually(|| notes(ctx, &ns, "Kustomization", "RevisionWithheld").into_iter().find(|note| note.contains(&words)));
+    approve(ctx, &ns, ["kustomization.kustomize.toolkit.fluxcd.io", "apps"], "main@sha1:1");
+    assert_eq!(publish(ctx, &ns, &second)["status"]["artifact"]["revision"], "main@sha1:1");
+    approve(ctx, &ns, ["kustomization.kustomize.toolkit.fluxcd.io", "apps"], "main@sha1:2");
+    let requested = |source: &Value| source["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].is_string();
+    eventually(|| Some(fleet(ctx, &ns)).filter(requested));
+    let published = publish(ctx, &ns, &second);
+    assert_eq!(published["status"]["artifact"]["revision"], "main@sha1:2");
+    assert_eq!(published["status"]["conditions"][0]["status"], "True");
+}
+
+fn kustomizations_of_two_sources(ctx: &Context) {
+    let ns = ctx.cluster.namespace("two-sources");
+    let files = [("former/c.yaml", map(&ns, "c")), ("apps/a.yaml", map(&ns, "a"))];
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
+    set_source(ctx, &ns, "web", &ctx.artifacts.artifact(&packed([("web/b.yaml", map(&ns, "b"))]), "v2@sha1:2"));
+    let source = json!({"sourceRef": {"kind": "GitRepository", "name": "web"}});
+    accepts(ctx, &ns, &settled(ctx, &ns, "web", source).to_string());
+    let mut apps = settled(ctx, &ns, "apps", json!({"path": "./former"}));
+    accepts(ctx, &ns, &apps.to_string());
+    set_inventory(ctx, &ns, "apps", &[format!("{ns}_a__ConfigMap"), format!("{ns}_b__ConfigMap")]);
+    apps["spec"]["path"] = "./apps".into();
+    let of = format!("in revision v2@sha1:2 of GitRepository {ns}/web");
+    let output = answered(
+        ctx,
+        &ns,
+        &apps,
+        &format!("KZ063 spec.path: revision main@sha1:1 moves ConfigMap {ns}/b to Kustomization"),
+    );
+    assert!(output.stderr.contains(&of) && output.stderr.contains("if this one applied them last"), "{output}");
+    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed([("apps/b.yaml", map(&ns, "b"))]), "main@sha1:3"));
+    let output = answered(
+        ctx,
+        &ns,
+        &apps,
+        &format!("KZ062 spec.path: revision main@sha1:3 renders ConfigMap {ns}/b, and Kustomization"),
+    );
+    assert!(output.stderr.contains(&of), "{output}");
 }
 
 fn the_guard_and_argo_cd(ctx: &Context) {

@@ -20,8 +20,7 @@ pub const CASES: &[Case] = &[
     ("rights::nothing_is_granted_that_is_not_used", nothing_is_superfluous),
 ];
 
-const SOURCES: &str =
-    "a source is read live only if the watch does not have it; the tests have GitRepositories for all of them";
+const SOURCES: &str = "a source is read live only if the watch does not have it, or before it is annotated; the tests have GitRepositories for all of them";
 const GONE: &str = "the Landscaper version of the tests no longer has this kind";
 const LAGS: &str = "the controller manager reads it live only if its watch lags; the server uses the same right";
 const REPORTS: &str = "one code writes all four kinds: the manager of the tests the first ones of a namespace, the command the \
@@ -45,6 +44,8 @@ const UNREACHED: &[(&str, &str, &str)] = &[
         "apiextensions.crossplane.io/compositionrevisions",
         "read live only if the watch lacks a revision that a composite names; no test has one",
     ),
+    ("patch", "source.toolkit.fluxcd.io/buckets", SOURCES),
+    ("patch", "source.toolkit.fluxcd.io/ocirepositories", SOURCES),
     ("create", "openreports.io/clusterreports", REPORTS),
     ("update", "openreports.io/clusterreports", REPORTS),
     ("delete", "openreports.io/clusterreports", REPORTS),
