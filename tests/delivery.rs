@@ -18,7 +18,7 @@ use cases::{Case, objects, vectors};
 use deadline::deadline;
 use portcullis::admission::{Level, Operation, Phase, Verdict};
 use portcullis::artifacts::{Artifacts, Limits, Metrics};
-use portcullis::catalog::{Catalog, Coverage};
+use portcullis::catalog::{Catalog, Coverage, LiveReader, LiveReading, Reference};
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::kustomize::delivery::Artifact;
 use serde_json::{Value, json};
@@ -48,9 +48,17 @@ impl Cluster {
     }
 
     fn with(limits: Limits, deliveries: &[(&str, Level)]) -> Self {
+        Self::reading(limits, deliveries, None)
+    }
+
+    /// Starts a cluster whose API server answers live reads; without it, the catalog does.
+    fn reading(limits: Limits, deliveries: &[(&str, Level)], reader: Option<Arc<dyn LiveReader>>) -> Self {
         let server = ArtifactServer::start();
         let registry = Registry::standard();
-        let catalog = Catalog::new(registry.kinds());
+        let mut catalog = Catalog::new(registry.kinds());
+        if let Some(reader) = reader {
+            catalog.set_live_reader(reader);
+        }
         for kind in registry.kinds() {
             catalog.set_coverage(kind, Coverage::Complete);
         }
@@ -983,6 +991,82 @@ async fn holds_nothing_unless_configured_and_known() {
     holding(&cluster, "");
     cluster.gate.set_policy(Policy { artifact_hosts: vec![cluster.server.host()], ..Policy::default() });
     assert_eq!(cluster.status(&new, Some(source(&old))).await, Verdict::default(), "it is off by default");
+}
+
+/// Answers live reads with the object in it. Without one, the object is gone; a text is an error, and `true` no answer.
+struct Answering(Value);
+
+impl LiveReader for Answering {
+    fn read<'a>(&'a self, _: &'a Reference) -> LiveReading<'a> {
+        Box::pin(async {
+            match &self.0 {
+                Value::Null => Ok(None),
+                Value::String(error) => Err(error.clone()),
+                Value::Bool(_) => std::future::pending().await,
+                object => Ok(Some(object.to_string())),
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn holds_nothing_whose_inventory_cannot_be_read() {
+    let elsewhere = || {
+        let mut object = applied("apps", &FOUR, "");
+        object["spec"]["sourceRef"]["name"] = "other".into();
+        object
+    };
+    let none: &[&str] = &[];
+    for (answer, expected) in [
+        (applied("apps", &FOUR, ""), &["deny: revision main@sha1:2 would delete 3 of 4 objects"][..]),
+        (
+            json!("forbidden"),
+            &["audit: it is not known what revision main@sha1:2 deletes for Kustomization flux-system/apps: forbidden"],
+        ),
+        (
+            json!(true),
+            &[
+                "audit: it is not known what revision main@sha1:2 deletes for Kustomization flux-system/apps: the API server",
+            ],
+        ),
+        (Value::Null, none),
+        (elsewhere(), none),
+    ] {
+        let cluster = Cluster::reading(Limits::default(), &[], Some(Arc::new(Answering(answer.clone()))));
+        holding(&cluster, "");
+        cluster.store(applied("apps", &FOUR, "main@sha1:2"));
+        let (old, new) = (cluster.server.artifact(&packed(PLACED), "main@sha1:1"), shrunk(&cluster, "main@sha1:2"));
+        let mut request = Case::new(Operation::Create, source(&new)).update(source(&old)).of("status").request();
+        let is_silent = answer == json!(true);
+        request.deadline = Some(Instant::now() + if is_silent { Duration::from_millis(200) } else { deadline() });
+        let verdict = cluster.gate.decide(Phase::Validate, &request).await;
+        let found = verdict.findings.iter().map(|finding| format!("{}: {}", finding.level, finding.message));
+        let found: Vec<_> =
+            found.map(|text| text.replace("Kustomization flux-system/apps: revision", "revision")).collect();
+        assert!(
+            found.len() == expected.len() && found.iter().zip(expected).all(|(one, other)| one.starts_with(other)),
+            "{found:#?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn judges_a_bounded_number_of_kustomizations_at_a_source() {
+    let cluster = Cluster::new();
+    holding(&cluster, "");
+    let (old, new) = (cluster.server.artifact(&packed(PLACED), "main@sha1:1"), shrunk(&cluster, "main@sha1:2"));
+    for number in 0..101 {
+        let mut object = applied(&format!("apps-{number:03}"), &FOUR, "");
+        object["spec"]["path"] = "apps".into();
+        cluster.store(object);
+    }
+    let verdict = cluster.status(&new, Some(source(&old))).await;
+    assert_eq!(rules(&verdict, Level::Deny).len(), 100);
+    let others: Vec<_> = verdict.at_level(Level::Audit).map(|finding| finding.message.as_str()).collect();
+    assert_eq!(
+        others,
+        ["it is not known what revision main@sha1:2 deletes for the other Kustomizations: only 100 are judged"]
+    );
 }
 
 /// The conditions of a source must not change unless revisions can be withheld.

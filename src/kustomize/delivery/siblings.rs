@@ -144,3 +144,54 @@ pub(super) fn waits_for(depends_on: &[String], target: &str, siblings: &[&Siblin
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kustomize::delivery::deployed;
+
+    fn kustomization(name: &str, source: &str) -> Value {
+        json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+               "metadata": {"name": name, "namespace": "a"},
+               "spec": {"path": name, "sourceRef": {"kind": "GitRepository", "name": source}}})
+    }
+
+    fn source(name: &str) -> Value {
+        json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+               "metadata": {"name": name, "namespace": "a"},
+               "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
+    }
+
+    /// Returns how many siblings a Kustomization of the source `own` has, of it and of other sources.
+    fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
+        let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
+        let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));
+        let sources = (0..sources).map(|at| source(&format!("s{at}")));
+        let catalog = Catalog::of(deployed::KINDS, same.chain(others).chain(sources).collect());
+        let artifact = Artifact { url: "http://x".into(), digest: "own".into(), revision: "main@sha1:1".into() };
+        let siblings = of_stored(&catalog, &kustomization("z0", "own"), &artifact);
+        let of_source = siblings.iter().take_while(|sibling| sibling.elsewhere.is_none()).count();
+        assert!(
+            siblings.iter().skip(of_source).all(|sibling| sibling.elsewhere.is_some()),
+            "those of the source are first"
+        );
+        [of_source, siblings.len() - of_source]
+    }
+
+    #[test]
+    fn compares_a_bounded_number_with_those_of_the_source_first() {
+        assert_eq!(numbers(3, 4, 2), [2, 4]);
+        assert_eq!(numbers(150, 100, 2), [149, 51]);
+        assert_eq!(numbers(300, 100, 2)[1], 1, "the first 200 of the source, one of which is the Kustomization itself");
+        assert_eq!(numbers(1, 120, 60), [0, 100], "50 sources");
+    }
+
+    #[test]
+    fn leaves_out_sources_without_an_artifact() {
+        let catalog = Catalog::of(deployed::KINDS, vec![kustomization("one", "none"), kustomization("own", "own")]);
+        let artifact = Artifact { url: "http://x".into(), digest: "own".into(), revision: "main@sha1:1".into() };
+        assert!(of_stored(&catalog, &kustomization("own", "own"), &artifact).is_empty());
+    }
+}
