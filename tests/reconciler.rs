@@ -20,7 +20,7 @@ use serde_json::json;
 
 #[test]
 fn the_committed_permissions_are_up_to_date() {
-    let all = Choice::These(Registry::standard().families());
+    let all = Choice::These(Registry::standard().default_families());
     let service_account = "portcullis-companion".to_owned();
     let written = Registration { namespace: "portcullis-system".to_owned(), service_account, families: all };
     for (folder, registration) in [("webhook-config", written), ("charts/portcullis/templates", Registration::chart())]
