@@ -23,6 +23,10 @@ impl Timestamp {
     /// Parses one of go-yaml's four forms: a date, optionally with a time after a blank, or with a time and a zone
     /// after `t`.
     pub(super) fn read(text: &str) -> Option<Self> {
+        // most texts are no dates, and are not searched
+        if !text.starts_with(|first: char| first.is_ascii_digit()) {
+            return None;
+        }
         let (date, rest) = match text.find(['T', 't', ' ']) {
             Some(at) => text.split_at(at),
             None => (text, ""),

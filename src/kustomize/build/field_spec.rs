@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::budget::Exceeded;
-use super::id::Gvk;
+use super::id::{Gvk, split_at_slash};
 use super::resource::Resource;
 use super::stop::Failed;
 use crate::kustomize::node::{Entry, Kind, Node, Tag};
@@ -116,7 +116,10 @@ impl FieldSpec {
         create: Create,
         set: &mut dyn FnMut(&mut Node) -> Result<(), FieldError>,
     ) -> Result<(), FieldError> {
-        if !resource.gvk().is_selected(&self.gvk())
+        // the kind is compared before the apiVersion is split
+        let is_of_kind = self.kind.is_empty() || self.kind == resource.kind();
+        if !is_of_kind
+            || !resource.gvk().is_selected(&self.gvk())
             || !(self.create && create != Create::No || self.leads_somewhere(&resource.node, self.steps()))
         {
             return Ok(());
@@ -268,7 +271,7 @@ impl<'p> Steps<'p> {
 }
 
 fn split_once(path: &str) -> (Cow<'_, str>, Option<&str>) {
-    path.split_once('/').map_or((path.into(), None), |(step, rest)| (step.into(), Some(rest)))
+    split_at_slash(path).map_or((path.into(), None), |(step, rest)| (step.into(), Some(rest)))
 }
 
 #[cfg(test)]

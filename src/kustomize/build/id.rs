@@ -23,7 +23,7 @@ pub(in crate::kustomize) struct Gvk<'r> {
 impl<'r> Gvk<'r> {
     /// Creates it from a kind and an apiVersion, which is split at its first slash.
     pub(super) fn new(api_version: &'r str, kind: &'r str) -> Self {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let (group, version) = split_at_slash(api_version).unwrap_or(("", api_version));
         Self { group, version, kind }
     }
 
@@ -38,6 +38,12 @@ impl<'r> Gvk<'r> {
     fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
+}
+
+/// Splits a text at its first slash. For texts as short as these, this is faster than `str::split_once`.
+pub(super) fn split_at_slash(text: &str) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == b'/')?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 /// The scope of kinds (namespaced or cluster-scoped), as far as the schema in use defines it.

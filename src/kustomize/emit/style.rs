@@ -68,13 +68,13 @@ fn reads_as_string(text: &str) -> bool {
 /// Returns whether YAML 1.1 parses the text as a base-60 number, `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`.
 fn is_base_60(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if !unsigned.starts_with(|first: char| first.is_ascii_digit()) {
+        return false;
+    }
     let Some((first, rest)) = unsigned.split_once(':') else { return false };
     let (digits, fraction) = rest.split_once('.').unwrap_or((rest, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
-    first.starts_with(|char: char| char.is_ascii_digit())
-        && is_number(first)
-        && is_number(fraction)
-        && digits.split(':').all(is_base_60_digit)
+    is_number(first) && is_number(fraction) && digits.split(':').all(is_base_60_digit)
 }
 
 fn is_base_60_digit(text: &str) -> bool {
