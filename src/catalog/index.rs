@@ -5,7 +5,7 @@
 //! process in ten million has a collision by chance.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use super::ordered::Ordered;
 use super::records::{Id, Records};
@@ -65,7 +65,7 @@ impl Posting {
             return;
         }
         let mut ids = self.few().to_vec();
-        if let Err(place) = ids.binary_search_by(|known| records.name(*known).cmp(records.name(id))) {
+        if let Err(place) = ids.binary_search_by(|known| records.name_bytes(*known).cmp(records.name_bytes(id))) {
             ids.insert(place, id);
             *self = Self::of(&ids, records).unwrap_or(Self::One(id));
         }
@@ -102,10 +102,9 @@ impl Hasher for Hashed {
     }
 }
 
-/// The objects under each key, by namespace.
+/// The objects under each key, by the hash of namespace and key.
 #[derive(Debug, Default)]
 pub(super) struct Postings {
-    seed: RandomState,
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
     /// Number of objects in large postings.
     shared: usize,
@@ -115,13 +114,8 @@ pub(super) struct Postings {
 const SHARED_BYTES: usize = 6;
 
 impl Postings {
-    fn hash(&self, namespace: &str, key: &str) -> u64 {
-        self.seed.hash_one((namespace, key))
-    }
-
     /// Adds an object under a key.
-    pub(super) fn insert(&mut self, namespace: &str, key: &str, id: Id, records: &Records) {
-        let hash = self.hash(namespace, key);
+    pub(super) fn insert(&mut self, hash: u64, id: Id, records: &Records) {
         let Some(posting) = self.postings.get_mut(&hash) else {
             self.postings.insert(hash, Posting::One(id));
             return;
@@ -132,8 +126,7 @@ impl Postings {
     }
 
     /// Removes an object from a key. The record of the object must still exist.
-    pub(super) fn remove(&mut self, namespace: &str, key: &str, id: Id, records: &Records) {
-        let hash = self.hash(namespace, key);
+    pub(super) fn remove(&mut self, hash: u64, id: Id, records: &Records) {
         let Some(posting) = self.postings.get_mut(&hash) else { return };
         let before = shared(posting);
         if posting.remove(id, records) {
@@ -145,13 +138,13 @@ impl Postings {
     }
 
     /// Returns the objects under a key, sorted by name.
-    pub(super) fn get(&self, namespace: &str, key: &str) -> impl Iterator<Item = Id> {
-        self.postings.get(&self.hash(namespace, key)).into_iter().flat_map(Posting::iter)
+    pub(super) fn get(&self, hash: u64) -> impl Iterator<Item = Id> {
+        self.postings.get(&hash).into_iter().flat_map(Posting::iter)
     }
 
     /// Returns the number of objects under a key.
-    pub(super) fn count(&self, namespace: &str, key: &str) -> usize {
-        self.postings.get(&self.hash(namespace, key)).map_or(0, Posting::len)
+    pub(super) fn count(&self, hash: u64) -> usize {
+        self.postings.get(&hash).map_or(0, Posting::len)
     }
 
     /// Returns the size of the index in bytes.
@@ -183,16 +176,16 @@ mod tests {
         for number in (0..1_000).rev() {
             let bytes = Compressed::text("{}", None).unwrap().record(0, &format!("{number:04}"));
             let id = records.insert(&bytes).unwrap();
-            (0..2).for_each(|_| postings.insert("ns", "key", id, &records));
-            assert_eq!(postings.count("ns", "key"), records.len());
+            (0..2).for_each(|_| postings.insert(7, id, &records));
+            assert_eq!(postings.count(7), records.len());
         }
         let sorted: Vec<_> = (0..1_000).rev().collect();
-        assert_eq!(postings.get("ns", "key").collect::<Vec<_>>(), sorted);
-        assert_eq!((postings.count("ns", "other"), postings.count("other", "key")), (0, 0));
+        assert_eq!(postings.get(7).collect::<Vec<_>>(), sorted);
+        assert_eq!(postings.count(8), 0);
         for id in records.ids().collect::<Vec<_>>() {
-            postings.remove("ns", "key", id, &records);
+            postings.remove(7, id, &records);
             records.remove(id);
-            assert_eq!(postings.count("ns", "key"), records.len());
+            assert_eq!(postings.count(7), records.len());
         }
         postings.shrink();
         assert_eq!(postings.size(), 0);

@@ -33,14 +33,14 @@ impl<'c> Listing<'c> {
         match self.catalog.decode(self.kind, text) {
             Ok(object) => {
                 self.count += 1;
-                self.catalog.put(self.kind, object);
+                self.catalog.put(self.kind, &object);
             }
             Err(undecodable) => self.catalog.reject(self.kind, &undecodable),
         }
     }
 
     /// Adds a prepared object.
-    pub(super) fn add_prepared(&mut self, object: &Prepared) {
+    pub(super) fn add_prepared(&mut self, object: &Prepared<'_>) {
         self.count += 1;
         self.catalog.store_prepared(self.kind, object);
     }

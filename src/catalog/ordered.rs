@@ -28,7 +28,7 @@ impl Ordered {
 
     /// Adds an id; returns whether it is new.
     pub(super) fn insert(&mut self, id: Id, records: &Records) -> bool {
-        let (at, place) = self.find(records.name(id), records);
+        let (at, place) = self.find(records.name_bytes(id), records);
         let Some(chunk) = self.chunks.get_mut(at) else {
             self.chunks.push(vec![id]);
             self.length = 1;
@@ -50,7 +50,7 @@ impl Ordered {
 
     /// Removes an id; returns whether it was present.
     pub(super) fn remove(&mut self, id: Id, records: &Records) -> bool {
-        let (at, place) = self.find(records.name(id), records);
+        let (at, place) = self.find(records.name_bytes(id), records);
         let (Ok(place), Some(chunk)) = (place, self.chunks.get_mut(at)) else { return false };
         chunk.remove(place);
         self.length -= 1;
@@ -61,11 +61,11 @@ impl Ordered {
     }
 
     /// Finds a name by binary search: returns its chunk, and its index there or the index at which to insert it.
-    fn find(&self, name: &str, records: &Records) -> (usize, Result<usize, usize>) {
-        let begins_later = |chunk: &Vec<Id>| chunk.first().is_some_and(|first| records.name(*first) > name);
+    fn find(&self, name: &[u8], records: &Records) -> (usize, Result<usize, usize>) {
+        let begins_later = |chunk: &Vec<Id>| chunk.first().is_some_and(|first| records.name_bytes(*first) > name);
         let at = self.chunks.partition_point(|chunk| !begins_later(chunk)).saturating_sub(1);
         let chunk = self.chunks.get(at).map(Vec::as_slice).unwrap_or_default();
-        (at, chunk.binary_search_by(|id| records.name(*id).cmp(name)))
+        (at, chunk.binary_search_by(|id| records.name_bytes(*id).cmp(name)))
     }
 
     fn split(&mut self, at: usize, middle: usize) {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     fn check(ordered: &Ordered, records: &Records) {
-        let names: Vec<_> = ordered.iter().map(|id| records.name(id)).collect();
+        let names: Vec<_> = ordered.iter().map(|id| records.name_bytes(id)).collect();
         assert!(names.is_sorted(), "{names:?}");
         assert_eq!(names.len(), ordered.len());
         assert!(ordered.chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())));
@@ -101,7 +101,7 @@ mod tests {
     fn numbers_in_the_order_of_names_fill_their_chunks() {
         let (records, mut ordered) = (records(2_000), Ordered::default());
         let mut ids: Vec<_> = records.ids().collect();
-        ids.sort_by_key(|id| records.name(*id).to_owned());
+        ids.sort_by_key(|id| records.name_bytes(*id).to_owned());
         assert!(ids.iter().all(|id| ordered.insert(*id, &records)));
         check(&ordered, &records);
         assert_eq!(ordered.chunks.len(), 2_000_usize.div_ceil(CHUNK));

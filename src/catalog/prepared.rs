@@ -1,15 +1,20 @@
-//! An object that is ready to be stored: its parts are compressed, and its index keys are computed.
+//! Objects that are ready to be stored: their parts are compressed, and their index keys are computed.
 //!
 //! This is most of the work of storing an object, and is done before the store is locked.
 
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Kind;
-use super::compression::Dictionary;
+use super::compression::{self, Dictionary, Form};
 use super::parts::Part;
 use super::projection::Projection;
 use super::record::Compressed;
 use super::stored;
+
+/// The size of a full batch: its memory is reused soon, and threads synchronize once per batch.
+const BATCH_BYTES: usize = 16 * 1024;
 
 /// What preparing objects of a kind needs to know.
 #[derive(Debug)]
@@ -17,38 +22,119 @@ pub(super) struct Preparation {
     pub(super) dictionary: Option<Arc<Dictionary>>,
     /// The parts that the indexes of the kind read.
     pub(super) indexed: Arc<Part>,
+    /// The seed of the hashes of keys.
+    pub(super) seed: RandomState,
+}
+
+/// A key in one of the indexes of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct IndexKey {
+    /// The number of the index.
+    pub(super) index: usize,
+    /// The hash of the namespace and the key.
+    pub(super) hash: u64,
 }
 
 /// An object that is ready to be stored.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) parts: Compressed,
-    /// Its keys in each index of its kind.
-    pub(super) keys: Vec<Vec<String>>,
+pub(super) struct Prepared<'b> {
+    pub(super) namespace: &'b str,
+    pub(super) name: &'b str,
+    pub(super) parts: Compressed<'b>,
+    /// Its keys in the indexes of its kind.
+    pub(super) keys: &'b [IndexKey],
 }
 
-impl Prepared {
-    /// Prepares an object; `None` if it is larger than 4 GiB, which decoders reject.
-    pub(super) fn of(kind: &Kind, object: Projection, with: &Preparation) -> Option<Self> {
-        let Projection { mut namespace, name, text, .. } = object;
-        if kind.scope.namespace(&namespace).is_empty() {
-            namespace.clear();
+/// Objects that are ready to be stored. They share their allocations, because a batch is freed by another thread than
+/// the one that made it, and the allocator returns small allocations of other threads late.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    entries: Vec<Entry>,
+    /// The namespaces and names.
+    names: String,
+    /// The compressed parts.
+    parts: Vec<u8>,
+    keys: Vec<IndexKey>,
+}
+
+/// An object in a batch.
+#[derive(Debug)]
+struct Entry {
+    /// A number that the caller chose for its kind.
+    kind: usize,
+    form: Form,
+    text_length: u32,
+    namespace: Range<usize>,
+    name: Range<usize>,
+    parts: Range<usize>,
+    keys: Range<usize>,
+}
+
+impl Batch {
+    /// Prepares an object. Skips an object that is larger than 4 GiB, which decoders reject. `number` is returned with
+    /// the object.
+    pub(super) fn add(&mut self, number: usize, kind: &Kind, object: &Projection, with: &Preparation) {
+        let Ok(text_length) = u32::try_from(object.text.len()) else { return };
+        let namespace = kind.scope.namespace(&object.namespace);
+        let [names, parts, keys] = [self.names.len(), self.parts.len(), self.keys.len()];
+        self.names.extend([namespace, &object.name]);
+        let form = compression::compress(&object.text, with.dictionary.as_deref(), &mut self.parts);
+        index_keys(kind, with, namespace, &object.name, &object.text, &mut self.keys);
+        self.entries.push(Entry {
+            kind: number,
+            form,
+            text_length,
+            namespace: names..names + namespace.len(),
+            name: names + namespace.len()..self.names.len(),
+            parts: parts..self.parts.len(),
+            keys: keys..self.keys.len(),
+        });
+    }
+
+    /// Returns whether no more objects should be added.
+    pub(super) fn is_full(&self) -> bool {
+        self.names.len() + self.parts.len() >= BATCH_BYTES
+    }
+
+    /// Returns the objects in the order in which they were added, with their numbers.
+    pub(super) fn objects(&self) -> impl Iterator<Item = (usize, Prepared<'_>)> {
+        self.entries.iter().map(|entry| (entry.kind, self.object(entry)))
+    }
+
+    fn object(&self, entry: &Entry) -> Prepared<'_> {
+        let name = |range: &Range<usize>| self.names.get(range.clone()).unwrap_or_default();
+        let stored = self.parts.get(entry.parts.clone()).unwrap_or_default();
+        Prepared {
+            namespace: name(&entry.namespace),
+            name: name(&entry.name),
+            parts: Compressed { form: entry.form, text_length: entry.text_length, stored: stored.into() },
+            keys: self.keys.get(entry.keys.clone()).unwrap_or_default(),
         }
-        let parts = Compressed::text(&text, with.dictionary.as_deref())?;
-        let keys = keys(kind, &with.indexed, &namespace, &name, &text);
-        Some(Self { namespace, name, parts, keys })
     }
 }
 
-/// Returns the keys of an object in each index of its kind. Parses only the parts that the indexes read.
-pub(super) fn keys(kind: &Kind, indexed: &Part, namespace: &str, name: &str, text: &str) -> Vec<Vec<String>> {
+/// Returns the hash of a key in the indexes of a kind.
+pub(super) fn hash(seed: &RandomState, namespace: &str, key: &str) -> u64 {
+    seed.hash_one((namespace, key))
+}
+
+/// Appends the keys of an object in the indexes of its kind. Parses only the parts that the indexes read.
+pub(super) fn index_keys(
+    kind: &Kind,
+    with: &Preparation,
+    namespace: &str,
+    name: &str,
+    text: &str,
+    out: &mut Vec<IndexKey>,
+) {
     if kind.indexes.is_empty() {
-        return Vec::new();
+        return;
     }
     // What was decoded before can be decoded again.
-    let parts = Projection::of(kind, indexed, text).map(|parts| parts.text).unwrap_or_default();
+    let parts = Projection::of(kind, &with.indexed, text).map(|parts| parts.text).unwrap_or_default();
     let object = stored::value(kind, namespace, name, &parts);
-    kind.indexes.iter().map(|index| (index.keys)(&object)).collect()
+    for (number, index) in kind.indexes.iter().enumerate() {
+        let keys = (index.keys)(&object);
+        out.extend(keys.iter().map(|key| IndexKey { index: number, hash: hash(&with.seed, namespace, key) }));
+    }
 }

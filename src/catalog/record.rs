@@ -1,5 +1,7 @@
 //! The bytes of a stored object: its namespace, its name and its compressed parts.
 
+use std::borrow::Cow;
+
 use super::compression::{self, Dictionary, Form};
 
 /// The number of a namespace in a store.
@@ -7,19 +9,18 @@ pub(super) type NamespaceId = u32;
 
 /// The compressed parts of an object. They are computed before the store is locked.
 #[derive(Debug)]
-pub(super) struct Compressed {
-    form: Form,
-    text_length: u32,
-    stored: Vec<u8>,
+pub(super) struct Compressed<'b> {
+    pub(super) form: Form,
+    pub(super) text_length: u32,
+    pub(super) stored: Cow<'b, [u8]>,
 }
 
-impl Compressed {
+impl Compressed<'_> {
     /// Compresses the JSON text of the declared parts; `None` if it is larger than 4 GiB.
     pub(super) fn text(text: &str, dictionary: Option<&Dictionary>) -> Option<Self> {
-        let text_length = u32::try_from(text.len()).ok()?;
-        let (form, stored) = compression::compress(text, dictionary);
-        u32::try_from(stored.len()).ok()?;
-        Some(Self { form, text_length, stored: stored.into_owned() })
+        let (text_length, mut stored) = (u32::try_from(text.len()).ok()?, Vec::new());
+        let form = compression::compress(text, dictionary, &mut stored);
+        Some(Self { form, text_length, stored: stored.into() })
     }
 
     /// Returns the JSON text that was compressed.
@@ -37,7 +38,7 @@ impl Compressed {
         push_number(u32::try_from(name.len()).unwrap_or(u32::MAX), &mut bytes);
         push_number(u32::try_from(self.stored.len()).unwrap_or(u32::MAX), &mut bytes);
         bytes.extend(name.as_bytes());
-        bytes.extend(&self.stored);
+        bytes.extend(&*self.stored);
         bytes
     }
 }
@@ -63,17 +64,23 @@ impl<'b> Record<'b> {
     /// Reads the record at the beginning of `bytes`; `None` if they are damaged.
     pub(super) fn read(bytes: &'b [u8]) -> Option<Self> {
         let (form, mut rest) = bytes.split_first()?;
-        let [namespace, text_length, name_length, stored_length] = [(); 4].map(|()| take_number(&mut rest));
-        let (name, rest) = rest.split_at_checked(size(name_length?))?;
-        let (stored, rest) = rest.split_at_checked(size(stored_length?))?;
-        Some(Self {
-            form: Form::from_byte(*form),
-            namespace: namespace?,
-            text_length: size(text_length?),
-            name: std::str::from_utf8(name).ok()?,
-            stored,
-            length: bytes.len() - rest.len(),
-        })
+        let namespace = take_number(&mut rest)?;
+        let text_length = size(take_number(&mut rest)?);
+        let (name_length, stored_length) = (size(take_number(&mut rest)?), size(take_number(&mut rest)?));
+        let (name, rest) = rest.split_at_checked(name_length)?;
+        let (stored, rest) = rest.split_at_checked(stored_length)?;
+        let (form, name) = (Form::from_byte(*form), std::str::from_utf8(name).ok()?);
+        Some(Self { form, namespace, text_length, name, stored, length: bytes.len() - rest.len() })
+    }
+
+    /// Reads only the namespace and the name of a record. Indexes are sorted by name, so this is the most frequent read.
+    pub(super) fn read_name(bytes: &'b [u8]) -> Option<(NamespaceId, &'b [u8])> {
+        let mut rest = bytes.get(1..)?;
+        let namespace = take_number(&mut rest)?;
+        take_number(&mut rest)?;
+        let name_length = take_number(&mut rest)?;
+        take_number(&mut rest)?;
+        Some((namespace, rest.get(..size(name_length))?))
     }
 
     /// Returns the JSON text of the declared parts.
@@ -87,9 +94,9 @@ impl<'b> Record<'b> {
     }
 
     /// Returns whether it has the same parts.
-    pub(super) fn holds(&self, parts: &Compressed, dictionary: Option<&Dictionary>) -> bool {
+    pub(super) fn holds(&self, parts: &Compressed<'_>, dictionary: Option<&Dictionary>) -> bool {
         let is_same_form = self.form == parts.form;
-        is_same_form && self.stored == parts.stored
+        is_same_form && self.stored == &*parts.stored
             || !is_same_form
                 && self.text_length == size(parts.text_length)
                 && self.text(dictionary) == parts.original(dictionary)
@@ -109,6 +116,7 @@ fn push_number(mut number: u32, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
+#[inline]
 fn take_number(bytes: &mut &[u8]) -> Option<u32> {
     let mut number = 0_u32;
     for shift in (0..u32::BITS).step_by(7) {
@@ -137,6 +145,7 @@ mod tests {
             let record = Record::read(&all).unwrap();
             prop_assert_eq!((record.namespace, record.name, record.length), (namespace, &*name, bytes.len()));
             prop_assert_eq!(record.text(None), text);
+            prop_assert_eq!(Record::read_name(&all), Some((namespace, name.as_bytes())));
             prop_assert!(record.holds(&parts, None));
             prop_assert_eq!(parts.original(None), record.text(None));
         }

@@ -4,7 +4,7 @@
 //! count of its own. A replaced or removed record leaves a hole; when holes take a quarter of the memory, the block
 //! with the most holes is compacted.
 
-use super::record::Record;
+use super::record::{NamespaceId, Record};
 
 /// The size of a block. Compaction copies a whole block, and the open block has at most this much unused space.
 const BLOCK_BYTES: usize = 64 * 1024;
@@ -76,15 +76,25 @@ impl Records {
 
     /// Returns a record, and its bytes.
     pub(super) fn get(&self, id: Id) -> Option<(Record<'_>, &[u8])> {
-        let place = self.places.get(at(id))?;
-        let bytes = self.blocks.get(at(place.block))?.bytes.get(at(place.offset)..)?;
+        let bytes = self.bytes_from(id)?;
         let record = Record::read(bytes)?;
         Some((record, bytes.get(..record.length)?))
     }
 
-    /// Returns the name of a record; empty for an unused id.
-    pub(super) fn name(&self, id: Id) -> &str {
-        self.get(id).map_or("", |(record, _)| record.name)
+    /// Returns the namespace and the name of a record.
+    pub(super) fn namespace_and_name(&self, id: Id) -> Option<(NamespaceId, &[u8])> {
+        Record::read_name(self.bytes_from(id)?)
+    }
+
+    /// Returns the name of a record; empty for an unused id. Bytes of UTF-8 have the same order as the text.
+    pub(super) fn name_bytes(&self, id: Id) -> &[u8] {
+        self.namespace_and_name(id).map(|(_, name)| name).unwrap_or_default()
+    }
+
+    /// Returns the block of a record, from the beginning of the record.
+    fn bytes_from(&self, id: Id) -> Option<&[u8]> {
+        let place = self.places.get(at(id))?;
+        self.blocks.get(at(place.block))?.bytes.get(at(place.offset)..)
     }
 
     /// Returns the ids of all records.

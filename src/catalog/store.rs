@@ -10,7 +10,7 @@ use super::compression::{Dictionary, Samples};
 use super::index::Postings;
 use super::namespaces::Namespaces;
 use super::parts::{EVERYTHING, Part};
-use super::prepared::{Preparation, Prepared, keys};
+use super::prepared::{self, Batch, IndexKey, Preparation, Prepared, index_keys};
 use super::projection::Projection;
 use super::record::{Compressed, NamespaceId};
 use super::records::{Id, Records};
@@ -96,7 +96,8 @@ impl Store {
     }
 
     pub(super) fn preparation(&self) -> Preparation {
-        Preparation { dictionary: self.dictionary.clone(), indexed: Arc::clone(&self.indexed) }
+        let (dictionary, seed) = (self.dictionary.clone(), self.seed.clone());
+        Preparation { dictionary, indexed: Arc::clone(&self.indexed), seed }
     }
 
     pub(super) fn coverage(&self) -> Coverage {
@@ -130,7 +131,8 @@ impl Store {
     }
 
     pub(super) fn count(&self, index: &'static Index, namespace: &str, key: &str) -> usize {
-        self.postings(index).map_or(0, |postings| postings.count(namespace, key))
+        let hash = prepared::hash(&self.seed, namespace, key);
+        self.postings(index).map_or(0, |postings| postings.count(hash))
     }
 
     /// Like [`Store::indexed`], in all namespaces.
@@ -146,13 +148,14 @@ impl Store {
     }
 
     pub(super) fn indexed(&self, index: &'static Index, namespace: &str, key: &str, limit: usize) -> Vec<Held> {
-        let ids = self.postings(index).into_iter().flat_map(|postings| postings.get(namespace, key));
+        let hash = prepared::hash(&self.seed, namespace, key);
+        let ids = self.postings(index).into_iter().flat_map(|postings| postings.get(hash));
         ids.take(limit).filter_map(|id| self.held(id)).collect()
     }
 
     /// Stores an object, and replaces the one with the same name. Returns the change; `None` if they are equal.
-    pub(super) fn insert(&mut self, new: &Prepared) -> Option<Changed> {
-        match self.id(&new.namespace, &new.name) {
+    pub(super) fn insert(&mut self, new: &Prepared<'_>) -> Option<Changed> {
+        match self.id(new.namespace, new.name) {
             Some(id) => self.replace(id, new),
             None => self.add(new),
         }
@@ -185,15 +188,12 @@ impl Store {
     }
 
     fn hash(&self, namespace: NamespaceId, name: &str) -> u64 {
-        self.seed.hash_one((namespace, name))
+        self.seed.hash_one((namespace, name.as_bytes()))
     }
 
     fn id(&self, namespace: &str, name: &str) -> Option<Id> {
         let namespace = self.namespaces.number(namespace)?;
-        let is_it = |id: &Id| {
-            let found = self.records.get(*id);
-            found.is_some_and(|(record, _)| record.name == name && record.namespace == namespace)
-        };
+        let is_it = |id: &Id| self.records.namespace_and_name(*id) == Some((namespace, name.as_bytes()));
         self.names.find(self.hash(namespace, name), is_it).copied()
     }
 
@@ -203,29 +203,27 @@ impl Store {
         Some(Held { kind: self.kind, namespace, id, bytes: bytes.into(), dictionary: self.dictionary.clone() })
     }
 
-    fn add(&mut self, new: &Prepared) -> Option<Changed> {
-        let namespace = self.namespaces.enter(&new.namespace)?;
-        let id = self.records.insert(&new.parts.record(namespace, &new.name))?;
+    fn add(&mut self, new: &Prepared<'_>) -> Option<Changed> {
+        let namespace = self.namespaces.enter(new.namespace)?;
+        let id = self.records.insert(&new.parts.record(namespace, new.name))?;
         self.records.see(id);
-        let hash = self.hash(namespace, &new.name);
+        let hash = self.hash(namespace, new.name);
         let (records, seed) = (&self.records, &self.seed);
-        self.names.insert_unique(hash, id, |id| {
-            records.get(*id).map_or(0, |(record, _)| seed.hash_one((record.namespace, record.name)))
-        });
-        self.file(id, &new.namespace, &[], &new.keys);
+        self.names.insert_unique(hash, id, |id| records.namespace_and_name(*id).map_or(0, |name| seed.hash_one(name)));
+        self.file(id, &[], new.keys);
         self.learn(&new.parts);
         Some(Changed { before: None, now: self.held(id) })
     }
 
-    fn replace(&mut self, id: Id, new: &Prepared) -> Option<Changed> {
+    fn replace(&mut self, id: Id, new: &Prepared<'_>) -> Option<Changed> {
         self.records.see(id);
         let before = self.held(id)?;
         let record = before.record()?;
         if record.holds(&new.parts, self.dictionary.as_deref()) {
             return None;
         }
-        self.file(id, &new.namespace, &self.keys(&before), &new.keys);
-        self.records.replace(id, &new.parts.record(record.namespace, &new.name));
+        self.file(id, &self.keys(&before), new.keys);
+        self.records.replace(id, &new.parts.record(record.namespace, new.name));
         self.learn(&new.parts);
         Some(Changed { before: Some(before), now: self.held(id) })
     }
@@ -233,7 +231,7 @@ impl Store {
     fn remove_id(&mut self, id: Id) -> Option<Changed> {
         let before = self.held(id)?;
         let record = before.record()?;
-        self.file(id, &before.namespace, &self.keys(&before), &[]);
+        self.file(id, &self.keys(&before), &[]);
         if let Ok(found) = self.names.find_entry(self.hash(record.namespace, record.name), |known| *known == id) {
             found.remove();
         }
@@ -242,25 +240,28 @@ impl Store {
         Some(Changed { before: Some(before), now: None })
     }
 
-    fn keys(&self, held: &Held) -> Vec<Vec<String>> {
-        keys(self.kind, &self.indexed, &held.namespace, held.name(), &held.text())
+    fn keys(&self, held: &Held) -> Vec<IndexKey> {
+        let mut keys = Vec::new();
+        index_keys(self.kind, &self.preparation(), &held.namespace, held.name(), &held.text(), &mut keys);
+        keys
     }
 
-    /// Updates the indexes of an object; the lists of keys are in the order of the indexes.
-    fn file(&mut self, id: Id, namespace: &str, before: &[Vec<String>], now: &[Vec<String>]) {
-        for (at, postings) in self.indexes.iter_mut().enumerate() {
-            let [before, now] = [before, now].map(|keys| keys.get(at).map(Vec::as_slice).unwrap_or_default());
-            for key in before.iter().filter(|key| !now.contains(key)) {
-                postings.remove(namespace, key, id, &self.records);
+    /// Updates the indexes of an object.
+    fn file(&mut self, id: Id, before: &[IndexKey], now: &[IndexKey]) {
+        for key in before.iter().filter(|key| !now.contains(key)) {
+            if let Some(postings) = self.indexes.get_mut(key.index) {
+                postings.remove(key.hash, id, &self.records);
             }
-            for key in now {
-                postings.insert(namespace, key, id, &self.records);
+        }
+        for key in now {
+            if let Some(postings) = self.indexes.get_mut(key.index) {
+                postings.insert(key.hash, id, &self.records);
             }
         }
     }
 
     /// Adds a text to the dictionary, unless it is complete.
-    fn learn(&mut self, parts: &Compressed) {
+    fn learn(&mut self, parts: &Compressed<'_>) {
         if self.dictionary.is_none() {
             self.dictionary = self.samples.add(&parts.original(None)).map(Arc::new);
         }
@@ -291,7 +292,9 @@ impl Store {
         for held in objects {
             let (namespace, name, text) = (held.namespace.to_string(), held.name().to_owned(), held.text());
             let object = Projection { namespace, name, text, resource_version: String::new() };
-            if let Some(object) = Prepared::of(self.kind, object, &preparation) {
+            let mut batch = Batch::default();
+            batch.add(0, self.kind, &object, &preparation);
+            for (_, object) in batch.objects() {
                 self.add(&object);
             }
         }

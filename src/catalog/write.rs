@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::prepared::Prepared;
+use super::prepared::{Batch, Prepared};
 use super::store::{Changed, Store};
 use super::stored::Held;
 use super::{Catalog, Change, Coverage, Kind, Listing, Projection, Stored, Undecodable};
@@ -23,20 +23,21 @@ impl Catalog {
     }
 
     /// Stores an object, and replaces the one with the same name.
-    pub fn put(&self, kind: &'static Kind, object: Projection) {
-        if let Some(prepared) = self.prepare(kind, object) {
-            self.store_prepared(kind, &prepared);
+    pub fn put(&self, kind: &'static Kind, object: &Projection) {
+        let mut batch = Batch::default();
+        self.prepare(0, kind, object, &mut batch);
+        batch.objects().for_each(|(_, prepared)| self.store_prepared(kind, &prepared));
+    }
+
+    /// Prepares an object while the store is not locked, and adds it to a batch with this number.
+    pub(super) fn prepare(&self, number: usize, kind: &'static Kind, object: &Projection, batch: &mut Batch) {
+        if let Some(preparation) = self.read(kind, Store::preparation) {
+            batch.add(number, kind, object, &preparation);
         }
     }
 
-    /// Prepares an object without locking the store; `None` if it cannot be stored.
-    pub(super) fn prepare(&self, kind: &'static Kind, object: Projection) -> Option<Prepared> {
-        let preparation = self.read(kind, Store::preparation)?;
-        Prepared::of(kind, object, &preparation)
-    }
-
     /// Stores a prepared object, and replaces the one with the same name.
-    pub(super) fn store_prepared(&self, kind: &'static Kind, object: &Prepared) {
+    pub(super) fn store_prepared(&self, kind: &'static Kind, object: &Prepared<'_>) {
         if let Some(changed) = self.write(kind, |store| store.insert(object)).flatten() {
             self.notify(kind, changed);
         }
@@ -49,7 +50,7 @@ impl Catalog {
 
     fn insert_value(&self, kind: &'static Kind, object: &Value) {
         match self.decode(kind, &object.to_string()) {
-            Ok(object) => self.put(kind, object),
+            Ok(object) => self.put(kind, &object),
             Err(undecodable) => self.reject(kind, &undecodable),
         }
     }

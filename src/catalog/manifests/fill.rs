@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::ManifestError;
 use super::parallel::each_in_order;
 use super::read::{Object, each};
-use crate::catalog::prepared::Prepared;
+use crate::catalog::prepared::Batch;
 use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 
 /// Fills a catalog from files and folders, and returns the number of objects. As in kubectl, objects without a
@@ -56,14 +56,15 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
     fn kinds(&self, kinds: Vec<&'static Kind>) -> Result<usize, Vec<ManifestError>> {
         let mut listings: Vec<Listing<'_>> = kinds.iter().map(|kind| self.catalog.list(kind)).collect();
         let count = AtomicUsize::new(0);
-        let make = |object: Object<'_>| {
+        let make = |object: Object<'_>, batch: &mut Batch| {
             count.fetch_add(1, Ordering::Relaxed);
-            let Some(at) = kinds.iter().position(|kind| is_of(kind, &object)) else { return Ok(None) };
-            self.prepare(&kinds, at, &object)
+            self.prepare(&kinds, &object, batch).map(|()| batch.is_full())
         };
-        let errors = each_in_order(self.paths, make, |(at, object): (usize, Prepared)| {
-            if let Some(listing) = listings.get_mut(at) {
-                listing.add_prepared(&object);
+        let errors = each_in_order(self.paths, make, |batch: Batch| {
+            for (at, object) in batch.objects() {
+                if let Some(listing) = listings.get_mut(at) {
+                    listing.add_prepared(&object);
+                }
             }
         });
         if !errors.is_empty() {
@@ -73,19 +74,15 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
         Ok(count.into_inner())
     }
 
-    /// Decodes and compresses an object; `place` is the index of its kind.
-    fn prepare(
-        &self,
-        kinds: &[&'static Kind],
-        at: usize,
-        object: &Object<'_>,
-    ) -> Result<Option<(usize, Prepared)>, String> {
-        let Some(kind) = kinds.get(at) else { return Ok(None) };
+    /// Decodes and compresses an object. Its number in the batch is the index of its kind.
+    fn prepare(&self, kinds: &[&'static Kind], object: &Object<'_>, batch: &mut Batch) -> Result<(), String> {
+        let Some((at, kind)) = kinds.iter().enumerate().find(|(_, kind)| is_of(kind, object)) else { return Ok(()) };
         let mut projection = decode(self.catalog, kind, object)?;
         if projection.namespace.is_empty() {
             self.namespace.clone_into(&mut projection.namespace);
         }
-        Ok(self.catalog.prepare(kind, projection).map(|prepared| (at, prepared)))
+        self.catalog.prepare(at, kind, &projection, batch);
+        Ok(())
     }
 }
 

@@ -2,30 +2,28 @@
 
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
 use super::ManifestError;
 use super::read::{Found, Object, files_in, objects};
 
-/// Size of a batch in bytes of JSON. Threads synchronize once per batch.
-const BATCH_BYTES: usize = 64 * 1024;
-/// Maximum number of finished batches of all threads that wait: 8 MiB of JSON, so that all threads work while one file is stored.
-/// Finished objects take a small part of that.
-const BATCHES: usize = 128;
+/// Maximum number of finished batches of all threads that wait, so that all threads work while one file is stored. They
+/// take about 1 MiB.
+const BATCHES: usize = 64;
 
 /// The results for some objects of a file.
 struct Batch<T> {
-    made: Vec<T>,
+    made: T,
     /// The errors of the file; set in its last batch.
     end: Option<Vec<ManifestError>>,
 }
 
-/// Reads every object in files and folders, and returns the errors. Threads call `make` for each object; the calling
-/// thread passes the results to `take` in the order of the files.
-pub(super) fn each_in_order<P: AsRef<Path>, T: Send>(
+/// Reads every object in files and folders, and returns the errors. Threads call `make`, which adds an object to a
+/// batch, and returns whether the batch is full; the calling thread passes the batches to `take` in the order of the files.
+pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     paths: &[P],
-    make: impl Fn(Object<'_>) -> Result<Option<T>, String> + Sync,
+    make: impl Fn(Object<'_>, &mut T) -> Result<bool, String> + Sync,
     mut take: impl FnMut(T),
 ) -> Vec<ManifestError> {
     let files = files_in(paths);
@@ -42,27 +40,31 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Send>(
             .into_iter()
             .map(|share| {
                 let (sender, batches) = sync_channel(BATCHES.div_ceil(threads));
-                let make = &make;
-                scope.spawn(move || share.into_iter().try_for_each(|file| send(file, make, &sender)));
-                batches
+                let (make, (done, is_done)) = (&make, channel::<()>());
+                scope.spawn(move || {
+                    share.into_iter().try_for_each(|file| send(file, make, &sender));
+                    drop(sender);
+                    // The allocator returns the memory of a thread at its end, except for batches that still wait. The
+                    // channel is closed when all are stored.
+                    let _ = is_done.recv();
+                });
+                (batches, done)
             })
             .collect();
-        (0..count).filter_map(|at| batches.get(at % threads)).flat_map(|batches| receive(batches, &mut take)).collect()
+        let in_order = (0..count).filter_map(|at| batches.get(at % threads));
+        in_order.flat_map(|(batches, _)| receive(batches, &mut take)).collect()
     })
 }
 
 /// Sends the results for the objects of a file; `None` if the receiver is gone.
-fn send<T>(
+fn send<T: Default>(
     file: Found,
-    make: &impl Fn(Object<'_>) -> Result<Option<T>, String>,
+    make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,
     sender: &SyncSender<Batch<T>>,
 ) -> Option<()> {
-    let (mut made, mut bytes) = (Vec::new(), 0);
+    let mut made = T::default();
     let errors = objects(file, &mut |object| {
-        bytes += object.text.len();
-        made.extend(make(object)?);
-        if bytes >= BATCH_BYTES {
-            bytes = 0;
+        if make(object, &mut made)? {
             let batch = Batch { made: std::mem::take(&mut made), end: None };
             sender.send(batch).map_err(|_| "nobody receives its objects".to_owned())?;
         }
@@ -74,7 +76,7 @@ fn send<T>(
 /// Receives all results of a file; returns its errors.
 fn receive<T>(batches: &Receiver<Batch<T>>, take: &mut impl FnMut(T)) -> Vec<ManifestError> {
     while let Ok(Batch { made, end }) = batches.recv() {
-        made.into_iter().for_each(&mut *take);
+        take(made);
         if let Some(errors) = end {
             return errors;
         }
@@ -102,11 +104,15 @@ mod tests {
         fs::write(folder.path().join("10.yaml"), "b: ]\n").unwrap();
         let number = |object: Object<'_>| object.text.split('"').nth(11).map(str::to_owned);
         let mut found = Vec::new();
-        let errors = each_in_order(&[folder.path()], |object| Ok(number(object)), |number| found.push(number));
+        let add = |object: Object<'_>, numbers: &mut Vec<String>| {
+            numbers.extend(number(object));
+            Ok(numbers.len() >= 64)
+        };
+        let errors = each_in_order(&[folder.path()], add, |numbers| found.extend(numbers));
         let all = (0..50).flat_map(|file| (0..file * 7).map(move |at| format!("{file:02}-{at:03}")));
         assert_eq!(found, all.collect::<Vec<_>>());
         let names: Vec<_> = errors.iter().map(|error| error.name.rsplit('/').next().unwrap()).collect();
         assert_eq!(names, ["10.yaml", "20.yaml"]);
-        assert!(each_in_order::<&Path, ()>(&[], |_| Ok(None), |()| ()).is_empty());
+        assert!(each_in_order::<&Path, ()>(&[], |_, ()| Ok(true), |()| ()).is_empty());
     }
 }
