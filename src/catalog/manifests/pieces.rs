@@ -8,6 +8,8 @@ use std::path::Path;
 pub(super) const SEPARATOR: &[u8] = b"\n---";
 /// Size of a read, in bytes. Larger reads are not faster, and the allocator would keep the memory.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
+/// Unused space with which `read_to_end` finds the end without growing the buffer.
+const PROBE_BYTES: usize = 32;
 /// Maximum size of a document, except for lists in JSON.
 pub(super) const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
 
@@ -29,6 +31,8 @@ impl Pieces {
     /// Fills the buffer up to this size; returns whether the file ended before.
     pub(super) fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         let missing = wanted.saturating_sub(self.buffer.len());
+        // Otherwise reading doubles the buffer from a few bytes, and the allocator keeps each size.
+        self.buffer.reserve(missing + PROBE_BYTES);
         let missing = u64::try_from(missing).unwrap_or(u64::MAX);
         let read = (&self.file).take(missing).read_to_end(&mut self.buffer)?;
         self.is_at_end |= u64::try_from(read).is_ok_and(|read| read < missing);
