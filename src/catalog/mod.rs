@@ -13,6 +13,7 @@ mod compression;
 mod declared;
 mod decode;
 pub mod frames;
+mod freed;
 pub mod freshness;
 mod index;
 mod kind;

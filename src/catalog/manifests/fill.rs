@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::ManifestError;
 use super::parallel::each_in_order;
 use super::read::{Object, each};
+use crate::catalog::freed::on_own_thread;
 use crate::catalog::prepared::Batch;
 use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 
@@ -16,6 +17,15 @@ use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 ///
 /// All files and objects that cannot be read. The catalog is then unchanged.
 pub fn fill<P: AsRef<Path> + Sync>(
+    catalog: &Catalog,
+    paths: &[P],
+    namespace: &str,
+) -> Result<usize, Vec<ManifestError>> {
+    on_own_thread(|| fill_here(catalog, paths, namespace))
+}
+
+/// Like [`fill`], on the calling thread.
+fn fill_here<P: AsRef<Path> + Sync>(
     catalog: &Catalog,
     paths: &[P],
     namespace: &str,
