@@ -55,11 +55,26 @@ fn a_url_that_names_no_service_is_fetched_directly() {
     let server = ArtifactServer::start();
     let artifact = server.artifact(&archive(), REVISION);
     let api = Api::with(&ids(&["web", "new"]), &artifact.url, &archive());
+    ["web", "new"].iter().for_each(|name| api.owned(name, &json!({})));
     let (code, text, notes) = api.plan(&[]);
     assert!(code == Some(0) && text.contains("2 applied as before"), "{text}{notes}");
     let note = format!("note: the artifact was fetched directly from {}: its URL names no Service", artifact.url);
     assert!(notes.starts_with(&note), "{notes}");
     assert_eq!(server.requests(&artifact), 1);
+}
+
+/// Found by a pair of revisions beside the real kustomize-controller, which lists objects that it skips in the inventory.
+#[test]
+fn an_object_that_only_the_inventory_has_is_created() {
+    let api = proxying();
+    api.answer("/api/v1/namespaces/shop/configmaps/web", 404, &refusal(404, "configmaps \"web\" not found"));
+    let (code, text, notes) = api.plan(&[]);
+    assert_eq!((code, &*notes), (Some(0), ""));
+    assert!(
+        text.contains("  + create   ConfigMap shop/web  (the inventory lists it, but it does not exist)\n"),
+        "{text}"
+    );
+    assert!(text.contains("Plan: 2 to create") && text.ends_with(" 0 applied as before\n"), "{text}");
 }
 
 #[test]

@@ -134,6 +134,7 @@ pub fn ids(names: &[&str]) -> Vec<String> {
 pub fn proxying() -> Api {
     let api = Api::with(&ids(&["web", "old", "data"]), URL, &archive());
     api.send(PROXIED, 200, &archive());
+    api.owned("web", &json!({}));
     api.owned("old", &json!({}));
     api.owned("data", &json!({"kustomize.toolkit.fluxcd.io/prune": "disabled"}));
     api

@@ -28,7 +28,7 @@ const MAX_READS: usize = 8;
 /// Show what Flux will delete, create and move for a Kustomization of a cluster.
 ///
 /// Compares the inventory of the Kustomization with what it renders from the current artifact of its source, or from the files of a
-/// repository, reads the objects that are not rendered any more, and says why Flux keeps some of them. Exit codes: 0 success, 1 objects are deleted (with --exit-code) or the tree
+/// repository, reads its live objects, and says why Flux keeps some of them. Exit codes: 0 success, 1 objects are deleted (with --exit-code) or the tree
 /// cannot be built, 2 the plan cannot be made.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -138,7 +138,7 @@ async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> 
     Ok(Report::of(title, &plan, &judged.excluded, &live))
 }
 
-/// Reads the objects that the revision does not render any more, and those that were not applied before.
+/// Reads the objects that the revision does not render any more, and those that it renders.
 async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
     let replaced = plan.replaced();
     let dropped = plan.stale().into_iter().chain(replaced.iter().map(|(old, _)| *old));
@@ -146,7 +146,7 @@ async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
         let live = cluster.live(id).await;
         (id.clone(), Fate::of(live.as_ref().map(Option::as_ref).map_err(Clone::clone), own))
     });
-    let presence = plan.created().into_iter().map(async |id| (id.clone(), Presence::of(cluster.live(id).await)));
+    let presence = plan.rendered.iter().map(async |id| (id.clone(), Presence::of(cluster.live(id).await)));
     Live {
         fates: stream::iter(fates).buffer_unordered(MAX_READS).collect().await,
         presence: stream::iter(presence).buffer_unordered(MAX_READS).collect().await,

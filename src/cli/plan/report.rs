@@ -35,11 +35,11 @@ pub(super) struct Row {
 pub(super) struct Live {
     /// What happens to the objects that are not rendered any more.
     pub(super) fates: HashMap<ObjectId, Fate>,
-    /// The state of the objects that were not applied before.
+    /// The state of the rendered objects.
     pub(super) presence: HashMap<ObjectId, Presence>,
 }
 
-/// Whether an object exists that was not applied before.
+/// Whether a rendered object exists.
 #[derive(Debug)]
 pub(super) enum Presence {
     /// It does not.
@@ -138,6 +138,7 @@ fn rows(plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Vec<Row> {
             None => row,
         }
     }));
+    rows.extend(plan.applied().into_iter().filter_map(|id| missing_row(id, excluded, live)));
     rows.extend(plan.orphaned().into_iter().map(|id| Row::new("orphan", id).because("spec.prune is off")));
     rows.sort_by_key(|row| ACTIONS.iter().position(|(action, _)| *action == row.action));
     rows
@@ -157,6 +158,14 @@ fn created_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Row {
     }
 }
 
+/// Returns the row of an object that the inventory lists, and that does not exist: somebody deleted it, or an annotation excluded it
+/// from the revision before.
+fn missing_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Option<Row> {
+    live.presence.get(id).filter(|presence| matches!(presence, Presence::Absent))?;
+    let row = created_row(id, excluded, live);
+    (row.action == "create").then(|| row.because("the inventory lists it, but it does not exist"))
+}
+
 impl Report {
     /// Creates the report about a tree that cannot be built.
     pub(super) fn broken(title: String, reason: String) -> Self {
@@ -165,7 +174,9 @@ impl Report {
 
     /// Creates the report of a plan, with the live objects. `excluded` are the rendered objects that Flux does not apply.
     pub(super) fn of(title: String, plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Self {
-        let applied = plan.rendered.len() - plan.created().len();
+        let applied = plan.applied();
+        let missing = applied.iter().filter(|id| missing_row(id, excluded, live).is_some()).count();
+        let applied = applied.len() - missing;
         let warnings = plan.findings().iter().map(|finding| format!("{} {}", finding.rule, finding.message)).collect();
         Self { title, broken: None, rows: rows(plan, excluded, live), applied, warnings }
     }

@@ -146,6 +146,12 @@ impl Plan<'_> {
         created.into_iter().chain(replaced.into_iter().map(|(_, new)| new)).collect()
     }
 
+    /// Returns the rendered objects that the inventory lists.
+    pub fn applied(&self) -> Vec<&ObjectId> {
+        let created: HashSet<&ObjectId> = self.created().into_iter().collect();
+        self.rendered.iter().filter(|id| !created.contains(id)).collect()
+    }
+
     fn compared(&self) -> Compared<'_> {
         Compared::of(&self.inventory, self.rendered)
     }
