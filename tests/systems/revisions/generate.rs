@@ -54,6 +54,10 @@ pub fn pair(seed: u64, name: &str) -> Pair {
         maker.mutate(&kustomizations, &mut after);
     }
     let waits = kustomizations.iter().any(|one| !one.depends_on.is_empty());
+    if waits {
+        // a folder with duplicates cannot be built, so others would wait for it for ever
+        after.iter_mut().for_each(Folder::drop_duplicates);
+    }
     if !waits && maker.dice.chance(8) {
         let at = maker.dice.below(number);
         after[at].state = if maker.dice.chance(50) { State::Missing } else { State::Broken };

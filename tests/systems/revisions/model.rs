@@ -1,5 +1,6 @@
 //! A generated pair of revisions: Kustomizations of one source, their folders before and after, and changes of live objects.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use super::kinds::TEMPLATES;
@@ -116,6 +117,12 @@ pub enum Edit {
 pub type Files = Vec<(String, String)>;
 
 impl Folder {
+    /// Removes objects of the same kind and name as an earlier one.
+    pub fn drop_duplicates(&mut self) {
+        let mut seen = HashSet::new();
+        self.objects.retain(|object| seen.insert((object.template, object.name.clone())));
+    }
+
     /// Returns whether its kustomization file changes objects, so that it must have one.
     fn needs_file(&self) -> bool {
         let is_empty = self.generators.is_empty() && self.namespace.is_none() && self.prefix.is_none();

@@ -22,6 +22,8 @@ struct Predicted {
     is_compared: bool,
     /// Objects whose content changes, by the comparison of both revisions.
     changed: BTreeSet<String>,
+    /// Changed objects that differ in `apiVersion` only. The API server may store the same as before.
+    converted: BTreeSet<String>,
     /// Objects that exist, and that another Kustomization applies from now on.
     taken: BTreeSet<String>,
     /// Objects that more than one Kustomization renders.
@@ -34,7 +36,7 @@ pub fn differences(pair: &Pair, played: &Played, effects: &Effects) -> Vec<Strin
     let without_plan = played.plans.iter().filter_map(|plan| plan.as_ref().err().cloned());
     let deletions = predicted.deletions(effects).into_iter();
     // Who creates or changes an object that several Kustomizations render, or that somebody changed, is not known.
-    let is_usual = |id: &str| !played.edited.contains(id) && !predicted.shared.contains(id);
+    let is_usual = |id: &str| !played.edited.contains(id) && !predicted.shared.contains(&comparable(id));
     let others = predicted.creations(effects).into_iter().chain(predicted.changes(pair, effects));
     let others = others.filter(|(_, id)| is_usual(id));
     without_plan.chain(deletions.chain(others).map(|(words, id)| format!("{words}: {id}"))).collect()
@@ -51,7 +53,12 @@ fn all<'a>(words: &'static str, ids: impl Iterator<Item = &'a String>) -> Vec<Di
 fn shared(kustomizations: &[Value]) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let all = kustomizations.iter().flat_map(player::applied);
-    all.filter(|id| !seen.insert(id.clone())).collect()
+    all.filter(|id| !seen.insert(id.clone())).map(|id| comparable(&id)).collect()
+}
+
+/// Returns an identity as it can be compared with that of an inventory, where `__` in a name is also a colon.
+fn comparable(id: &str) -> String {
+    id.replace(':', "__")
 }
 
 impl Predicted {
@@ -79,6 +86,7 @@ impl Predicted {
         let is_applied = |id: &&String| !pair.unapplied().iter().any(|name| id.contains(name));
         let stays = |id: &&String| !effects.deleted.contains(*id);
         let missing = self.changed.difference(&effects.changed).filter(is_applied).filter(stays);
+        let missing = missing.filter(|id| !self.converted.contains(*id));
         let unexpected = effects.changed.difference(&self.changed).filter(|id| !self.taken.contains(*id));
         [all("the diff changes it, Flux does not", missing), all("Flux changes it, the diff does not", unexpected)]
             .concat()
@@ -94,7 +102,9 @@ impl Predicted {
         }
         let roots = played.diff["roots"].as_array().into_iter().flatten();
         let rows = roots.filter_map(|root| root["objects"].as_array()).flatten();
-        predicted.changed = rows.filter(|row| row["action"] == "change").map(identity).collect();
+        let changed: Vec<_> = rows.filter(|row| row["action"] == "change").collect();
+        predicted.converted = changed.iter().filter(|row| is_converted(row)).map(|row| identity(row)).collect();
+        predicted.changed = changed.into_iter().map(identity).collect();
         predicted.is_compared = !predicted.changed.iter().any(|id| id.contains("${"));
         predicted
     }
@@ -114,6 +124,11 @@ impl Predicted {
             _ => false,
         };
     }
+}
+
+fn is_converted(row: &Value) -> bool {
+    let fields = row["fields"].as_array().into_iter().flatten();
+    fields.map(|field| &field["path"]).eq(["apiVersion"])
 }
 
 /// Returns the identity of the object of a row.
