@@ -193,13 +193,12 @@ fn a_plan_names_each_object(ctx: &Context) {
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
     accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
     accepts(ctx, &ns, &settled(ctx, &ns, "web", json!({})).to_string());
-    ["stale", "excluded", "w", OLD_HASH].iter().for_each(|name| owned(ctx, &ns, name));
+    ["a", "stale", "excluded", "w", OLD_HASH].iter().for_each(|name| owned(ctx, &ns, name));
     apply(ctx, &ns, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "taken"}}));
     let exclude =
         ["annotate", "configmap", "excluded", "kustomize.toolkit.fluxcd.io/prune=disabled", "--namespace", &ns];
     ctx.cluster.kubectl().args(exclude).run().expect_success();
-    let ids = ["stale", "excluded", "absent", "w", OLD_HASH].map(|name| format!("{ns}_{name}__ConfigMap"));
-    let ids: Vec<_> = ids.into_iter().chain([format!("{ns}_a__ConfigMap")]).collect();
+    let ids = ["a", "lost", "stale", "excluded", "absent", "w", OLD_HASH].map(|name| format!("{ns}_{name}__ConfigMap"));
     set_inventory(ctx, &ns, "apps", &ids);
 
     let folder = tempfile::tempdir().expect("there is room");
@@ -207,7 +206,8 @@ fn a_plan_names_each_object(ctx: &Context) {
     let skipped = here("skipped") + "  annotations: {kustomize.toolkit.fluxcd.io/ssa: Ignore}\n";
     let files = [
         ("apps/a.yaml", map(&ns, "a")),
-        ("apps/new.yaml", map(&ns, "new")),
+        ("apps/new.yaml", here("new")),
+        ("apps/lost.yaml", here("lost")),
         ("apps/hashed.yaml", here(NEW_HASH)),
         ("apps/taken.yaml", here("taken")),
         ("apps/skipped.yaml", skipped),
@@ -229,7 +229,8 @@ fn a_plan_names_each_object(ctx: &Context) {
         format!("  = keep     ConfigMap {ns}/excluded  (kustomize.toolkit.fluxcd.io/prune: disabled)\n"),
         format!("  = gone     ConfigMap {ns}/absent\n"),
         format!("  + create   ConfigMap {ns}/new\n"),
-        "Plan: 1 to create, 1 to take over, 1 to replace, 1 to delete, 0 possibly, 1 moved, 1 kept, 1 gone already, 1 skipped, \
+        format!("  + create   ConfigMap {ns}/lost  (the inventory lists it, but it does not exist)\n"),
+        "Plan: 2 to create, 1 to take over, 1 to replace, 1 to delete, 0 possibly, 1 moved, 1 kept, 1 gone already, 1 skipped, \
          1 applied as before\n"
             .to_owned(),
     ];
