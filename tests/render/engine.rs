@@ -9,9 +9,6 @@ use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 
 use crate::case::{Case, ROOT};
 
-/// The path of the trees for the engine.
-const BASE: &str = "/srv/portcullis-tree";
-
 /// The result of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Built {
@@ -25,22 +22,22 @@ pub enum Built {
     Panicked,
 }
 
-/// Builds a tree in memory.
-pub fn build_tree(case: &Case) -> Result<String, Stop> {
-    let files = case.files_at(BASE).fold(Memory::new(), |files, (path, text)| files.file(path, text));
-    let links = case.links.iter().map(|(path, target)| (path, target.replace(ROOT, BASE)));
-    let tree = Tree::new(links.fold(files, |files, (path, target)| files.link(path, &target)), BASE);
+/// Builds a tree in memory, whose path is `base`.
+fn build_tree(case: &Case, base: &str) -> Result<String, Stop> {
+    let files = case.files_at(base).fold(Memory::new(), |files, (path, text)| files.file(path, text));
+    let links = case.links.iter().map(|(path, target)| (path, target.replace(ROOT, base)));
+    let tree = Tree::new(links.fold(files, |files, (path, target)| files.link(path, &target)), base);
     let restrictor = if case.unrestricted { Restrictor::None } else { Restrictor::RootOnly };
     let options = Options { restrictor, ..Options::default() };
-    let root = case.build_at(BASE);
-    let root = TreePath::from(root.strip_prefix(BASE).unwrap_or(&root));
+    let root = case.build_at(base);
+    let root = TreePath::from(root.strip_prefix(base).unwrap_or(&root));
     let (settings, files) = (Settings::default(), Files::default());
     engine::build(&tree, &root, &options, &settings, &files)?.text()
 }
 
-/// Builds a tree, and catches panics.
-pub fn build(case: &Case) -> Built {
-    panic::catch_unwind(AssertUnwindSafe(|| build_tree(case))).map_or(Built::Panicked, Built::from)
+/// Builds a tree at the path that kustomize has it, because texts can contain it, and catches panics.
+pub fn build(case: &Case, base: &str) -> Built {
+    panic::catch_unwind(AssertUnwindSafe(|| build_tree(case, base))).map_or(Built::Panicked, Built::from)
 }
 
 impl From<Result<String, Stop>> for Built {

@@ -114,7 +114,7 @@ fn one(seed: u64, oracle: &mut Oracle) -> ExitCode {
     let mut case = tree(seed);
     let answer = oracle.build(&mut case);
     print_tree(&case);
-    let built = engine::build(&case);
+    let built = engine::build(&case, &oracle.root());
     println!("kustomize: {answer:?}\nours: {built:?}");
     if difference(&built, &answer).is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -147,7 +147,7 @@ fn compare(seed: u64, oracle: &mut Oracle, counts: &mut Counts) -> Option<&'stat
         return None;
     }
     let answer = oracle.build(&mut case);
-    let built = engine::build(&case);
+    let built = engine::build(&case, &oracle.root());
     let difference = difference(&built, &answer);
     let varies = difference.is_some() && (0..REPEATS).any(|_| oracle.build(&mut case) != answer);
     counts.add(&built, difference.is_some(), varies);
@@ -190,10 +190,10 @@ fn tell(expected: &str, seed: u64, oracle: &mut Oracle) {
     let small = minimise::minimise(&tree(seed), |case| {
         let mut written = case.clone();
         let answer = oracle.build(&mut written);
-        written == *case && difference(&engine::build(case), &answer) == Some(expected)
+        written == *case && difference(&engine::build(case, &oracle.root()), &answer) == Some(expected)
     });
     print_tree(&small);
-    println!("kustomize: {:?}\nours: {:?}", oracle.build(&mut small.clone()), engine::build(&small));
+    println!("kustomize: {:?}\nours: {:?}", oracle.build(&mut small.clone()), engine::build(&small, &oracle.root()));
 }
 
 fn print_tree(case: &Case) {

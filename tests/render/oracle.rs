@@ -52,13 +52,19 @@ impl Oracle {
         Self { child, input, output, folder }
     }
 
+    /// Returns the path of the trees.
+    pub fn root(&self) -> String {
+        let folder = fs::canonicalize(self.folder.path()).expect("the folder is there");
+        folder.join("tree").to_string_lossy().into_owned()
+    }
+
     /// Writes a tree into an empty folder and builds it.
     pub fn build(&mut self, case: &mut Case) -> Answer {
-        let root = fs::canonicalize(self.folder.path()).expect("the folder is there").join("tree");
-        drop(fs::remove_dir_all(&root));
-        fs::create_dir_all(&root).expect("a temporary folder can be written to");
-        case.write(&root);
-        let text = root.to_string_lossy().into_owned();
+        let text = self.root();
+        let root = Path::new(&text);
+        drop(fs::remove_dir_all(root));
+        fs::create_dir_all(root).expect("a temporary folder can be written to");
+        case.write(root);
         let build = root.join(case.build_at(&text));
         // the schema stays for the rest of the process, so that another one needs a new start of it
         let has_schema = case.files.values().any(|file| file.contains("openapi") || file.contains('\\'));
