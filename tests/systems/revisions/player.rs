@@ -5,8 +5,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -164,6 +167,7 @@ impl Player<'_> {
                 let states: Vec<_> = found.iter().filter(|object| !has_ended(object)).map(state).collect();
                 return Err(format!("not applied: {}", states.join("\n")));
             }
+            self.finalize_namespaces();
             thread::sleep(PAUSE);
         }
     }
@@ -178,16 +182,30 @@ impl Player<'_> {
                 break;
             }
             let (id, template, namespace, name) = parse(ids[(number % ids.len() as u64) as usize])?;
-            // Nothing removes the finalizer of a Namespace here, and Flux does not apply one that is being deleted.
-            if *edit == Edit::Delete && template.kind == "Namespace" {
-                continue;
-            }
             let resource = resource(&template.api_version(0), template.kind, template.plural);
             self.change(&self.api(&resource, &namespace), &name, *edit)
                 .map_err(|why| format!("{edit:?} {id}: {why}"))?;
             edited.insert(id);
         }
+        self.finalize_namespaces();
         Ok(edited)
+    }
+
+    /// Lets deleted Namespaces go, as the namespace controller does, which does not run here: Flux waits for them.
+    fn finalize_namespaces(&self) {
+        let api: Api<Namespace> = Api::all(self.testbed.cluster.client());
+        let listed = self.testbed.cluster.block_on(api.list(&ListParams::default()));
+        let is_deleted = |one: &Namespace| one.metadata.deletion_timestamp.is_some();
+        let of_pair = |one: &Namespace| one.metadata.name.as_ref().is_some_and(|name| name.contains(&self.pair.name));
+        let parameters = PostParams::default();
+        for mut namespace in listed.into_iter().flatten().filter(|one| is_deleted(one) && of_pair(one)) {
+            namespace.spec.get_or_insert_default().finalizers = None;
+            let name = namespace.metadata.name.clone().unwrap_or_default();
+            let finalize = api.replace_subresource("finalize", &name, &parameters, &namespace);
+            if let Err(error) = self.testbed.cluster.block_on(finalize) {
+                eprintln!("Namespace {name} is tried again: {error}");
+            }
+        }
     }
 
     fn change(&self, api: &Api<DynamicObject>, name: &str, edit: Edit) -> Result<(), kube::Error> {
