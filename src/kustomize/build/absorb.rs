@@ -6,14 +6,19 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use super::generate::value_node;
+use super::id::Id;
 use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::{Behavior, Resource};
 use super::run::Run;
 use super::stop::{Step, Stop};
 use crate::kustomize::finding::Site;
-use crate::kustomize::node::{Entry, Node};
-use crate::kustomize::rules::kz030;
+use crate::kustomize::node::{Entry, Node, Tag};
+use crate::kustomize::rules::{kz013, kz030};
+use crate::yaml::core;
+
+/// The fields that a generator merges.
+const DATA: [&str; 2] = ["data", "binaryData"];
 
 impl Run<'_> {
     /// Adds a generated object with its behavior.
@@ -36,6 +41,8 @@ impl Run<'_> {
             }
             ([], _) => return self.append_generated(map, resource, site),
             ([at], Behavior::Merge | Behavior::Replace) => {
+                let checked = self.check_keys(others[0], &resource, &id);
+                self.recover(&mut map.lost, Lost::Nothing, checked)?;
                 if let Some(old) = map.resources_mut().get_mut(*at) {
                     let new = combined(mem::replace(old, resource.clone()), resource);
                     *old = new;
@@ -49,11 +56,35 @@ impl Run<'_> {
         self.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop)).map(drop)
     }
 
+    /// Refuses to merge with data that has an empty key: kustomize ends the process.
+    fn check_keys(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
+        if new.behavior != Behavior::Merge {
+            return Ok(());
+        }
+        for field in DATA {
+            let mut entries = old.node.get(field).map(Node::entries).unwrap_or_default().iter();
+            if let Some(entry) = entries.find(|entry| is_empty(entry)) {
+                let finding = kz013::empty_key(self.site_of(entry.value.origin), id, field);
+                return Err(Stop::of_content(finding));
+            }
+        }
+        Ok(())
+    }
+
     fn append_generated(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
         let Err(resource) = map.append(resource) else { return Ok(()) };
         let other = map.with_id(&resource.id(&map.scope)).map(|other| self.site_of(other.origin));
         Err(Stop::of_content(kz030::exists(site.clone(), &resource.id(&map.scope), other.as_ref())))
     }
+}
+
+/// Whether kustomize reads a key of data as an empty text, as it does with one that is null.
+fn is_empty(entry: &Entry) -> bool {
+    let is_null = match entry.key_tag {
+        Tag::None => core::tag_of(&entry.key) == Tag::Null,
+        tag => tag == Tag::Null,
+    };
+    is_null || entry.key.is_empty()
 }
 
 /// Returns a new object with the metadata of the old one, and with its data if it is merged.
@@ -66,7 +97,7 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     new.set_name(old.name());
     new.set_namespace(old.namespace());
     if behavior == Behavior::Merge {
-        for field in ["data", "binaryData"] {
+        for field in DATA {
             let merged = overlaid(&old, &new, &[field]);
             set_map(Some(&mut new.node), field, merged, true);
         }
@@ -97,6 +128,11 @@ fn set_map(owner: Option<&mut Node>, field: &str, values: BTreeMap<String, Node>
     let Some(owner) = owner else { return };
     owner.remove(field);
     if values.is_empty() {
+        return;
+    }
+    if !is_data && values.contains_key("") {
+        // kustomize writes keys in order, ends at the empty one, which comes first, and goes on with what it has
+        owner.set(field, Node::map(Vec::new()));
         return;
     }
     let entry = |(key, value): (String, Node)| {

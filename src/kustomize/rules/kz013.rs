@@ -1,7 +1,7 @@
 //! KZ013: a file without valid objects.
 
 use crate::admission::Level;
-use crate::kustomize::build::BadObjects;
+use crate::kustomize::build::{BadObjects, Id};
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::node::{Unprintable, UnprintableKind};
@@ -38,6 +38,12 @@ pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFind
 /// Returns a finding about an object that transformers made invalid: without kind, name or metadata.
 pub(in crate::kustomize) fn no_object(site: Site, object: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("{object} cannot be written: {why}")).help("look at the patches of the object")
+}
+
+/// Returns a finding about an object whose `field` has an empty key, which kustomize cannot merge.
+pub(in crate::kustomize) fn empty_key(site: Site, id: &Id<'_>, field: &str) -> TreeFinding {
+    RULE.at(site, format!("{} cannot be merged: a key of its {field} is empty or null", id.words()))
+        .help("name the key")
 }
 
 /// Returns a finding about an object with a key or value that cannot be printed; `site` is the place that set it.
