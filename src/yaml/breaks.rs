@@ -119,6 +119,17 @@ mod tests {
         assert_eq!(value("a: {b: \"c\u{2028}d\"}\n").as_deref(), Some("c\u{2028}d"));
         assert_eq!(value("a: {b: 'c \u{2028} d'}\n").as_deref(), Some("c\u{2028}d"));
         assert_eq!(value("a: {b: 'c  d\u{85}e'}\n").as_deref(), Some("c  d e"));
+        assert_eq!(value("a: {b: c, ? 'd\u{2028}e' : f}\n").as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn keys_end_on_their_line() {
+        for key in ["'c\u{2028}'", "\"c\u{2029}d\"", "'c\u{85}d'"] {
+            for text in [format!("a: {{b: c, {key}: d}}\n"), format!("a:\n  b: c\n  {key}: d\n"), format!("{key}: d\n")]
+            {
+                assert!(yaml::nodes(&text, 0, &Limits::default()).any(|node| node.is_err()), "{text:?}");
+            }
+        }
     }
 
     #[test]

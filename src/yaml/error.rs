@@ -45,6 +45,9 @@ pub enum Problem {
     /// A number in a JSON text exceeds the range of a 64-bit float, such as `1e999`.
     #[error("a number is beyond the range of a 64-bit float, so that Kubernetes cannot decode the object")]
     OutOfRange,
+    /// A key in quotes with a character that breaks a line in go-yaml.
+    #[error("a key has to be on one line, and a character in it ends a line for go-yaml")]
+    BrokenKey,
     /// A key that cannot be converted to a string.
     #[error("{0} cannot be the key of a mapping")]
     Key(&'static str),

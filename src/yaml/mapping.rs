@@ -93,13 +93,20 @@ impl<'t> Reader<'t, '_> {
         key.map(|key| Some(key.into())).map_err(|problem| self.error(span, problem))
     }
 
-    /// Returns the reason why go-yaml may reject a key. In flow style a key must be on one line, unless `?` precedes
-    /// it.
+    /// Returns the reason why go-yaml may reject a key. A key must be on one line, unless `?` precedes it.
     pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
         if self.what == As::Manifest && text.len() > dialect::MAX_KEY_LENGTH {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));
         }
-        let (before, after) = self.around(span).filter(|_| self.strict.flow > 0 && self.what != As::Object)?;
+        let (before, after) = self.around(span).filter(|_| self.what != As::Object)?;
+        let is_explicit = before.trim_end().ends_with('?');
+        if self.breaks_line(span) && !is_explicit {
+            return Some(Problem::BrokenKey);
+        }
+        // our parser rejects other keys of several lines in block style
+        if self.strict.flow == 0 {
+            return None;
+        }
         let colon = after.trim_start();
         let gap = after.strip_suffix(colon).filter(|_| colon.starts_with(':'))?;
         let word = before.split_whitespace().next_back().unwrap_or_default();
@@ -107,8 +114,7 @@ impl<'t> Reader<'t, '_> {
         if span.start.line() == span.end.line() && !gap.contains('\n') && !has_property {
             return None;
         }
-        let is_explicit = has_property || before.trim_end().ends_with('?');
-        let problem = if is_explicit { Problem::Dialect } else { Problem::Syntax };
+        let problem = if has_property || is_explicit { Problem::Dialect } else { Problem::Syntax };
         Some(problem(dialect::KEY.to_owned()))
     }
 

@@ -343,6 +343,12 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
+    /// Returns whether go-yaml breaks a line within a scalar where our parser does not.
+    pub(super) fn breaks_line(&self, span: Span) -> bool {
+        let written = self.chunk.original.zip(span.byte_range());
+        written.is_some_and(|(original, bytes)| breaks::has_other(original, &bytes))
+    }
+
     /// Returns the text of a block scalar without the line break that our parser adds if the text has none at its end.
     fn unbroken<'s>(&self, text: Cow<'s, str>, style: ScalarStyle, span: Span) -> Cow<'s, str> {
         let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
