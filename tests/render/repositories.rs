@@ -71,7 +71,7 @@ pub fn run(jobs: usize, only: Option<&str>) -> ExitCode {
 }
 
 fn report(checkouts: &[Checkout], results: Results) -> ExitCode {
-    let Results { counts: Counts { equal, refused, unknown, varying }, differences, reasons } = results;
+    let Results { counts: Counts { equal, refused, unknown, varying, .. }, differences, reasons } = results;
     let roots: usize = checkouts.iter().map(|checkout| checkout.roots.len()).sum();
     println!(
         "{} repositories, {roots} kustomizations: {equal} with equal bytes, {refused} refused by both, {unknown} unknown \
