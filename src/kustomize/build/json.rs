@@ -1,6 +1,6 @@
 //! Converts nodes to JSON and back, as some steps of kustomize do.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use crate::go::{floats, integers};
 use crate::kustomize::emit::{TextStyle, Value};
@@ -49,14 +49,24 @@ pub(super) fn with_floats(value: Json) -> Json {
 /// Converts JSON to a node. Strings get the style in which go-yaml writes them, because kustomize writes and parses the
 /// values.
 pub(super) fn to_node(value: &Json, origin: Origin) -> Node {
+    with_style(value, origin, style_of)
+}
+
+/// Converts JSON to a node as if its text had been parsed: all strings are in quotes.
+pub(super) fn parsed(value: &Json, origin: Origin) -> Node {
+    with_style(value, origin, |_| Style::DoubleQuoted)
+}
+
+fn with_style(value: &Json, origin: Origin, style: fn(&str) -> Style) -> Node {
     let scalar = |text: String, tag| Node::new(Kind::Scalar(text.into()), tag);
+    let entry = |(key, value): (&String, &Json)| Entry::quoted(key.as_str(), with_style(value, origin, style));
     let node = match value {
         Json::Null => Node::null(),
         Json::Bool(flag) => scalar(flag.to_string(), Tag::Bool),
         Json::Number(number) => Node::resolved(number.to_string()),
-        Json::String(text) => Node { style: style_of(text), ..scalar(text.clone(), Tag::Str) },
-        Json::Array(items) => Node::seq(items.iter().map(|item| to_node(item, origin)).collect()),
-        Json::Object(members) => Node::map(entries(members, origin)),
+        Json::String(text) => Node { style: style(text), ..scalar(text.clone(), Tag::Str) },
+        Json::Array(items) => Node::seq(items.iter().map(|item| with_style(item, origin, style)).collect()),
+        Json::Object(members) => Node::map(members.iter().map(entry).collect()),
     };
     node.at(origin)
 }
@@ -68,10 +78,6 @@ fn style_of(text: &str) -> Style {
         TextStyle::Double => Style::DoubleQuoted,
         TextStyle::Literal => Style::Literal,
     }
-}
-
-fn entries(members: &Map<String, Json>, origin: Origin) -> Vec<Entry> {
-    members.iter().map(|(key, value)| Entry::quoted(key.as_str(), to_node(value, origin))).collect()
 }
 
 /// Restores the origins of nodes after a conversion to JSON and back: each node gets the origin of the node at the same
