@@ -106,7 +106,7 @@ fn uid(ctx: &Context<'_>, name: &str) -> Value {
 fn take(ctx: &Context<'_>, kustomization: &str, name: &str, number: usize) -> Value {
     let request = format!("reconcile.fluxcd.io/requestedAt={number}");
     ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, kustomization, &request]);
-    let handled = |object: &Value| object["status"]["lastHandledReconcileAt"] == number.to_string();
+    let handled = |object: &Value| object["status"]["lastHandledReconcileAt"].as_str() == Some(&number.to_string());
     ctx.wait("kustomizations", kustomization, "reconciled", handled);
     let is_owned = |object: &Value| object["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"] == kustomization;
     ctx.wait("configmaps", name, &format!("owned by {kustomization}"), is_owned)

@@ -81,7 +81,8 @@ fn delete_many(ctx: &Context<'_>, repository: &crate::git::Repository, before: &
         assert!(note.contains(RULE), "{note}");
         approve(ctx, before);
         look_again(ctx, "app", number + 1);
-        let handled = |object: &Value| object["status"]["lastHandledReconcileAt"] == (number + 1).to_string();
+        let handled =
+            |object: &Value| object["status"]["lastHandledReconcileAt"].as_str() == Some(&(number + 1).to_string());
         ctx.wait("gitrepositories", "app", "reconciled after a wrong approval", handled);
         withheld(ctx, &new, before);
         ctx.wait_until_still();
