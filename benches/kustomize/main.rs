@@ -215,7 +215,7 @@ fn build_all(folder: &Path, output: &Path) -> Command {
 
 /// Runs a process that has to succeed.
 fn run(command: &mut Command) -> Cost {
-    let (begin, spent) = (Instant::now(), children());
+    let (spent, begin) = (children(), Instant::now());
     let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
     let (time, cpu) = (begin.elapsed(), children() - spent);
     assert!(ended.success(), "{command:?}: {ended}");
@@ -230,7 +230,7 @@ fn memory(mut command: Command) -> usize {
 
 /// Runs a process that has to succeed, and samples its memory, in KiB.
 fn run_watched(command: &mut Command) -> (Cost, usize) {
-    let (begin, spent) = (Instant::now(), children());
+    let (spent, begin) = (children(), Instant::now());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
     let mut memory = 0;

@@ -44,6 +44,8 @@ struct Fields {
     merges: bool,
     /// Whether there is a key `<<`, quoted or not.
     has_merge: bool,
+    /// The merge key that kyaml does not remove, because it removes a quoted `<<` before it.
+    kept_merge: Option<Entry>,
 }
 
 impl<'t> NodeReader<'t, '_> {
@@ -150,7 +152,7 @@ impl<'t> NodeReader<'t, '_> {
 
     /// Parses the value of a merge key.
     fn merge(&mut self, fields: &mut Fields, key: Span, depth: usize) -> Result<(), YamlError> {
-        fields.has_merge = true;
+        let is_kept = mem::replace(&mut fields.has_merge, true);
         if mem::replace(&mut fields.merges, true) {
             return Err(self.merge_error(key, Problem::MergedTwice));
         }
@@ -160,6 +162,10 @@ impl<'t> NodeReader<'t, '_> {
         self.merging -= 1;
         let value = value?;
         (fields.size, fields.height) = (fields.size + value.size, fields.height.max(value.height));
+        if is_kept {
+            let value = value.node.clone();
+            fields.kept_merge = Some(Entry { key: scalar::MERGE.into(), key_tag: Tag::Merge, value });
+        }
         let mappings = match value.node.kind {
             Kind::Map(_) => vec![value.node],
             // the first mapping of a sequence wins
@@ -195,13 +201,15 @@ impl Fields {
     /// Builds the mapping. Merged entries follow its own entries, which take precedence. With `with_anchors`, kyaml adds
     /// each null key again, because it looks for an empty text instead.
     fn finish(self, origin: Origin, with_anchors: bool) -> Built {
-        let Self { mut own, merged, size, height, .. } = self;
+        let Self { mut own, merged, size, height, kept_merge, .. } = self;
         let is_null = |entry: &&Entry| entry.key_tag == Tag::Null && !entry.key.is_empty();
         let nulls: Vec<Entry> = own.iter().filter(|_| with_anchors).filter(is_null).cloned().collect();
         if !merged.is_empty() {
             merge_into(&mut own, &merged);
         }
         own.extend(nulls);
+        // alone, it merges the same entries again
+        own.extend(kept_merge.filter(|kept| own.iter().any(|entry| entry.key == kept.key)));
         Built { node: Node::map(own).at(origin), size, height: height + 1 }
     }
 }
