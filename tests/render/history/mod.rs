@@ -244,7 +244,7 @@ fn write(table: &str) {
     let (before, rest) = page.split_once(BEGIN).expect("the page has the first marker");
     let (_, after) = rest.split_once(END).expect("the page has the second marker");
     let made = format!(
-        "Made by `make history` with {} on {} cores.",
+        "Made by `make history` with kustomize {} on {} cores.",
         reference::version(),
         thread::available_parallelism().map_or(1, usize::from)
     );
