@@ -91,14 +91,15 @@ fn is_empty(entry: &Entry) -> bool {
 fn combined(old: Resource, mut new: Resource) -> Resource {
     let behavior = new.behavior;
     for field in ["labels", "annotations"] {
-        let merged = overlaid(&old, &new, &["metadata", field]);
+        let merged = overlaid(&old, &new, &["metadata", field], |_| true);
         set_map(new.metadata(), field, merged, false);
     }
     new.set_name(old.name());
     new.set_namespace(old.namespace());
     if behavior == Behavior::Merge {
         for field in DATA {
-            let merged = overlaid(&old, &new, &[field]);
+            // empty keys were refused; without them, what follows the refusal does not report them again
+            let merged = overlaid(&old, &new, &[field], |entry| !is_empty(entry));
             set_map(Some(&mut new.node), field, merged, true);
         }
         new.source = old.source.clone().or(new.source);
@@ -113,13 +114,14 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     }
 }
 
-/// Returns the texts of a mapping in both objects; those of the new object take precedence. Of a duplicate key, the first one
-/// counts.
-fn overlaid(old: &Resource, new: &Resource, path: &[&str]) -> BTreeMap<String, Node> {
+/// Returns the texts of a mapping in both objects for the entries that count; those of the new object take precedence. Of a
+/// duplicate key, the first one counts.
+fn overlaid(old: &Resource, new: &Resource, path: &[&str], counts: fn(&Entry) -> bool) -> BTreeMap<String, Node> {
     let mut values = BTreeMap::new();
     for resource in [old, new] {
         let entries = resource.node.at_path(path).map(Node::entries).unwrap_or_default();
-        values.extend(entries.iter().rev().map(|entry| (entry.key.to_string(), entry.value.clone())));
+        let entries = entries.iter().rev().filter(|entry| counts(entry));
+        values.extend(entries.map(|entry| (entry.key.to_string(), entry.value.clone())));
     }
     values
 }
