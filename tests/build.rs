@@ -19,8 +19,12 @@ struct Run {
 }
 
 fn build(folder: &Path, args: &[&str], stdin: &[u8]) -> Run {
+    run(folder, &[&["build"], args].concat(), stdin)
+}
+
+fn run(folder: &Path, args: &[&str], stdin: &[u8]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-    command.arg("build").args(args).current_dir(folder).stdin(Stdio::piped());
+    command.args(args).current_dir(folder).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary is there");
     child.stdin.take().unwrap().write_all(stdin).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -166,6 +170,27 @@ fn prints_every_error_once() {
     assert!(first.starts_with("error: KZ004 resources[0]: \"gone.yaml\""), "{}", run.stderr);
     assert!(second.starts_with("KZ004 resources[2]: \"lost.yaml\""), "{}", run.stderr);
     assert_eq!(run.stderr.matches("at prod/kustomization.yaml:1:").count(), 2, "{}", run.stderr);
+}
+
+#[test]
+fn names_a_path_that_is_no_folder_to_build() {
+    const KUSTOMIZATION: &str = "prod/kustomization.yaml: this is a file, not a folder; name its folder: prod";
+    let folder = repository();
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["build", "prod/kustomization.yaml"], 1, KUSTOMIZATION),
+        (&["build", "base/map.yaml"], 1, "base/map.yaml: this is a file, not a folder"),
+        (&["build", "--all", "prod/kustomization.yaml", "-o", "out"], 2, KUSTOMIZATION),
+        (&["build", "--all", "gone", "-o", "out"], 2, "gone: No such file or directory (os error 2)"),
+        (&["build", "--all", "empty", "-o", "out"], 2, "empty: no kustomize root found"),
+        (&["explain", "kustomize", "prod/kustomization.yaml"], 2, KUSTOMIZATION),
+        (&["explain", "repository", "gone"], 2, "gone: No such file or directory (os error 2)"),
+        (&["check", ".", "--root", "prod/kustomization.yaml"], 2, KUSTOMIZATION),
+    ];
+    for (args, code, error) in cases {
+        let run = run(folder.path(), args, b"");
+        assert_eq!((run.code, run.stdout.as_str(), run.stderr), (code, "", format!("error: {error}\n")), "{args:?}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::Unusable;
+use crate::kustomize::file::NAMES;
 use crate::kustomize::tree::TreePath;
 
 /// Returns the path in the tree of the whole file system.
@@ -14,6 +15,17 @@ pub(super) fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
     let whole = path.canonicalize().map_err(|error| Unusable::because(path.display(), error))?;
     let text = whole.to_str().ok_or_else(|| Unusable::because(path.display(), "its name is not UTF-8"))?;
     Ok(TreePath::from(text.trim_start_matches('/')))
+}
+
+/// Returns the path of a folder to build, like [`tree_path`].
+pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
+    if path.is_file() {
+        let is_kustomization = path.file_name().is_some_and(|name| NAMES.iter().any(|other| name == *other));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let why = if is_kustomization { format!("; name its folder: {}", folder.display()) } else { String::new() };
+        return Err(Unusable::because(path.display(), format!("this is a file, not a folder{why}")));
+    }
+    tree_path(path)
 }
 
 /// Converts the paths of many files, and resolves each folder once.

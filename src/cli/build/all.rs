@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::checkout::Folders;
 use super::super::parallel::in_order;
-use super::super::trees::{TreePaths, shown, with_display_paths};
+use super::super::trees::{TreePaths, folder_path, shown, with_display_paths};
 use super::super::walk::{self, Progress};
 use super::super::{OK, Unusable, say};
 use super::FAILED;
@@ -27,6 +27,9 @@ pub(super) fn run(
     // The process ends after the build, so its objects are not freed one by one.
     let (files, shared) = (ManuallyDrop::new(Files::of_repository()), ManuallyDrop::new(Shared::default()));
     let found = found(folder, &tree, options, &files)?;
+    if found.is_empty() {
+        return Err(Unusable::because(folder.display(), "no kustomize root found"));
+    }
     let mut outputs = Outputs::new(output, folder);
     let mut progress = Progress::new("built kustomize roots:");
     let (mut built, mut failed) = (0, 0);
@@ -57,6 +60,7 @@ pub(super) fn run(
 
 /// Returns the roots below a folder: folders with a kustomization file to which no other one refers.
 fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<Vec<TreePath>, Unusable> {
+    folder_path(folder)?;
     let files = walk::manifests(folder).map_err(Unusable::new)?;
     let is_component = |root: &TreePath| {
         let file = NAMES.iter().find_map(|name| read.kustomization(tree, &root.join(name)).ok());

@@ -6,7 +6,7 @@ use std::fs;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
-use super::trees::{shown, tree_path, with_display_paths_of_root};
+use super::trees::{folder_path, shown, with_display_paths_of_root};
 use super::{OK, Unusable, print, say};
 use crate::kustomize::build::{Built, Reorder, Settings, Step, Stop, build};
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -152,7 +152,7 @@ fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
         let tree = Tree::archive(std::io::stdin().lock(), "/");
         return tree.map(|tree| (tree, TreePath::root())).map_err(|error| Unusable::because("standard input", error));
     }
-    let root = tree_path(Path::new(dir))?;
+    let root = folder_path(Path::new(dir))?;
     Ok((files_of_disk(fetches)?, root))
 }
 

@@ -11,7 +11,7 @@ use super::super::Unusable;
 use super::super::checkout::{self, Choice, Scan, Sources};
 use super::super::parallel::in_order;
 use super::super::report::{Located, Report, Root};
-use super::super::trees::{reason_with_display_path, shown, tree_path, with_display_paths};
+use super::super::trees::{folder_path, reason_with_display_path, shown, tree_path, with_display_paths};
 use super::super::walk::Progress;
 use super::Args;
 use super::scripts::{self, Scripts};
@@ -54,7 +54,7 @@ impl Trees {
         let options = args.options();
         let mut scan = Scan::of(files, &options)?;
         if !args.roots.is_empty() {
-            scan.roots = args.roots.iter().map(|root| tree_path(root)).collect::<Result<_, _>>()?;
+            scan.roots = args.roots.iter().map(|root| folder_path(root)).collect::<Result<_, _>>()?;
         }
         let tops = checkout::tops(&args.paths)?;
         let git = checkout::git(&scan.tree, &tops);

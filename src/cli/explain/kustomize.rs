@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::super::trees::{shown, tree_path, with_display_paths_of_root};
+use super::super::trees::{folder_path, shown, with_display_paths_of_root};
 use super::super::{DENIED, OK, Unusable, pretty, print};
 use super::Output;
 use crate::kustomize::build::{Change, Stop, history};
@@ -47,10 +47,11 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     options.version = args.kustomize_version;
     options.restrictor = args.load_restrictor.unwrap_or(options.restrictor);
     options.lone_components = true;
+    let root = folder_path(&args.root)?;
     if let (Some(object), Some(field)) = (&args.object, &args.field) {
-        return changes(&tree, &tree_path(&args.root)?, &options, object, field);
+        return changes(&tree, &root, &options, object, field);
     }
-    let report = analyse(&tree, &tree_path(&args.root)?, &options);
+    let report = analyse(&tree, &root, &options);
     let drawing = |draw: fn(&Step) -> String| report.evaluation.as_ref().map(draw).unwrap_or_default();
     let explained = match args.output {
         Output::Text => text(&report),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::super::checkout::{self, Known, Scan, SourceFolder};
-use super::super::trees::{shown, with_display_paths};
+use super::super::trees::{folder_path, shown, with_display_paths};
 use super::super::{OK, Unusable, pretty, print, walk};
 use super::Output;
 use crate::gate::Registry;
@@ -38,6 +38,7 @@ pub(in crate::cli) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    folder_path(&args.folder)?;
     let mut files = walk::manifests(&args.folder).map_err(Unusable::new)?;
     let scan = Scan::of(&mut files, &Options::default())?;
     let sources = Known::read(args.config.as_deref(), &args.sources, &Registry::standard())?.sources;
