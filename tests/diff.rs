@@ -240,7 +240,8 @@ fn compares_a_revision_with_the_checkout() {
 fn unusable_input_ends_with_exit_code_3() {
     let folder = shop_repository();
     for (args, words) in [
-        (&["--git", "nowhere..HEAD"][..], "nowhere"),
+        (&["--git", "nowhere..HEAD"][..], "nowhere: Reference \"nowhere\" could not be found\n"),
+        (&["--git", "HEAD~9"], "HEAD~9: "),
         (&["--git", "HEAD...HEAD"], "three dots"),
         (&["prod", "missing"], "missing"),
         (&["prod", "base/web.yaml"], "base/web.yaml"),
@@ -250,7 +251,18 @@ fn unusable_input_ends_with_exit_code_3() {
         assert!(run.stderr.starts_with("error: ") && run.stderr.contains(words), "{args:?}: {}", run.stderr);
     }
     let outside = tempfile::tempdir().unwrap();
-    assert_eq!(diff(outside.path(), &["--git", "HEAD"]).code, 3);
+    let run = diff(outside.path(), &["--git", "HEAD"]);
+    assert_eq!((run.code, run.stderr.contains("Could not find a git repository")), (3, true), "{}", run.stderr);
+}
+
+#[test]
+fn a_revision_that_a_shallow_clone_lacks_is_reported_with_the_reason() {
+    let (folder, clones) = (shop_repository(), tempfile::tempdir().unwrap());
+    let origin = format!("file://{}", folder.path().display());
+    git(clones.path(), &["clone", "--quiet", "--depth", "1", &origin, "clone"]);
+    let run = diff(&clones.path().join("clone"), &["--git", "HEAD~1..HEAD"]);
+    assert_eq!(run.code, 3);
+    assert!(run.stderr.contains("; the clone is shallow: fetch its history"), "{}", run.stderr);
 }
 
 #[test]

@@ -99,7 +99,10 @@ async fn cluster_config(kubeconfig: Option<&Path>) -> Result<kube::Config, Unusa
             config.map_err(|error| Unusable::because(path.display(), error))
         }
         None => kube::Config::infer().await.map_err(|error| {
-            Unusable::because("there is no cluster to ask; use --kubeconfig FILE, or --manifests PATH", error)
+            Unusable::because(
+                "there is no cluster to ask; use --kubeconfig FILE, or --manifests PATH if the command has it",
+                error,
+            )
         }),
     }
 }

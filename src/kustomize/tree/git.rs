@@ -6,8 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
+use gix::traverse::tree::recorder::Entry as Listed;
 
 use super::{Entry, MAX_FILE_BYTES, Source, Tree, TreePath, Unreadable};
+
+/// Ends the error about a revision of a shallow clone, which is what CI systems check out by default.
+const SHALLOW: &str = "; the clone is shallow: fetch its history, for example with `git fetch --unshallow`";
 
 /// The reason why a revision cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -21,11 +25,12 @@ pub struct GitError {
 
 impl GitError {
     fn of(subject: &str, error: impl std::error::Error) -> Self {
-        // gix' outer errors seldom say why; the innermost one does.
         let mut reason = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            (reason, cause) = (error.to_string(), error.source());
+            // gix' outer errors seldom say why; the innermost one does, unless it is only the name of a class, such as NotFound
+            reason = Some(error.to_string()).filter(|text| text.contains(' ')).unwrap_or(reason);
+            cause = error.source();
         }
         Self { subject: subject.to_owned(), reason }
     }
@@ -58,10 +63,10 @@ impl Repository {
     ///
     /// If the revision does not exist, or one of its objects is missing, as in shallow clones.
     pub fn revision(&self, name: &str) -> Result<Revision, GitError> {
-        let object = self.repository.rev_parse_single(name).map_err(|error| GitError::of(name, error))?;
-        let object = object.object().map_err(|error| GitError::of(name, error))?;
-        let tree = object.peel_to_tree().map_err(|error| GitError::of(name, error))?;
-        let files = tree.traverse().breadthfirst.files().map_err(|error| GitError::of(name, error))?;
+        let files = self.files(name).map_err(|error| {
+            let hint = if self.repository.is_shallow().unwrap_or_default() { SHALLOW } else { "" };
+            GitError { reason: error.reason + hint, ..error }
+        })?;
         let mut nodes = HashMap::from([(TreePath::root(), Node::Folder(BTreeSet::new()))]);
         for file in files {
             let path = TreePath::from(String::from_utf8_lossy(&file.filepath).as_ref());
@@ -74,6 +79,13 @@ impl Repository {
             add(&mut nodes, path, node);
         }
         Ok(Revision { repository: Mutex::new(self.repository.clone()), nodes })
+    }
+
+    fn files(&self, name: &str) -> Result<Vec<Listed>, GitError> {
+        let object = self.repository.rev_parse_single(name).map_err(|error| GitError::of(name, error))?;
+        let object = object.object().map_err(|error| GitError::of(name, error))?;
+        let tree = object.peel_to_tree().map_err(|error| GitError::of(name, error))?;
+        tree.traverse().breadthfirst.files().map_err(|error| GitError::of(name, error))
     }
 }
 
