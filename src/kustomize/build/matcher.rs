@@ -58,6 +58,15 @@ pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) ->
 }
 
 /// Returns the node at a path of indexes.
+pub(super) fn node<'n>(node: &'n Node, way: &[usize]) -> Option<&'n Node> {
+    way.iter().try_fold(node, |node, at| match &node.kind {
+        Kind::Map(entries) => entries.get(*at).map(|entry| &entry.value),
+        Kind::Seq(items) => items.get(*at),
+        Kind::Scalar(_) => None,
+    })
+}
+
+/// Returns the node at a path of indexes, to change it.
 pub(super) fn node_mut<'n>(node: &'n mut Node, way: &[usize]) -> Option<&'n mut Node> {
     way.iter().try_fold(node, |node, at| match node.kind {
         Kind::Map(_) => node.entries_mut()?.get_mut(*at).map(|entry| &mut entry.value),

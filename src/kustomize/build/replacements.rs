@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::budget::Budget;
 use super::id::{Gvk, Id, Scope};
-use super::matcher::{self, Create};
+use super::matcher::{self, Create, Way};
 use super::path;
 use super::recover::Lost;
 use super::resmap::ResMap;
@@ -22,6 +22,30 @@ use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::rules::{kz017, kz030};
 
 const DEFAULT_PATH: &str = "metadata.name";
+
+/// The value of a source.
+struct Copied {
+    node: Node,
+    /// The index of its object and the path in it. kustomize reads the value there at each field, so it changes with its
+    /// object. `None` for a value of its own.
+    place: Option<(usize, Way)>,
+}
+
+impl Copied {
+    /// Reads the value again, if it is in this object.
+    fn read(&mut self, at: usize, object: &Node) {
+        let way = self.place.as_ref().filter(|(source, _)| *source == at).map(|(_, way)| way);
+        if let Some(node) = way.and_then(|way| matcher::node(object, way)) {
+            self.node = node.clone();
+        }
+    }
+
+    /// Keeps the value as it is, if a node above it is about to be replaced.
+    fn keep(&mut self, at: usize, replaced: &[usize]) {
+        let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
+        self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));
+    }
+}
 
 /// `options` of a source or target.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -55,14 +79,14 @@ impl Sited {
     pub(super) fn apply(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         let Replacement { source, source_value, targets, .. } = &self.replacement;
         let Some(targets) = targets else { return Err(self.refused("needs a source and at least one target")) };
-        let value = match (source_value, source) {
+        let mut value = match (source_value, source) {
             (None, None) => return Err(self.refused("needs a source and at least one target")),
             (Some(_), Some(_)) => return Err(self.refused("has both a source and a sourceValue")),
-            (Some(text), None) => Node::scalar(text.as_str()),
+            (Some(text), None) => Copied { node: Node::scalar(text.as_str()), place: None },
             (None, Some(source)) => self.value_of(map, source)?,
         };
         for target in targets {
-            let copied = self.copy(run, map, &value, target);
+            let copied = self.copy(run, map, &mut value, target);
             run.recover(&mut map.lost, Lost::Nothing, copied)?;
         }
         Ok(())
@@ -72,16 +96,22 @@ impl Sited {
         Stop::refused(kz017::invalid_replacement(self.site.clone(), why))
     }
 
-    fn value_of(&self, map: &ResMap, source: &Source) -> Step<Node> {
-        let one = self.source(map, source)?;
+    fn value_of(&self, map: &ResMap, source: &Source) -> Step<Copied> {
+        let (at, one) = self.source(map, source)?;
         let field = if source.field_path.is_empty() { DEFAULT_PATH } else { &source.field_path };
         let takes = || format!("takes {field} of {}", one.id(&map.scope).words());
-        let node = path::lookup(&one.node, &path::split(field, '.')).filter(|node| !node.is_null_or_empty());
+        let steps = path::split(field, '.');
+        let node = path::lookup(&one.node, &steps).filter(|node| !node.is_null_or_empty());
+        let options = FieldOptions::of(source.options.as_ref());
         let value = match node {
             None => Err(format!("{}, which has no such field", takes()).into()),
+            Some(node) if options.delimiter.is_empty() => {
+                let place = path::place(&one.node, &steps).map(|way| (at, way));
+                Ok(Copied { node: node.clone(), place })
+            }
             Some(node) => {
-                let options = FieldOptions::of(source.options.as_ref());
-                refined(node, &options).map_err(|failed| failed.within(&takes()))
+                let part = part_of(node, &options).map(|node| Copied { node, place: None });
+                part.map_err(|failed| failed.within(&takes()))
             }
         };
         value.map_err(|failed| match failed.by(self.site.clone(), kz017::invalid_replacement) {
@@ -91,8 +121,8 @@ impl Sited {
         })
     }
 
-    /// Returns the only object that a source selects.
-    fn source<'m>(&self, map: &'m ResMap, source: &Source) -> Step<&'m Resource> {
+    /// Returns the only object that a source selects, and its index.
+    fn source<'m>(&self, map: &'m ResMap, source: &Source) -> Step<(usize, &'m Resource)> {
         let wanted = Id {
             gvk: Gvk { group: &source.group, version: &source.version, kind: &source.kind },
             name: &source.name,
@@ -104,7 +134,7 @@ impl Sited {
                 && (wanted.namespace.is_empty() || wanted.effective_namespace() == id.effective_namespace())
                 && id.gvk.is_selected(&wanted.gvk)
         };
-        let mut found = map.resources().iter().filter(|resource| ids(resource).any(is_wanted));
+        let mut found = map.resources().iter().enumerate().filter(|(_, resource)| ids(resource).any(is_wanted));
         match (found.next(), found.next()) {
             (Some(one), None) => Ok(one),
             (None, _) => Err(Stop::of_absence(kz030::no_source(self.site.clone(), &source_words(source)))),
@@ -112,7 +142,7 @@ impl Sited {
         }
     }
 
-    fn copy(&self, run: &Run<'_>, map: &mut ResMap, value: &Node, target: &Target) -> Step<()> {
+    fn copy(&self, run: &Run<'_>, map: &mut ResMap, value: &mut Copied, target: &Target) -> Step<()> {
         let Some(select) = &target.select else {
             return Err(self.refused("has a target that selects nothing: `select` is missing"));
         };
@@ -125,7 +155,7 @@ impl Sited {
         for at in 0..map.resources().len() {
             let is_target = map.resources().get(at).is_some_and(|resource| is_target(resource, &select, &rejects));
             if is_target && let Some(resource) = map.resources_mut().get_mut(at) {
-                self.fields(run, resource, value, target, (&scope, lost))?;
+                self.fields(run, (at, resource), value, target, (&scope, lost))?;
             }
         }
         Ok(())
@@ -134,8 +164,8 @@ impl Sited {
     fn fields(
         &self,
         run: &Run<'_>,
-        resource: &mut Resource,
-        value: &Node,
+        (at, resource): (usize, &mut Resource),
+        value: &mut Copied,
         target: &Target,
         (scope, lost): (&Scope, Lost),
     ) -> Step<()> {
@@ -143,7 +173,7 @@ impl Sited {
         let options = FieldOptions::of(target.options.as_ref());
         let paths = if target.field_paths.is_empty() { &default[..] } else { &target.field_paths };
         for path in paths {
-            let written = field(resource, value, path, &options, &run.budget).map_err(|failed| {
+            let written = field((at, resource), value, path, &options, &run.budget).map_err(|failed| {
                 let sets = format!("sets {path} of {}", resource.id(scope).words());
                 let failed = match failed {
                     Failed::Refused(why) if why.is_empty() => format!("{sets}, which has no such field").into(),
@@ -170,12 +200,9 @@ fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     std::iter::once(now).chain(resource.previous_ids())
 }
 
-/// Returns the part of a value that the options of the source select.
-fn refined(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
+/// Returns the part of a value between the delimiters that the options of the source name.
+fn part_of(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     let mut value = node.clone();
-    if options.delimiter.is_empty() {
-        return Ok(value);
-    }
     let text = node.text().ok_or_else(|| "delimiter option can only be used with scalar nodes".to_owned())?;
     let part = usize::try_from(options.index).ok().and_then(|index| text.split(options.delimiter.as_str()).nth(index));
     let part = part.ok_or_else(|| format!("options.index {} is out of bounds for value {text}", options.index))?;
@@ -198,29 +225,34 @@ fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Comp
 
 /// Writes a value to a field. The error is empty if the field does not exist.
 fn field(
-    resource: &mut Resource,
-    value: &Node,
+    (at, resource): (usize, &mut Resource),
+    value: &mut Copied,
     path: &str,
     options: &FieldOptions,
     budget: &Budget,
 ) -> Result<(), Failed> {
-    let create = options.create.then(|| Create::like(value));
+    value.read(at, &resource.node);
+    let create = options.create.then(|| Create::like(&value.node));
     let steps = path::split(path, '.');
-    budget.node(value)?;
-    if structured::set(&mut resource.node, value, &steps, create).map_err(Failed::Unknown)? {
+    budget.node(&value.node)?;
+    if structured::set(&mut resource.node, &value.node, &steps, create).map_err(Failed::Unknown)? {
+        value.read(at, &resource.node);
         return Ok(());
     }
     let found = matcher::find(&mut resource.node, &steps, create)?;
     if found.is_empty() {
         return Err("".into());
     }
-    for at in found.into_iter().flatten() {
-        if let Some(node) = matcher::node_mut(&mut resource.node, &at) {
-            budget.node(value)?;
-            set(node, value, options, budget)?;
+    for way in found.into_iter().flatten() {
+        value.read(at, &resource.node);
+        value.keep(at, &way);
+        if let Some(node) = matcher::node_mut(&mut resource.node, &way) {
+            budget.node(&value.node)?;
+            set(node, &value.node, options, budget)?;
         }
     }
     resource.spread();
+    value.read(at, &resource.node);
     Ok(())
 }
 
