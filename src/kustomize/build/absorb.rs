@@ -15,7 +15,6 @@ use super::stop::{Step, Stop};
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Entry, Node, Tag};
 use crate::kustomize::rules::{kz013, kz030};
-use crate::yaml::core;
 
 /// The fields that a generator merges.
 const DATA: [&str; 2] = ["data", "binaryData"];
@@ -78,13 +77,10 @@ impl Run<'_> {
     }
 }
 
-/// Whether kustomize reads a key of data as an empty text, as it does with one that is null.
+/// Whether kustomize reads a key of data as an empty text, as it does with one that is null in a file. A generated key has no
+/// type yet.
 fn is_empty(entry: &Entry) -> bool {
-    let is_null = match entry.key_tag {
-        Tag::None => core::tag_of(&entry.key) == Tag::Null,
-        tag => tag == Tag::Null,
-    };
-    is_null || entry.key.is_empty()
+    entry.key_tag == Tag::Null || entry.key.is_empty()
 }
 
 /// Returns a new object with the metadata of the old one, and with its data if it is merged.
