@@ -231,7 +231,6 @@ fn field(
     options: &FieldOptions,
     budget: &Budget,
 ) -> Result<(), Failed> {
-    value.read(at, &resource.node);
     let create = options.create.then(|| Create::like(&value.node));
     let steps = path::split(path, '.');
     budget.node(&value.node)?;
