@@ -167,7 +167,8 @@ fn kinds(measured: &[Measured]) -> String {
         }
     }
     let largest = measured.last().expect("there are runs");
-    let (objects, json, own) = (name_of(&largest.rows), megabytes(largest.json), largest.own(empty));
+    let objects = name_of(&largest.rows).replacen('e', "E", 1);
+    let (json, own) = (megabytes(largest.json), largest.own(empty));
     let share = 100.0 * own as f64 / CATALOG as f64;
     let (own, catalog) = (megabytes(own), CATALOG >> 20);
     text.push_str(&format!("\n{objects}, {json} MB of JSON, take {own} MB: {share:.0} % of {catalog} MiB.\n"));
