@@ -372,10 +372,14 @@ fn takes_files_that_are_written_before_the_build_for_unknown() {
     let reasons = format!("{reasons:?}");
     assert!(reasons.contains(".gitignore excludes it from the repository"), "{reasons}");
     assert!(reasons.contains("Makefile:2 writes a file of this name"), "{reasons}");
+    let on_these_files = ["kubectl reject app", "kubectl reject crd"];
+    assert_eq!(copy.roots(&["--profile", "kubectl"]), on_these_files);
+    assert_eq!(copy.roots(&["--root", "app", "--root", "crd"]), on_these_files);
     copy.write("app/kustomization.yaml", "resources: [missing.yaml]\n");
     assert_eq!(copy.roots(&[]), ["kubectl reject app", "kubectl unknown crd"]);
     copy.write("app/kustomization.yaml", "resources:\n- {{ name }}\n");
     assert_eq!(copy.roots(&[]), ["kubectl unknown app", "kubectl unknown crd"], "a template");
+    assert_eq!(copy.roots(&["--profile", "kubectl"]), on_these_files);
 }
 
 /// In sourcegraph/deploy-sourcegraph-k8s, `kustomization.template.yaml` is copied and edited before it is built.

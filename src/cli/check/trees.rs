@@ -42,7 +42,7 @@ pub(super) struct Trees {
     /// The options for roots that no object names.
     options: Options,
     pub(super) used: Used,
-    /// Whether the scripts of the checkout may show how roots are built.
+    /// Whether scripts and ignore files of the checkout may show how roots are built.
     reads_scripts: bool,
     scripts: OnceLock<Scripts>,
 }
@@ -165,7 +165,7 @@ impl Trees {
         let (judged, assumed) = self.as_scripts_build(build, of_scripts, judged);
         let judged = without_submodules(&self.scan.tree, &self.git, judged);
         let written_by = |name: &str| self.scripts()?.writes(name);
-        let judged = match build.owners.is_empty() {
+        let judged = match build.owners.is_empty() && self.reads_scripts {
             true => without_generated(&self.scan.tree, &self.git, judged, written_by),
             false => judged,
         };

@@ -16,6 +16,7 @@ use crate::admission::Metadata;
 use crate::cryptography;
 use crate::gate::Registry;
 use crate::kustomize::Files;
+use crate::kustomize::build::Shared;
 use crate::kustomize::delivery::{Artifact, DeletionLimits, Fate, Judged, Plan, Sibling, judge, owner};
 use crate::kustomize::object_id::ObjectId;
 use cluster::Cluster;
@@ -106,12 +107,12 @@ async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> 
     let object = cluster.kustomization();
     let metadata = Metadata::of(object);
     let (namespace, name) = (metadata.namespace(), metadata.name());
-    let files = Files::default();
+    let (files, shared) = (Files::default(), Shared::default());
     let title = format!("Kustomization {namespace}/{name}, revision {revision}");
     let Some(own) = cluster.build(object, &artifact).await else {
         return Err(Unusable::because(format!("{namespace}/{name}"), "it is suspended, or its fields have variables"));
     };
-    let mut judged = judge(tree, &own.root, &files);
+    let mut judged = judge(tree, &own.root, (&files, &shared));
     if let Some(broken) = broken(&judged) {
         return Ok(Report::broken(title, broken));
     }
@@ -122,7 +123,7 @@ async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> 
     let mut siblings: Vec<(Sibling, Vec<ObjectId>)> = Vec::new();
     for other in cluster.siblings() {
         let Some(sibling) = cluster.build(other, &artifact).await else { continue };
-        if let Some(objects) = judge(tree, &sibling.root, &files).rendered {
+        if let Some(objects) = judge(tree, &sibling.root, (&files, &shared)).rendered {
             siblings.push((sibling, cluster.stored(objects).await));
         }
     }
