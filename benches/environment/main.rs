@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
 use portcullis::admission::{Object, Operation, Phase, Request, Resource, User};
-use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::config;
+use portcullis::gate::{Gate, Registry};
 use serde_json::Value;
 
 #[global_allocator]
@@ -58,7 +59,8 @@ fn measured() -> Vec<Times> {
     let gates = SIZES.map(|size| {
         let registry = Registry::standard();
         let catalog = registry.catalog_of(objects::stored(size));
-        Gate::new(registry, Policy::default(), Arc::new(catalog))
+        let policy = config::parse("environmentConfigs: {native: enabled}\n", "the benchmark", &registry).unwrap();
+        Gate::new(registry, policy, Arc::new(catalog))
     });
     let text = objects::composite().to_string();
     let mut times: Vec<Times> = SIZES.iter().map(|_| Times::default()).collect();

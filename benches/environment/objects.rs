@@ -34,7 +34,12 @@ fn config(number: usize) -> Value {
     })
 }
 
+/// Returns the definition, whose schema has what the Composition writes.
 fn definition() -> Value {
+    let texts = ["name", "stage", "cell", "number"].map(str::to_owned).into_iter();
+    let outputs = (0..ENVIRONMENT_PATCHES).map(|number| format!("out{number}"));
+    let fields: Map<String, Value> = texts.chain(outputs).map(|name| (name, json!({"type": "string"}))).collect();
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}});
     json!({
         "apiVersion": "apiextensions.crossplane.io/v1",
         "kind": "CompositeResourceDefinition",
@@ -42,7 +47,9 @@ fn definition() -> Value {
         "spec": {
             "group": GROUP,
             "names": {"kind": "XApp", "plural": "xapps"},
-            "versions": [{"name": "v1", "served": true, "referenceable": true}],
+            "versions": [
+                {"name": "v1", "served": true, "referenceable": true, "schema": {"openAPIV3Schema": schema}},
+            ],
         },
     })
 }
