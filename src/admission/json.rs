@@ -10,6 +10,18 @@ use serde_json::value::RawValue;
 use super::scan;
 pub use crate::go::json::{JsonError, MAX_DEPTH, parse};
 
+/// Looks up values by keys. [`Value::pointer`] allocates two texts for each key.
+pub trait Lookup {
+    /// Returns the value at a path of keys.
+    fn at(&self, keys: &[&str]) -> Option<&Value>;
+}
+
+impl Lookup for Value {
+    fn at(&self, keys: &[&str]) -> Option<&Value> {
+        keys.iter().try_fold(self, |value, key| value.get(key))
+    }
+}
+
 /// Reports whether a JSON text is nested too deep for [`parse`], without parsing it.
 pub(crate) fn is_too_deep(text: &str) -> bool {
     // Most objects have fewer braces and brackets than the maximum depth.

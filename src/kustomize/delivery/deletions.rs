@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::limits::{self, DeletionLimits};
 use super::siblings::{self, Sibling, waits_for};
 use super::{Consequences, Judged, Root};
+use crate::admission::json::Lookup as _;
 use crate::admission::{Finding, Metadata, Request};
 use crate::catalog::View;
 use crate::kustomize::flux::Compared;
@@ -77,9 +78,13 @@ fn of_request(
     let (Some(rendered), Some(artifact), None) = (&judged.rendered, root.artifact(), root.late) else {
         return Vec::new();
     };
+    let inventory = ObjectId::of_inventory(request.old_object());
+    if inventory.is_empty() && siblings.is_empty() {
+        return Vec::new();
+    }
     let plan = Plan {
         kustomization: request.object(),
-        inventory: ObjectId::of_inventory(request.old_object()),
+        inventory,
         rendered,
         siblings: with_objects(siblings),
         revision: artifact.short_revision(),
@@ -99,7 +104,8 @@ impl Plan<'_> {
         if Metadata::of(self.kustomization).is_deleting() {
             return Vec::new();
         }
-        let (stale, moves) = (self.stale(), self.moves());
+        let stale = self.stale();
+        let moves = self.moves(stale.clone());
         let safe = moves.iter().filter(|one| one.order.is_none()).flat_map(|one| one.objects.iter().copied());
         let safe: HashSet<&ObjectId> = safe.collect();
         let deleted: Vec<_> = stale.into_iter().filter(|id| !safe.contains(id)).collect();
@@ -158,13 +164,13 @@ impl Plan<'_> {
 
     /// Returns whether Flux deletes objects that the revision does not render any more.
     fn prunes(&self) -> bool {
-        self.kustomization.pointer("/spec/prune") == Some(&Value::Bool(true))
+        self.kustomization.at(&["spec", "prune"]) == Some(&Value::Bool(true))
     }
 
     /// Returns the objects that move, each with the Kustomization that renders it from now on, and whether it is deleted on the way.
     pub fn moved(&self) -> Vec<(&ObjectId, &str, Deletion)> {
         let mut moved = Vec::new();
-        for one in self.moves() {
+        for one in self.moves(self.stale()) {
             let deletion = match one.order {
                 None => Deletion::Never,
                 Some(Order::Any | Order::Elsewhere(_)) => Deletion::Possible,
@@ -175,9 +181,11 @@ impl Plan<'_> {
         moved
     }
 
-    /// Returns the objects that move to siblings. If several render an object, the one counts that applies it first.
-    fn moves(&self) -> Vec<Move<'_>> {
-        let mut left = self.stale();
+    /// Returns which of some stale objects move to siblings. If several render an object, the one counts that applies it first.
+    fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
+        if left.is_empty() {
+            return Vec::new();
+        }
         let mut gainers: Vec<_> =
             self.siblings.iter().map(|(sibling, rendered)| (self.order(sibling), *sibling, *rendered)).collect();
         gainers.sort_by_key(|(order, ..)| order.map_or(0, |order| if order == Order::LoserFirst { 2 } else { 1 }));
@@ -209,6 +217,9 @@ impl Plan<'_> {
 
     /// Returns a finding for each sibling that renders the same objects. Flux applies no object without the namespace that it needs.
     fn shared(&self) -> Vec<Finding> {
+        if self.siblings.is_empty() {
+            return Vec::new();
+        }
         let own: HashSet<&ObjectId> = self.rendered.iter().filter(|id| !id.lacks_namespace()).collect();
         let shared = |(sibling, rendered): &(&Sibling, &[ObjectId])| {
             let both: Vec<_> = rendered.iter().filter(|id| own.contains(id)).collect();

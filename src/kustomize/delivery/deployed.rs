@@ -12,6 +12,7 @@ pub use super::source::GROUP as SOURCE_GROUP;
 use super::source::{self, Artifact, SOURCES};
 use super::{APPROVAL_ANNOTATION, Root};
 use crate::admission::Metadata;
+use crate::admission::json::Lookup as _;
 use crate::catalog::{Catalog, Kind, Reference, Scope, Storage, Stored};
 
 /// The kinds Kustomization and all sources.
@@ -70,7 +71,7 @@ pub fn root(catalog: &Catalog, kustomization: &Stored) -> Option<Root> {
 
 /// Returns the source of a Kustomization, with its kind.
 pub fn source_of(catalog: &Catalog, kustomization: &Stored) -> Option<(&'static Kind, Arc<Stored>)> {
-    let source = Kustomization::of(kustomization.value(), kustomization.namespace())?.source;
+    let source = SourceRef::of(kustomization.value(), kustomization.namespace())?;
     let kind = source::kind(&source.kind)?;
     Some((kind, catalog.find(kind, &source.namespace, &source.name)?))
 }
@@ -95,7 +96,7 @@ pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
 
 /// Returns the message of a source's condition about a withheld revision, if any.
 pub fn withheld(source: &Value) -> Option<&str> {
-    let conditions = source.pointer("/status/conditions")?.as_array()?;
+    let conditions = source.at(&["status", "conditions"])?.as_array()?;
     let text = |condition: &'_ Value, field: &str| condition.get(field).and_then(Value::as_str).map(str::to_owned);
     let ready = conditions.iter().find(|condition| text(condition, "type").as_deref() == Some("Ready"))?;
     let is_refused = text(ready, "reason").as_deref() == Some(super::withhold::REASON)

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::kustomization::{MATCHERS, SourceRef, flux_spec, is_open, subject};
+use super::kustomization::{MATCHERS, SourceRef, flux_spec, is_open, source_of, subject};
 use super::source::{self, Known};
 use super::{Delivery, FAMILY, Look, Root, deletions, deployed, late};
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -53,7 +53,7 @@ pub(super) static TREES: Delivery = Delivery {
 
 pub(super) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let wanted = || {
-        let SourceRef { kind, namespace, name } = subject(request)?.source;
+        let SourceRef { kind, namespace, name } = source_of(request)?;
         view.unless_found(source::kind(&kind)?, &namespace, &name)
     };
     wanted().into_iter().collect()

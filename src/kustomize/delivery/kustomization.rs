@@ -8,6 +8,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{APPROVAL_ANNOTATION, At, Content, Root, source};
+use crate::admission::json::Lookup as _;
 use crate::admission::{FieldPath, Metadata, Request};
 use crate::catalog::{Index, Kind, Scope, Storage};
 use crate::kustomize::file::{Image, Patch};
@@ -40,7 +41,7 @@ pub(super) static BY_SOURCE: Index = Index {
     parts: &[&["spec"]],
     keys: |object| {
         let namespace = Metadata::of(object).namespace();
-        Kustomization::of(object, namespace).map(|kustomization| kustomization.source.key()).into_iter().collect()
+        SourceRef::of(object, namespace).map(|source| source.key()).into_iter().collect()
     },
 };
 
@@ -50,14 +51,14 @@ pub(super) static BY_CLUSTER: Index = Index {
     parts: &[&["spec"]],
     keys: |object| {
         let namespace = Metadata::of(object).namespace();
-        Kustomization::of(object, namespace).map(|_| cluster(object, namespace)).into_iter().collect()
+        SourceRef::of(object, namespace).map(|_| cluster(object, namespace)).into_iter().collect()
     },
 };
 
 /// Returns a key of the cluster to which a Kustomization applies. The Secret in `spec.kubeConfig` is in its own namespace, so
 /// Kustomizations of other namespaces may apply to another cluster.
 pub(super) fn cluster(object: &Value, namespace: &str) -> String {
-    match object.pointer("/spec/kubeConfig") {
+    match object.at(&["spec", "kubeConfig"]) {
         Some(config) => format!("{namespace}/{config}"),
         None => "own".to_owned(),
     }
@@ -74,6 +75,23 @@ pub(in crate::kustomize) struct SourceRef {
 }
 
 impl SourceRef {
+    /// Reads the reference of an object, under the same conditions as [`Kustomization::of`].
+    pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
+        let spec = object.get("spec")?;
+        if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
+            return None;
+        }
+        let reference = spec.get("sourceRef")?;
+        let given = text(reference.get("namespace"));
+        let namespace = if given.is_empty() { namespace } else { given };
+        let (kind, name) = (text(reference.get("kind")), text(reference.get("name")));
+        let components = spec.get("components").and_then(Value::as_array).into_iter().flatten();
+        let components = components.map(|entry| text(Some(entry)));
+        let is_known =
+            [namespace, name, text(spec.get("path"))].into_iter().chain(components).all(|text| !is_open(text));
+        is_known.then(|| Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
     /// Returns the key in [`BY_SOURCE`].
     pub(in crate::kustomize) fn key(&self) -> String {
         let Self { kind, namespace, name } = self;
@@ -92,23 +110,9 @@ pub(in crate::kustomize) struct Kustomization {
 impl Kustomization {
     /// Reads an object; `None` if it is suspended, or if fields contain unresolved variables (`${…}`).
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
+        let source = SourceRef::of(object, namespace)?;
         let spec = object.get("spec")?;
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-        if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
-            return None;
-        }
-        let reference = spec.get("sourceRef")?;
-        let own = |given: String| if given.is_empty() { namespace.to_owned() } else { given };
-        let source = SourceRef {
-            kind: text(reference.get("kind")),
-            namespace: own(text(reference.get("namespace"))),
-            name: text(reference.get("name")),
-        };
-        let spec = flux_spec(spec);
-        let path = text(object.pointer("/spec/path"));
-        let names = [&source.namespace, &source.name, &path];
-        let known = names.into_iter().chain(&spec.components).all(|text| !is_open(text));
-        known.then_some(Self { source, path, spec })
+        Some(Self { source, path: text(spec.get("path")).to_owned(), spec: flux_spec(spec) })
     }
 
     /// Returns the root that is built from an artifact.
@@ -123,6 +127,10 @@ impl Kustomization {
             follows_revision: false,
         }
     }
+}
+
+fn text(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Reads the parts of a Flux Kustomization's spec that change the tree.
@@ -197,7 +205,13 @@ pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
 
 /// Returns whether a text contains an unresolved variable of `postBuild` or of a template.
 pub(in crate::kustomize::delivery) fn is_open(text: &str) -> bool {
-    ["${", "{{", "<<"].iter().any(|opening| text.contains(opening))
+    let may_open = text.bytes().any(|byte| matches!(byte, b'{' | b'<'));
+    may_open && ["${", "{{", "<<"].iter().any(|opening| text.contains(opening))
+}
+
+/// Returns the source of the Kustomization in a request.
+pub(super) fn source_of(request: &Request<'_>) -> Option<SourceRef> {
+    SourceRef::of(request.object(), &request.namespace)
 }
 
 /// Returns the build settings of the Kustomization in a request.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::source::EXTERNAL_ARTIFACTS;
 use crate::admission::Metadata;
+use crate::admission::json::Lookup as _;
 
 /// The annotation that requests an immediate reconciliation by source-controller. `flux reconcile` and webhook
 /// receivers set it.
@@ -35,7 +36,7 @@ pub(super) fn is_applied_by_flux(object: &Value) -> bool {
 }
 
 fn is_observed(source: &Value) -> bool {
-    let observed = source.pointer("/status/observedGeneration").and_then(Value::as_i64);
+    let observed = source.at(&["status", "observedGeneration"]).and_then(Value::as_i64);
     let generation = Metadata::of(source).generation();
     // Other controllers write ExternalArtifacts, and need not set the observed generation.
     let says_nothing = observed.is_none() && source.get("kind").is_some_and(|kind| kind == EXTERNAL_ARTIFACTS.kind);
@@ -44,12 +45,12 @@ fn is_observed(source: &Value) -> bool {
 
 fn is_requested(source: &Value) -> bool {
     let asked = Metadata::of(source).annotation(REQUESTED);
-    let handled = source.pointer("/status/lastHandledReconcileAt").and_then(Value::as_str);
+    let handled = source.at(&["status", "lastHandledReconcileAt"]).and_then(Value::as_str);
     asked.is_some_and(|asked| Some(asked) != handled)
 }
 
 fn is_in_progress(source: &Value) -> bool {
-    let conditions = source.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let conditions = source.at(&["status", "conditions"]).and_then(Value::as_array).into_iter().flatten();
     let mut says =
         conditions.filter_map(|condition| Some((condition.get("type")?.as_str()?, condition.get("status")?)));
     says.any(|(kind, status)| match kind {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::kustomization::{BY_CLUSTER, BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef, cluster, subject};
+use super::kustomization::{BY_CLUSTER, BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef, cluster, source_of};
 use super::source::{self, Known};
 use super::{Artifact, Root, RootOwner};
+use crate::admission::json::Lookup as _;
 use crate::admission::{Metadata, Request};
 use crate::catalog::{Catalog, LiveReads, Stored, View};
 
@@ -42,7 +43,7 @@ impl Sibling {
 
     /// Reads a Kustomization of another source, whose current artifact is `artifact`.
     pub fn elsewhere(object: &Value, artifact: &Artifact) -> Option<Self> {
-        let SourceRef { kind, namespace, name } = Kustomization::of(object, Metadata::of(object).namespace())?.source;
+        let SourceRef { kind, namespace, name } = SourceRef::of(object, Metadata::of(object).namespace())?;
         let elsewhere = format!("revision {} of {kind} {namespace}/{name}", artifact.short_revision());
         Some(Self { elsewhere: Some(elsewhere), ..Self::of(object, artifact)? })
     }
@@ -50,17 +51,19 @@ impl Sibling {
 
 /// Returns the siblings of the Kustomization in a request, which builds `root`.
 pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) -> Vec<Sibling> {
-    let (Some(read), Some(artifact), None) = (subject(request), root.artifact(), root.late) else { return Vec::new() };
+    let (Some(source), Some(artifact), None) = (source_of(request), root.artifact(), root.late) else {
+        return Vec::new();
+    };
     let (namespace, name) = (&*request.namespace, &*request.display_name());
-    Own { namespace, name, object: request.object(), source: &read.source, artifact }.siblings(view)
+    Own { namespace, name, object: request.object(), source: &source, artifact }.siblings(view)
 }
 
 /// Returns the siblings of a stored Kustomization that builds from `artifact`.
 pub(super) fn of_stored(catalog: &Catalog, object: &Value, artifact: &Artifact) -> Vec<Sibling> {
     let metadata = Metadata::of(object);
     let (namespace, name) = (metadata.namespace(), metadata.name());
-    let Some(read) = Kustomization::of(object, namespace) else { return Vec::new() };
-    let own = Own { namespace, name, object, source: &read.source, artifact };
+    let Some(source) = SourceRef::of(object, namespace) else { return Vec::new() };
+    let own = Own { namespace, name, object, source: &source, artifact };
     own.siblings(&View::new(catalog, &LiveReads::new()))
 }
 
@@ -90,7 +93,7 @@ impl Own<'_> {
     fn of_other_sources(&self, all: &[Arc<Stored>], view: &View<'_>) -> Vec<Sibling> {
         let mut sources: Vec<(SourceRef, Option<Artifact>)> = Vec::new();
         let sibling = |stored: &Arc<Stored>| {
-            let source = Kustomization::of(stored.value(), stored.namespace())?.source;
+            let source = SourceRef::of(stored.value(), stored.namespace())?;
             if source == *self.source || self.is(stored) {
                 return None;
             }
@@ -120,7 +123,7 @@ fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
 /// `readyExpr` does not wait for the revision.
 pub(super) fn dependencies(object: &Value) -> Vec<String> {
     let own = Metadata::of(object).namespace();
-    let entries = object.pointer("/spec/dependsOn").and_then(Value::as_array).into_iter().flatten();
+    let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten();
     let read = |entry: &Value| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let waits = text("readyExpr").is_none();

@@ -10,6 +10,7 @@
 use serde_json::Value;
 
 use super::source::Artifact;
+use crate::admission::json::Lookup as _;
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Request};
 
@@ -46,7 +47,7 @@ fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) 
     let revision = Artifact::of(new).map(|artifact| artifact.revision).unwrap_or_default();
     let message = paragraphs(denials);
     if let Some(status) = draft.to_mut().get_mut("status").and_then(Value::as_object_mut) {
-        match old.pointer("/status/artifact") {
+        match old.at(&["status", "artifact"]) {
             Some(artifact) => drop(status.insert("artifact".to_owned(), artifact.clone())),
             None => drop(status.remove("artifact")),
         }
@@ -85,7 +86,7 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
 /// Returns whether a condition is about the artifact in the status. Other conditions are not changed.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
-    let revision = source.pointer("/status/artifact/revision").and_then(Value::as_str);
+    let revision = source.at(&["status", "artifact", "revision"]).and_then(Value::as_str);
     !message.starts_with("stored artifact") || revision.is_some_and(|revision| names(message, revision))
 }
 
@@ -100,7 +101,7 @@ fn names(message: &str, revision: &str) -> bool {
 }
 
 fn condition<'v>(source: &'v Value, kind: &str) -> Option<&'v Value> {
-    let conditions = source.pointer("/status/conditions")?.as_array()?;
+    let conditions = source.at(&["status", "conditions"])?.as_array()?;
     conditions.iter().find(|condition| says(condition, "type") == kind)
 }
 

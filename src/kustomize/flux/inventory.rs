@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::admission::json::Lookup as _;
 use crate::kustomize::object_id::ObjectId;
 
 /// Length of the hash that kustomize appends to the names of generated objects.
@@ -36,7 +37,7 @@ impl ObjectId {
     /// Returns the identities in `status.inventory` of a Kustomization. Unreadable entries are left out, as Flux cannot delete
     /// them either.
     pub fn of_inventory(kustomization: &Value) -> Vec<Self> {
-        let entries = kustomization.pointer("/status/inventory/entries").and_then(Value::as_array);
+        let entries = kustomization.at(&["status", "inventory", "entries"]).and_then(Value::as_array);
         entries.into_iter().flatten().filter_map(|entry| Self::parse(entry.get("id")?.as_str()?)).collect()
     }
 
@@ -69,6 +70,9 @@ pub(in crate::kustomize) struct Compared<'p> {
 impl<'p> Compared<'p> {
     /// Compares an inventory with the rendered objects.
     pub(in crate::kustomize) fn of(inventory: &'p [ObjectId], rendered: &'p [ObjectId]) -> Self {
+        if inventory.is_empty() {
+            return Self { created: rendered.iter().collect(), ..Self::default() };
+        }
         let (mut compared, mut created) = (Self::default(), added(inventory, rendered));
         let by_stem: HashMap<_, &ObjectId> = created.iter().filter_map(|id| Some((id.stem()?, *id))).collect();
         for old in dropped(inventory, rendered) {

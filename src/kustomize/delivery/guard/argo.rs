@@ -12,6 +12,7 @@ use time::{Duration, OffsetDateTime};
 use super::super::rules::gd001::{self, Owner};
 use super::super::{APPROVAL_ANNOTATION, limits};
 use super::Deletion;
+use crate::admission::json::Lookup as _;
 use crate::admission::{Finding, Metadata};
 use crate::catalog::{Kind, Reference, Scope, Storage, Stored};
 use crate::kustomize::object_id::ObjectId;
@@ -88,7 +89,7 @@ fn of_application(deletion: &Deletion<'_>, stored: &Arc<Stored>) -> Option<Findi
     if deletion.limits.protects(&deletion.id) {
         return Some(gd001::protected(&deletion.id, limits::takes_along(&deletion.id), &owner));
     }
-    let resources = application.pointer("/status/resources").and_then(Value::as_array);
+    let resources = application.at(&["status", "resources"]).and_then(Value::as_array);
     let all: Vec<_> = resources.into_iter().flatten().collect();
     let goes = |resource: &&&Value| is_deleted || resource.get("requiresPruning") == Some(&Value::Bool(true));
     let deleted: Vec<_> = all.iter().filter(goes).map(|resource| identity(resource)).collect();
@@ -113,8 +114,8 @@ fn owner(stored: &Stored, is_deleted: bool) -> Owner {
 fn is_approved(application: &Value) -> bool {
     let metadata = Metadata::of(application);
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
-    let deletion = application.pointer("/metadata/deletionTimestamp");
-    let begin = deletion.or_else(|| application.pointer("/status/operationState/startedAt"));
+    let deletion = application.at(&["metadata", "deletionTimestamp"]);
+    let begin = deletion.or_else(|| application.at(&["status", "operationState", "startedAt"]));
     let approved = metadata.annotation(APPROVAL_ANNOTATION).and_then(time);
     let begin = begin.and_then(Value::as_str).and_then(time);
     approved.zip(begin).is_some_and(|(approved, begin)| begin - approved <= APPROVAL)

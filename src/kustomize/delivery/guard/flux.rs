@@ -10,6 +10,7 @@ use super::super::rules::gd001::{self, Owner};
 use super::super::source::{self, Artifact, Known};
 use super::super::{APPROVAL_ANNOTATION, Judged, Look, Plan, Root, limits};
 use super::Deletion;
+use crate::admission::json::Lookup as _;
 use crate::admission::{Finding, Metadata};
 use crate::catalog::{LiveRead, Reference, Stored};
 use crate::kustomize::object_id::ObjectId;
@@ -38,7 +39,7 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     };
     let of_source = || {
         let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
-        let SourceRef { kind, namespace, name } = Kustomization::of(stored.value(), stored.namespace())?.source;
+        let SourceRef { kind, namespace, name } = SourceRef::of(stored.value(), stored.namespace())?;
         Some(Reference::new(source::kind(&kind)?, &namespace, &name))
     };
     let source = of_source();
@@ -100,7 +101,7 @@ impl Deleting {
     fn of(deletion: &Deletion<'_>, owner: &Reference) -> Option<Self> {
         let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
         let user = &*deletion.request.user.name;
-        let account = stored.value().pointer("/spec/serviceAccountName").and_then(Value::as_str);
+        let account = stored.value().at(&["spec", "serviceAccountName"]).and_then(Value::as_str);
         let is_impersonated =
             account.is_some_and(|account| user == format!("system:serviceaccount:{}:{account}", owner.namespace));
         if !is_impersonated && !deletion.guard.has(user) {

@@ -13,6 +13,7 @@ use super::super::{
     APPROVAL_ANNOTATION, Artifact, Consequences, DeletionLimits, Delivery, Judged, Look, Plan, Root, RootOwner, limits,
 };
 use super::{FAMILY, SOURCES};
+use crate::admission::json::Lookup as _;
 use crate::admission::{Finding, Level, Metadata, Request};
 use crate::catalog::{LiveRead, Reference, Stored, View};
 use crate::kustomize::object_id::ObjectId;
@@ -65,7 +66,7 @@ impl Publication {
     /// Returns the root of a Kustomization from which the revision may delete objects.
     fn root(&self, user: &Stored) -> Option<Root> {
         let read = Kustomization::of(user.value(), user.namespace())?;
-        let prunes = user.value().pointer("/spec/prune").and_then(serde_json::Value::as_bool) == Some(true);
+        let prunes = user.value().at(&["spec", "prune"]).and_then(serde_json::Value::as_bool) == Some(true);
         let is_concerned = prunes && read.source == self.source && !Metadata::of(user.value()).is_deleting();
         let has_applied = || user.value().pointer("/status/inventory/entries/0").is_some();
         if is_concerned && has_applied() { flux_sources::root(user, &self.artifact) } else { None }

@@ -3,7 +3,7 @@
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::flux::live_reads;
-use crate::kustomize::delivery::kustomization::{MATCHERS, SourceRef, subject};
+use crate::kustomize::delivery::kustomization::{MATCHERS, SourceRef, source_of};
 use crate::kustomize::delivery::source::{self, Known};
 use crate::rule::{Rule, RuleInfo};
 
@@ -23,10 +23,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let Some(kustomization) = subject(request) else { return Vec::new() };
-    let SourceRef { kind, namespace, name } = &kustomization.source;
-    let Some(known) = source::kind(kind) else { return Vec::new() };
-    let why = match source::find(view, known, namespace, name) {
+    let Some(SourceRef { kind, namespace, name }) = source_of(request) else { return Vec::new() };
+    let Some(known) = source::kind(&kind) else { return Vec::new() };
+    let why = match source::find(view, known, &namespace, &name) {
         Known::Missing => "is not there",
         Known::Empty => "has no artifact yet",
         Known::Artifact(..) | Known::Unknown => return Vec::new(),

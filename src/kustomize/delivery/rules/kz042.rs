@@ -1,5 +1,6 @@
 //! KZ042: a path that leads out of its source.
 
+use crate::admission::json::Lookup as _;
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::kustomization::MATCHERS;
@@ -22,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    let path = request.object().pointer("/spec/path").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let path = request.object().at(&["spec", "path"]).and_then(serde_json::Value::as_str).unwrap_or_default();
     if path.contains("${") || !leaves(path) {
         return Vec::new();
     }

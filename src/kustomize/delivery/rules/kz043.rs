@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
+use crate::admission::json::Lookup as _;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{LiveRead, Reference, View};
 use crate::kustomize::delivery::kustomization::{KUSTOMIZATIONS, MATCHERS, is_open};
@@ -121,18 +122,18 @@ fn warning(mut finding: Finding) -> Finding {
 }
 
 fn is_suspended(object: &Value) -> bool {
-    object.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true)
+    object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true)
 }
 
 /// Returns whether an update leaves the dependencies unchanged. The controller itself writes finalizers.
 fn is_unchanged(request: &Request<'_>) -> bool {
-    let depends_on = |object: &Value| object.pointer("/spec/dependsOn").cloned();
+    let depends_on = |object: &Value| object.at(&["spec", "dependsOn"]).cloned();
     request.operation == Operation::Update && depends_on(request.old_object()) == depends_on(request.object())
 }
 
 /// Returns the dependencies of a Kustomization, without those whose names contain variables.
 fn dependencies(object: &Value, namespace: &str) -> Vec<Dependency> {
-    let entries = object.pointer("/spec/dependsOn").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten().enumerate();
     let dependency = |(index, entry): (usize, &Value)| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let (name, namespace) = (text("name")?.to_owned(), text("namespace").unwrap_or(namespace).to_owned());

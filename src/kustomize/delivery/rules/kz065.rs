@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::admission::json::Lookup as _;
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::fate::OPT_OUTS;
@@ -33,7 +34,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     }
     let own = [("name", request.display_name()), ("namespace", request.namespace.to_string())];
     let of = |place: &'static str| {
-        let members = object.pointer(&format!("/spec/commonMetadata/{place}")).and_then(Value::as_object);
+        let members = object.at(&["spec", "commonMetadata", place]).and_then(Value::as_object);
         members.into_iter().flatten().filter_map(move |(key, value)| Some((place, key, value.as_str()?)))
     };
     let found = of("labels").chain(of("annotations")).filter(|(.., value)| !is_open(value));
@@ -42,8 +43,8 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
 
 /// Returns whether Flux deletes objects because of this Kustomization.
 fn deletes(object: &Value) -> bool {
-    let policy = object.pointer("/spec/deletionPolicy").and_then(Value::as_str);
-    object.pointer("/spec/prune") == Some(&Value::Bool(true)) || matches!(policy, Some("Delete" | "WaitForTermination"))
+    let policy = object.at(&["spec", "deletionPolicy"]).and_then(Value::as_str);
+    object.at(&["spec", "prune"]) == Some(&Value::Bool(true)) || matches!(policy, Some("Delete" | "WaitForTermination"))
 }
 
 fn finding(place: &'static str, key: &str, value: &str, own: &[(&str, String); 2]) -> Option<Finding> {
