@@ -2,7 +2,8 @@
 //!
 //! Hashes, references between objects and vars are computed at the root. So the result of a base depends on its own
 //! files and on three properties of its referrer: the schema in use (`openapi`), the annotations with the origin of
-//! objects (`buildMetadata` of the root), and the folders being built, because a folder must not contain itself.
+//! objects (`buildMetadata` of the root), and the folders being built, because a folder must not contain itself. Bases
+//! that are built with a custom schema are not shared.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,10 +12,10 @@ use super::log::Folder;
 use super::run::Run;
 use super::target::Accumulator;
 use crate::kustomize::references::Loader;
-use crate::kustomize::schema::{Preferred, Schema};
+use crate::kustomize::schema::Preferred;
 use crate::kustomize::tree::TreePath;
 
-/// Maximum number of cached objects, of some kilobytes each; the cache is then emptied.
+/// Maximum number of cached objects of a command, of some kilobytes each; the cache is then emptied.
 const MAX_OBJECTS: usize = 50_000;
 
 /// The cached result of building a base.
@@ -34,22 +35,35 @@ pub(super) struct Base {
     pub(super) reports: Folder,
 }
 
-/// The folder, the schema in use, and the preferred built-in schema.
-type Key = (TreePath, usize, Option<Preferred>);
+/// The folder, and the preferred built-in schema.
+type Key = (TreePath, Option<Preferred>);
 
 /// A cache of built bases.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Bases {
     known: RwLock<Known>,
+    max_bytes: u64,
+}
+
+impl Default for Bases {
+    fn default() -> Self {
+        Self::within(u64::MAX)
+    }
 }
 
 #[derive(Debug, Default)]
 struct Known {
     bases: HashMap<Key, Arc<Base>>,
     objects: usize,
+    bytes: u64,
 }
 
 impl Bases {
+    /// Creates a cache that is emptied when the charged size of its bases exceeds `max_bytes`.
+    pub(super) fn within(max_bytes: u64) -> Self {
+        Self { known: RwLock::default(), max_bytes }
+    }
+
     fn get(&self, key: &Key) -> Option<Arc<Base>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).bases.get(key).cloned()
     }
@@ -57,10 +71,14 @@ impl Bases {
     fn put(&self, key: Key, base: Base) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let objects = base.accumulator.map.resources().len() + 1;
-        if known.objects + objects > MAX_OBJECTS {
+        if known.objects + objects > MAX_OBJECTS || known.bytes.saturating_add(base.bytes) > self.max_bytes {
             *known = Known::default();
         }
+        if base.bytes > self.max_bytes {
+            return;
+        }
         known.objects += objects;
+        known.bytes += base.bytes;
         known.bases.insert(key, Arc::new(base));
     }
 }
@@ -74,17 +92,16 @@ pub(super) struct Pending {
     warnings: usize,
     spent: u64,
     read: usize,
-    has_schema: bool,
 }
 
 impl Run<'_> {
     fn key(&self, folder: &TreePath) -> Key {
-        (folder.clone(), std::ptr::from_ref::<Schema>(&self.schema).addr(), self.beside.get())
+        (folder.clone(), self.beside.get())
     }
 
     /// Returns the cached result of a base, if it is valid for this root.
     pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Arc<Base>> {
-        let base = self.bases?.get(&self.key(loader.root))?;
+        let base = self.bases.filter(|_| !self.has_schema)?.get(&self.key(loader.root))?;
         let is_being_built =
             |folder: &TreePath| loader.referrer.is_some_and(|referrer| referrer.is_visited_within(folder));
         if base.folders.iter().any(is_being_built) {
@@ -102,20 +119,13 @@ impl Run<'_> {
         let key = self.key(folder);
         let (folders, warnings) = (self.folders.len(), self.warnings.len());
         self.folders.push(folder.clone());
-        Pending {
-            key,
-            folders,
-            warnings,
-            spent: self.budget.spent(),
-            read: self.read.get(),
-            has_schema: self.has_schema,
-        }
+        Pending { key, folders, warnings, spent: self.budget.spent(), read: self.read.get() }
     }
 
     /// Caches the result of a base. Does nothing if it has errors or unknown parts, which may be due to its referrers,
-    /// or if it sets a schema, which affects more than the base.
+    /// or if there is a custom schema, which affects more than the base that sets it.
     pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator, reports: Folder) {
-        let is_kept = pending.has_schema == self.has_schema && reports.is_accepted();
+        let is_kept = !self.has_schema && reports.is_accepted();
         let Some(bases) = self.bases.filter(|_| is_kept) else { return };
         let base = Base {
             accumulator: accumulator.clone(),
@@ -127,5 +137,83 @@ impl Run<'_> {
             reports,
         };
         bases.put(pending.key, base);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kustomize::Files;
+    use crate::kustomize::build::{Settings, Shared, build, build_shared};
+    use crate::kustomize::options::Options;
+    use crate::kustomize::tree::{Memory, Tree};
+
+    const OBJECT: &str = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: t}\nspec: {items: ITEMS}\n";
+
+    /// Returns a schema of kind Thing, whose items have a merge key.
+    fn schema(key: &str) -> String {
+        let items = json!({"type": "array", "x-kubernetes-patch-merge-key": key, "x-kubernetes-patch-strategy": "merge",
+                           "items": {"type": "object", "properties": {"name": {"type": "string"}}}});
+        let spec = json!({"type": "object", "properties": {"items": items}});
+        let kind = json!({"group": "example.org", "version": "v1", "kind": "Thing"});
+        let thing = json!({"type": "object", "properties": {"spec": spec}, "x-kubernetes-group-version-kind": [kind]});
+        json!({"definitions": {"v1.Thing": thing}}).to_string()
+    }
+
+    fn tree() -> Tree {
+        let root = |at: &str| format!("resources: [../base]\nopenapi: {{path: {at}.json}}\n");
+        let memory = Memory::new()
+            .file("base/kustomization.yaml", "resources: [o.yaml]\npatches: [{path: p.yaml}]\n")
+            .file("base/o.yaml", OBJECT.replace("ITEMS", "[{name: a, size: 1}, {name: b, size: 2}]"))
+            .file("base/p.yaml", OBJECT.replace("ITEMS", "[{name: a, size: 2}]"))
+            .file("plain/kustomization.yaml", "resources: [../base]\n")
+            .file("name/kustomization.yaml", root("s"))
+            .file("name/s.json", schema("name"))
+            .file("size/kustomization.yaml", root("s"))
+            .file("size/s.json", schema("size"));
+        Tree::new(memory, "/")
+    }
+
+    #[test]
+    fn a_shared_base_is_built_with_the_schema_of_each_root() {
+        let (tree, options, settings) = (tree(), Options::default(), Settings::default());
+        let (files, shared) = (Files::default(), Shared::default());
+        let mut texts = std::collections::HashSet::new();
+        for root in ["plain", "name", "size", "name", "plain", "size"] {
+            let alone = build(&tree, &root.into(), &options, &settings, &files).unwrap().text().unwrap();
+            let built = build_shared(&tree, &root.into(), &options, &settings, (&files, &shared)).unwrap();
+            assert_eq!(built.text().unwrap(), alone, "{root}");
+            texts.insert(alone);
+        }
+        assert_eq!(texts.len(), 3, "each schema merges in another way");
+        assert_eq!(shared.bases.known.read().unwrap().bases.len(), 1, "only the base of plain is shared");
+    }
+
+    #[test]
+    fn the_size_of_shared_bases_is_bounded() {
+        let files = (0..20).fold(Memory::new(), |memory, at| {
+            let base = format!("base{at}");
+            memory
+                .file(&format!("{base}/kustomization.yaml"), "resources: [o.yaml]\n")
+                .file(&format!("{base}/o.yaml"), OBJECT.replace("ITEMS", "[]"))
+                .file(&format!("root{at}/kustomization.yaml"), format!("resources: [../{base}]\n"))
+        });
+        let tree = Tree::new(files, "/");
+        let (options, settings, files) = (Options::default(), Settings::default(), Files::default());
+        let (large, small, none) = (Shared::within(1 << 20), Shared::within(10_000), Shared::within(100));
+        for shared in [&large, &small, &none] {
+            for at in 0..20 {
+                let root = TreePath::from(&*format!("root{at}"));
+                build_shared(&tree, &root, &options, &settings, (&files, shared)).unwrap();
+                let known = shared.bases.known.read().unwrap();
+                assert!(known.bytes <= shared.bases.max_bytes);
+                assert_eq!(known.bytes, known.bases.values().map(|base| base.bytes).sum::<u64>());
+            }
+        }
+        let number = |shared: &Shared| shared.bases.known.read().unwrap().bases.len();
+        assert_eq!((number(&large), number(&none)), (20, 0));
+        assert!((1..20).contains(&number(&small)), "{}", number(&small));
     }
 }

@@ -1,6 +1,7 @@
 //! The state of one build that all kustomizations of a tree share.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bases::Bases;
@@ -37,21 +38,32 @@ pub(super) const MAX_DEPTH: usize = 100;
 /// The files of a run, numbered for the origins of nodes.
 #[derive(Debug, Default)]
 pub struct Sources {
-    paths: Mutex<Vec<TreePath>>,
+    known: Mutex<Numbered>,
+}
+
+#[derive(Debug, Default)]
+struct Numbered {
+    paths: Vec<TreePath>,
+    numbers: HashMap<TreePath, u32>,
 }
 
 impl Sources {
-    /// Adds a file and returns its number.
+    /// Returns the number of a file, from 1. A file that is read for several roots has one number.
     pub(super) fn add(&self, path: &TreePath) -> u32 {
-        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        paths.push(path.clone());
-        paths.len() as u32
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = known.numbers.get(path) {
+            return *number;
+        }
+        known.paths.push(path.clone());
+        let number = known.paths.len() as u32;
+        known.numbers.insert(path.clone(), number);
+        number
     }
 
     /// Returns the file with a number.
     pub fn path(&self, source: u32) -> Option<TreePath> {
-        let paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        paths.get(usize::try_from(source).ok()?.checked_sub(1)?).cloned()
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.paths.get(usize::try_from(source).ok()?.checked_sub(1)?).cloned()
     }
 }
 
@@ -60,6 +72,13 @@ impl Sources {
 pub struct Shared {
     pub(super) sources: Arc<Sources>,
     pub(super) bases: Bases,
+}
+
+impl Shared {
+    /// Creates caches whose bases have at most `max_bytes`, as the budget of a build charges them.
+    pub fn within(max_bytes: u64) -> Self {
+        Self { bases: Bases::within(max_bytes), ..Self::default() }
+    }
 }
 
 /// The state of a build in progress.
