@@ -30,6 +30,10 @@ pub const READ: u64 = 8 * MIB;
 pub const PARSED: u64 = 40;
 /// Maximum total size of cached parsed kustomization files of a tree; those of 1 000 roots take some 300 KiB.
 pub const SHARED: u64 = MIB;
+/// Maximum size of the built bases of a tree that its roots share, as a build charges them: some thousand objects.
+pub const BASES: u64 = 8 * MIB;
+/// Maximum total size of shared bases: those of two trees, as a cluster has few sources with many Kustomizations.
+pub const KEPT_BASES: u64 = 2 * BASES;
 /// Concurrent fetches per host, so that a slow host does not delay the others.
 pub const FETCHES: usize = 4;
 /// Maximum number of running or waiting fetches.

@@ -30,8 +30,9 @@ pub use service::Service;
 
 use crate::cache::Lru;
 use crate::kustomize::Files;
+use crate::kustomize::build::Shared;
 use crate::kustomize::delivery::{Artifact, At, Content, Judge, Judged, Judging, Outcome, Root, judge};
-use crate::kustomize::options::Options;
+use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::Tree;
 use fetches::Fetches;
 
@@ -47,6 +48,8 @@ struct State {
     metrics: Metrics,
     trees: Lru<String, Arc<Unpacked>>,
     verdicts: Lru<Question, Arc<Judged>>,
+    /// The bases that the roots of a tree share, by its digest and their builder.
+    bases: Lru<(String, Profile), Arc<Shared>>,
     /// Limits judging to one root at a time, which takes a millisecond, so that requests have the processors.
     judging: Semaphore,
 }
@@ -94,6 +97,7 @@ impl Artifacts {
         let state = Arc::new(State {
             trees: Lru::new(limits.kept_trees, limits.max_trees),
             verdicts: Lru::new(limits.kept_verdicts, limits.max_verdicts),
+            bases: Lru::new(limits::KEPT_BASES, limits.max_trees),
             judging: Semaphore::new(1),
             metrics,
             limits,
@@ -130,7 +134,9 @@ impl Artifacts {
         let work = move || {
             let tree = unpacked.tree.within(state.limits.read);
             let own = Files::default();
-            let judged = Arc::new(judge(&tree, &root, unpacked.files.as_ref().unwrap_or(&own)));
+            let files = unpacked.files.as_ref().unwrap_or(&own);
+            let shared = state.bases_of(&question.digest, root.options.profile);
+            let judged = Arc::new(judge(&tree, &root, (files, &shared)));
             let weight = judged.weight() + question.weight();
             state.verdicts.insert(question, judged.clone(), weight);
             Ok(judged)
@@ -147,13 +153,23 @@ impl Artifacts {
         let (root, read) = (root.clone(), self.state.limits.read);
         let work = move || {
             let tree = Arc::new(unpack()?).within(read);
-            Ok(Arc::new(judge(&tree, &root, &Files::default())))
+            Ok(Arc::new(judge(&tree, &root, (&Files::default(), &Shared::default()))))
         };
         self.state.clone().work(work, last).await
     }
 }
 
 impl State {
+    /// Returns the bases that the roots of a tree share, as one builder builds them.
+    fn bases_of(&self, digest: &str, profile: Profile) -> Arc<Shared> {
+        let key = (digest.to_owned(), profile);
+        self.bases.get(&key).unwrap_or_else(|| {
+            let shared = Arc::new(Shared::within(limits::BASES));
+            self.bases.insert(key, shared.clone(), limits::BASES as usize);
+            shared
+        })
+    }
+
     /// Judges a root on a blocking thread, one root at a time.
     async fn work(
         self: Arc<Self>,

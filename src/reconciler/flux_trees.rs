@@ -232,6 +232,7 @@ mod tests {
 
     use super::*;
     use crate::kustomize::Files;
+    use crate::kustomize::build::Shared;
     use crate::kustomize::delivery::judge;
     use crate::kustomize::tree::{Memory, Tree};
 
@@ -282,7 +283,7 @@ mod tests {
         let root = deployed::root(&catalog, &stored).unwrap();
         let judged = |resources: &str| {
             let files = Memory::new().file("apps/kustomization.yaml", format!("resources: {resources}\n"));
-            note(&root, &judge(&Tree::new(files, "/"), &root, &Files::default()))
+            note(&root, &judge(&Tree::new(files, "/"), &root, (&Files::default(), &Shared::default())))
         };
         assert_eq!(judged("[]"), None);
         let note = judged("[gone.yaml, ../gone]").unwrap();

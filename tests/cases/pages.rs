@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use portcullis::admission::{Finding, Level, Operation, Phase, Position, Verdict as Decision};
 use portcullis::config;
 use portcullis::gate::{Policy, Registry};
+use portcullis::kustomize::build::Shared;
 use portcullis::kustomize::delivery::{
     Artifact, DeletionLimits, Judge, Judging, Outcome, Plan, Root, Sibling, flux_spec, judge,
 };
@@ -243,7 +244,7 @@ struct EveryArtifact(Arc<Tree>);
 
 impl Judge for EveryArtifact {
     fn judge<'a>(&'a self, root: &'a Root, _: &'a [String], _: Instant) -> Judging<'a> {
-        let judged = judge(&self.0, root, &Files::default());
+        let judged = judge(&self.0, root, (&Files::default(), &Shared::default()));
         std::future::ready(Outcome::Judged(Arc::new(judged))).boxed()
     }
 

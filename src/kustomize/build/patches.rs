@@ -49,14 +49,23 @@ impl Patch {
     /// If it is neither objects nor operations, or both.
     pub(super) fn read(text: &str, source: u32) -> Result<Self, BadPatch> {
         let objects = read::objects_of_text(text, source);
-        let operations = json6902::Patch::read(text);
-        match (objects, operations) {
+        if objects.as_ref().is_ok_and(|objects| !objects.is_empty()) && begins_with_word(text) {
+            return objects.map(Self::Strategic).map_err(BadPatch::Neither);
+        }
+        match (objects, json6902::Patch::read(text)) {
             (Ok(objects), Ok(operations)) if !objects.is_empty() && !operations.is_empty() => Err(BadPatch::Both),
             (Ok(objects), _) => Ok(Self::Strategic(objects)),
             (Err(_), Ok(operations)) => Ok(Self::Json(operations)),
             (Err(objects), Err(_)) => Err(BadPatch::Neither(objects)),
         }
     }
+}
+
+/// Returns whether the first value of a YAML text begins with a letter, so it is no list of operations.
+fn begins_with_word(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim_start);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#') && line.trim_end() != "---");
+    first.is_some_and(|line| line.starts_with(|letter: char| letter.is_ascii_alphabetic()))
 }
 
 /// The parameters of merging that all patches of a transformer share.

@@ -15,7 +15,7 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::roots::{references, roots};
 use crate::kustomize::rules::kz005;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
-use crate::kustomize::{Files, analyse_shared, analyse_with};
+use crate::kustomize::{Files, analyse_shared};
 
 /// Maximum number of findings per root; the rest are counted.
 const MAX_FINDINGS: usize = 100;
@@ -81,7 +81,7 @@ impl Judge for Inline {
         let outcome = match &root.content {
             Content::Artifact(_) => Outcome::Unasked,
             Content::Carried(unpack) => match unpack() {
-                Ok(tree) => Outcome::Judged(Arc::new(judge(&tree, root, &Files::default()))),
+                Ok(tree) => Outcome::Judged(Arc::new(judge(&tree, root, (&Files::default(), &Shared::default())))),
                 Err(problem) => Outcome::Unknown(problem),
             },
         };
@@ -91,17 +91,12 @@ impl Judge for Inline {
     fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
 }
 
-/// Judges a root of a tree; `files` is shared by all roots of the tree.
-pub fn judge(tree: &Tree, root: &Root, files: &Files) -> Judged {
+/// Judges a root of a tree. All roots of the tree may share parsed files; those of the same profile may share bases.
+pub fn judge(tree: &Tree, root: &Root, (files, shared): (&Files, &Shared)) -> Judged {
     let mut judged = Judged::default();
     let mut reported = HashSet::new();
-    let folders = folders(tree, root, files);
-    let shared = (folders.len() > 1).then(Shared::default);
-    for folder in folders {
-        let report = match &shared {
-            Some(shared) => analyse_shared(tree, &folder, &root.options, (files, shared)),
-            None => analyse_with(tree, &folder, &root.options, files),
-        };
+    for folder in folders(tree, root, files) {
+        let report = analyse_shared(tree, &folder, &root.options, (files, shared));
         (judged.rendered, judged.excluded) = (report.rendered, report.excluded);
         report.findings.into_iter().for_each(|finding| judged.add(finding, &mut reported));
     }
