@@ -300,9 +300,9 @@ mod tests {
         assert!(remembers("b"));
     }
 
-    /// Issue 18, Flux 6: the policy report of the Kustomization is then updated at once.
+    /// A changed Kustomization is audited at once, so that its policy report is current.
     #[test]
-    fn has_kustomizations_audited_whose_trees_are_broken_or_no_longer() {
+    fn a_kustomization_is_changed_if_its_tree_becomes_broken_or_is_repaired() {
         let (controller, object) = (controller(), Reference::new(deployed::KINDS[0], "team-a", "apps"));
         let changed = || controller.changed.take();
         controller.forget(&object);

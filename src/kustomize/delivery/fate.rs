@@ -15,9 +15,9 @@ pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconci
 pub enum Fate {
     /// Flux deletes it.
     Deleted,
-    /// Flux deletes it, unless the live object, which cannot be read, prevents that. The reason why it cannot be read.
+    /// Flux deletes it, unless an annotation of the live object prevents that. Contains why the live object cannot be read.
     Possible(String),
-    /// Flux keeps it. The reason.
+    /// Flux keeps it, for this reason.
     Kept(String),
     /// It does not exist any more, or is being deleted.
     Gone,

@@ -75,7 +75,7 @@ impl DeletionLimits {
         })
     }
 
-    /// Returns whether so many deletions of so many applied objects are to be reported.
+    /// Returns whether a number of deletions, out of a number of applied objects, exceeds the limits.
     pub fn is_exceeded(&self, deleted: usize, applied: usize) -> bool {
         let is_most = deleted * 100 > applied * usize::from(self.max_percent);
         deleted > 0 && (deleted >= applied || deleted > self.max_count && is_most)
