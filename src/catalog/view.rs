@@ -1,10 +1,12 @@
 //! One request's view of the catalog, including the results of its live reads.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Catalog, Coverage, Index, Kind, Settings, Stored};
+use crate::admission::TypedView;
 
 /// A reference to an object.
 #[derive(Clone)]
@@ -68,18 +70,34 @@ pub struct View<'a> {
     catalog: &'a Catalog,
     live_reads: &'a LiveReads,
     settings: &'a Settings,
+    shared: Option<&'a TypedView>,
 }
 
 impl<'a> View<'a> {
     /// Creates a view of `catalog` and the results `live_reads`.
     pub fn new(catalog: &'a Catalog, live_reads: &'a LiveReads) -> Self {
-        Self { catalog, live_reads, settings: Settings::NONE }
+        Self { catalog, live_reads, settings: Settings::NONE, shared: None }
     }
 
     /// Adds the sections of the configuration.
     #[must_use]
     pub fn under(self, settings: &'a Settings) -> Self {
         Self { settings, ..self }
+    }
+
+    /// Sets the place for the value of [`View::once`], which belongs to one request.
+    #[must_use]
+    pub fn sharing(self, shared: &'a TypedView) -> Self {
+        Self { shared: Some(shared), ..self }
+    }
+
+    /// Returns what `make` computes from the request and this view. If the view belongs to a request, it is computed once
+    /// for all rules; a system has one type of such values for each kind.
+    pub fn once<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
+        match self.shared {
+            Some(shared) => shared.get_or_compute(make),
+            None => make(),
+        }
     }
 
     /// Returns a section of the configuration.
@@ -171,5 +189,23 @@ impl<'a> View<'a> {
             return None;
         }
         self.live_reads.get(reference)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_view_of_a_request_computes_once() {
+        let (catalog, live_reads, shared) = (Catalog::of(&[], Vec::new()), LiveReads::new(), TypedView::default());
+        let made = Cell::new(0);
+        let make = || made.replace(made.get() + 1);
+        let view = View::new(&catalog, &live_reads);
+        assert_eq!((view.once(make), view.once(make)), (0, 1));
+        let view = view.sharing(&shared);
+        assert_eq!((view.once(make), view.once(make), made.get()), (2, 2, 3));
     }
 }

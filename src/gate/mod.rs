@@ -21,7 +21,7 @@ use futures::future::{BoxFuture, join_all};
 use time::OffsetDateTime;
 
 use crate::admission::patch::Draft;
-use crate::admission::{Decide, Finding, Level, Metadata, Operation, Phase, Refusal, Request, Verdict};
+use crate::admission::{Decide, Finding, Level, Metadata, Operation, Phase, Refusal, Request, TypedView, Verdict};
 use crate::catalog::{Catalog, Declaration, LiveRead, LiveReads, Reference, Settings, View};
 use crate::kustomize::delivery::{Delivery, Inline, Judge};
 use crate::rule::{Match, Mode, Mutator, Rule, RuleInfo};
@@ -192,7 +192,8 @@ impl Gate {
         let judging = deliveries.iter().filter(|row| policy.max_level(row, &request.namespace) != Level::Off);
         let wants: Vec<_> = of_rules.chain(judging.filter_map(|delivery| delivery.live_reads)).collect();
         let live = self.read_live(request, &wants, &policy.settings).await;
-        let view = View::new(&self.catalog, &live).under(&policy.settings);
+        let shared = TypedView::default();
+        let view = View::new(&self.catalog, &live).under(&policy.settings).sharing(&shared);
         let now = (self.clock)();
         let mut findings = Vec::new();
         for rule in rules {

@@ -39,6 +39,11 @@ pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Op
     Some(Computed { composition, declaration, computation })
 }
 
+/// Computes the environment of the object in a request, once for all rules.
+pub fn of_request(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Computed>> {
+    view.once(|| computed(request.object(), request, view).map(Arc::new))
+}
+
 /// Returns the objects to read live: the composite needs them and the catalog lacks them, so they may be new.
 pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let Subject { composite, plural } = Subject::of(request.object(), request, view);

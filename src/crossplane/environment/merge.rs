@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::admission::FieldPath;
 use crate::go::floats;
@@ -98,7 +98,10 @@ impl Merged {
     pub fn of(layers: Vec<Layer>) -> Self {
         let mut merged = Self::default();
         for (at, layer) in layers.iter().enumerate() {
-            imprecise(&layer.data, &FieldPath::root(), &mut merged.imprecise);
+            // Paths allocate, and few data have such integers.
+            if layer.data.values().any(has_imprecise) {
+                imprecise(&layer.data, &FieldPath::root(), &mut merged.imprecise);
+            }
             for (key, value) in &layer.data {
                 put(&mut merged.data, &mut merged.origins, key, floats(value.clone()), at);
             }
@@ -186,6 +189,25 @@ fn overwrites<'m>(
     }
 }
 
+/// Returns whether a value contains an integer that a float64 cannot represent.
+fn has_imprecise(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => is_imprecise(number),
+        Value::Array(items) => items.iter().any(has_imprecise),
+        Value::Object(members) => members.values().any(has_imprecise),
+        _ => false,
+    }
+}
+
+fn is_imprecise(number: &Number) -> bool {
+    let magnitude = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+    // Larger integers are exact if their lowest bits are zero.
+    let is_exact = |magnitude: u64| {
+        magnitude <= MAX_EXACT || magnitude.trailing_zeros() + 53 >= u64::BITS - magnitude.leading_zeros()
+    };
+    magnitude.is_some_and(|magnitude| !is_exact(magnitude))
+}
+
 fn imprecise(data: &Map<String, Value>, path: &FieldPath, found: &mut Vec<FieldPath>) {
     for (key, value) in data {
         imprecise_value(value, &path.key(key), found);
@@ -194,16 +216,7 @@ fn imprecise(data: &Map<String, Value>, path: &FieldPath, found: &mut Vec<FieldP
 
 fn imprecise_value(value: &Value, path: &FieldPath, found: &mut Vec<FieldPath>) {
     match value {
-        Value::Number(number) => {
-            let magnitude = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
-            // Larger integers are exact if their lowest bits are zero.
-            let is_exact = |magnitude: u64| {
-                magnitude <= MAX_EXACT || magnitude.trailing_zeros() + 53 >= u64::BITS - magnitude.leading_zeros()
-            };
-            if magnitude.is_some_and(|magnitude| !is_exact(magnitude)) {
-                found.push(path.clone());
-            }
-        }
+        Value::Number(number) if is_imprecise(number) => found.push(path.clone()),
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(at, item)| imprecise_value(item, &path.index(at), found));
         }

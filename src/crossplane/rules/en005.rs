@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, text_findings, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};
-use crate::crossplane::composite::computed::{self, computed};
+use crate::crossplane::composite::computed::{self, of_request};
 use crate::crossplane::composition::{self, Topic};
 use crate::crossplane::configs::Configs;
 use crate::crossplane::environment::{LabelMatcherType, Mode, Profile, Selector, SourceOutcome, sort};
@@ -48,7 +48,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 
 /// Returns findings about selectors whose matches for a composite cannot be sorted.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
+    let Some(computed) = of_request(request, view) else { return Vec::new() };
     let finding = |(step, at, source): (usize, usize, &SourceOutcome)| {
         let error = source.error.as_ref().filter(|_| source.is_unsortable)?;
         let step = &computed.declaration.steps[step].field;

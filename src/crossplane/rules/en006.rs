@@ -3,7 +3,7 @@
 use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Reference, View};
-use crate::crossplane::composite::computed::{self, computed};
+use crate::crossplane::composite::computed::{self, of_request};
 use crate::crossplane::composition;
 use crate::crossplane::configs::Configs;
 use crate::crossplane::environment::{
@@ -73,7 +73,7 @@ fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 
 /// Returns findings about the sources that fail for a composite, with Crossplane's error messages.
 fn of_composite(request: &Request<'_>, view: &View<'_>, configs: &Configs<'_>) -> Vec<Finding> {
-    let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
+    let Some(computed) = of_request(request, view) else { return Vec::new() };
     let finding = |(step, at, source): (usize, usize, &SourceOutcome)| {
         // EN005 reports matches that cannot be sorted.
         let error = source.error.as_ref().filter(|_| !source.is_unsortable)?;

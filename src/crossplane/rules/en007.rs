@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{WRITES, is_composite, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Request, json};
 use crate::catalog::View;
-use crate::crossplane::composite::computed::{computed, live_reads};
+use crate::crossplane::composite::computed::{live_reads, of_request};
 use crate::crossplane::composition;
 use crate::crossplane::environment::{ActionOutcome, Merged, Overwrite};
 use crate::crossplane::kinds::{
@@ -66,7 +66,7 @@ fn reserved(field: &FieldPath, data: &Value) -> Vec<Finding> {
 }
 
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
+    let Some(computed) = of_request(request, view) else { return Vec::new() };
     let mut findings = Vec::new();
     for step in &computed.computation.steps {
         let ActionOutcome::Selected { merged: Some(merged), .. } = &step.action else { continue };

@@ -7,7 +7,7 @@ use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Reference, View};
 use crate::crossplane::composite::claim::Subject;
 use crate::crossplane::composite::composition::{Choice, choose};
-use crate::crossplane::composite::computed::{self, computed};
+use crate::crossplane::composite::computed::{self, of_request};
 use crate::crossplane::composite::patch_problem::PatchProblem;
 use crate::crossplane::composition;
 use crate::crossplane::configs::Configs;
@@ -60,7 +60,7 @@ fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 
 /// Returns findings about patches that the environment of a composite cannot satisfy.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let computed = computed(request.object(), request, view).filter(|computed| !computed.is_uncertain());
+    let computed = of_request(request, view).filter(|computed| !computed.is_uncertain());
     let Some(computed) = computed else { return Vec::new() };
     // A finding on the Composition reports schemas that cannot be read.
     let schema = schema::declared(computed.composition.value(), view).and_then(|(_, schema)| schema.ok());
