@@ -1,5 +1,5 @@
 //! Records what the program is built from, for `portcullis version --output json`, and writes the built-in tables of
-//! kustomize as Rust source.
+//! kustomize as Rust source. Compiles `native/memmove.c` for the static binary.
 
 #[path = "src/kustomize/generate.rs"]
 mod generate;
@@ -29,7 +29,24 @@ fn main() -> io::Result<()> {
         println!("cargo::rerun-if-changed={table}");
         fs::write(Path::new(&out).join(name), source(&fs::read_to_string(table)?))?;
     }
+    compile_memmove();
     Ok(())
+}
+
+/// Compiles memcpy and memmove for x86-64 with musl, instead of those of musl.
+fn compile_memmove() {
+    let is_set = |name: &str, value: &str| env::var(name).as_deref() == Ok(value);
+    if !(is_set("CARGO_CFG_TARGET_ENV", "musl") && is_set("CARGO_CFG_TARGET_ARCH", "x86_64")) {
+        return;
+    }
+    println!("cargo::rerun-if-changed=native/memmove.c");
+    // Without these options the compiler may replace the loops by calls of the functions themselves.
+    let options = ["-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns"];
+    let mut build = cc::Build::new();
+    for option in options {
+        build.flag(option);
+    }
+    build.file("native/memmove.c").opt_level(3).compile("portcullis_memmove");
 }
 
 /// Returns the commit of the checkout in a release build. Other builds would be repeated with every commit.

@@ -63,7 +63,7 @@ struct Unpacked {
 
 impl Unpacked {
     fn new(tree: Tree) -> Self {
-        let files = (tree.kustomizations_cost() <= limits::SHARED).then(Files::default);
+        let files = (tree.kustomizations_cost() <= limits::SHARED).then(Files::of_repository);
         Self { tree: Arc::new(tree), files }
     }
 

@@ -9,8 +9,8 @@ use super::tree::{Tree, TreePath, Unreadable};
 /// Maximum number of cached files of a server, of some kilobytes each; the cache is then emptied. Neighbouring roots
 /// share most files.
 const MAX_FILES: usize = 1_000;
-/// Maximum number of cached files of a command that reads a whole repository. It reads each file at least twice: to find
-/// the roots, and to build them.
+/// Maximum number of cached files of a repository. A command reads each file at least twice: to find the roots, and to build
+/// them; a server, for each root that uses it.
 const MAX_FILES_OF_REPOSITORY: usize = 10_000;
 /// Maximum number of values from aliases in a cached file. Files with more are parsed again for each root, because a
 /// thousand of them would need gigabytes.
@@ -42,7 +42,7 @@ pub enum NotRead {
 }
 
 impl Files {
-    /// Creates a cache for a command that reads a whole repository.
+    /// Creates a cache for all kustomization files of a repository, each of which is read several times.
     pub fn of_repository() -> Self {
         Self { most: MAX_FILES_OF_REPOSITORY, ..Self::default() }
     }

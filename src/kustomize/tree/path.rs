@@ -71,7 +71,7 @@ impl TreePath {
 impl From<&str> for TreePath {
     /// Parses a path; removes `.`, and resolves `..` within the tree.
     fn from(text: &str) -> Self {
-        Self(cleaned(&format!("/{text}")).trim_start_matches('/').to_owned())
+        if is_clean(text) { Self(text.to_owned()) } else { Self(cleaned(text).split_off(1)) }
     }
 }
 
@@ -79,6 +79,11 @@ impl fmt::Display for TreePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_empty() { "." } else { &self.0 })
     }
+}
+
+/// Returns whether a relative path has no `.`, no `..` and no empty name.
+fn is_clean(path: &str) -> bool {
+    path.is_empty() || path.split('/').all(|name| !matches!(name, "" | "." | ".."))
 }
 
 /// Normalizes an absolute path like Go's `filepath.Clean`: without `.`, `..` and repeated `/`.
@@ -106,6 +111,22 @@ mod tests {
         assert!(path("a/b").is_within(&path("a")));
         assert!(path("a").is_within(&path("")));
         assert!(!path("a-base").is_within(&path("a")));
+    }
+
+    #[test]
+    fn a_path_is_normalized_within_the_tree() {
+        let cases = [
+            ("a/b", "a/b"),
+            ("", ""),
+            ("/", ""),
+            (".", ""),
+            ("./a//b/", "a/b"),
+            ("a/../../b", "b"),
+            ("..a/.b", "..a/.b"),
+        ];
+        for (text, path) in cases {
+            assert_eq!(TreePath::from(text).as_str(), path, "{text}");
+        }
     }
 
     #[test]
