@@ -69,13 +69,13 @@ impl Bases {
     }
 
     fn put(&self, key: Key, base: Base) {
+        if base.bytes > self.max_bytes {
+            return;
+        }
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let objects = base.accumulator.map.resources().len() + 1;
         if known.objects + objects > MAX_OBJECTS || known.bytes.saturating_add(base.bytes) > self.max_bytes {
             *known = Known::default();
-        }
-        if base.bytes > self.max_bytes {
-            return;
         }
         known.objects += objects;
         known.bytes += base.bytes;
