@@ -1,11 +1,11 @@
 //! Tests `native/memmove.c`, which only the static binary contains, with a C compiler.
+#![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use std::path::Path;
 use std::process::Command;
 
 #[test]
-#[cfg(target_arch = "x86_64")]
 fn moves_bytes_like_a_loop_over_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let (native, program) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("native"), folder.path().join("test"));
