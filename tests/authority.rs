@@ -249,7 +249,7 @@ impl World {
             rotation_requested: self.asked,
         };
         let (step, unready) = match replica.provided.as_ref().map(std::slice::from_ref) {
-            None => (steps::next(&seen, &TIMING), steps::unready(&self.state, &bundles, wall)),
+            None => (steps::next(&seen, &TIMING), steps::unready(&seen, &TIMING)),
             Some(authority) => {
                 (provided::next(&seen, authority, &TIMING), provided::unready(&seen, authority, &TIMING))
             }
@@ -558,6 +558,58 @@ fn a_deleted_secret_does_not_take_a_provided_ca_from_the_bundles() {
     world.pass(Duration::minutes(10));
     assert_eq!(world.state.old[0], provided(0));
     world.check().unwrap();
+    end_with(&mut world, None).unwrap();
+}
+
+/// Lets time pass until replicas forget a CA that none of them uses within two minutes.
+fn wait_until_almost_forgotten(world: &mut World, authority: &Certificate) {
+    let lease = TIMING.leaf + TIMING.leaf / 4 + TIMING.overlap;
+    while world.state.last_use(authority).unwrap() + lease - Duration::minutes(2) > world.now {
+        world.pass(Duration::minutes(1));
+    }
+    assert!(world.state.bundle().contains(authority));
+}
+
+/// A replica starts with a provided CA that no other replica has used for long. It reads the bundles, is suspended, and
+/// reads the Secret two minutes before the others forget that CA.
+#[test]
+fn a_replica_reports_its_provided_ca_before_it_is_ready() {
+    let mut world = World::new();
+    world.happen(&Event::Replace(1, Some(2)));
+    world.turn(1);
+    world.turn(2);
+    world.pass(Duration::hours(9));
+    assert!(world.replicas[1].is_ready && world.state.old == [provided(2)]);
+    world.happen(&Event::Replace(1, None));
+    world.turn(1);
+    world.happen(&Event::Replace(0, Some(2)));
+    world.read_bundles(0);
+    wait_until_almost_forgotten(&mut world, &provided(2));
+    world.read_secret(0);
+    assert!(!world.replicas[0].is_ready);
+    world.pass(Duration::minutes(10));
+    world.check().unwrap();
+    assert!(world.replicas[0].is_ready);
+    end_with(&mut world, Some(2)).unwrap();
+}
+
+/// The same with a replica that signs its own certificate, while those of the others are of a provided CA.
+#[test]
+fn a_replica_reports_its_own_ca_before_it_is_ready() {
+    let (mut world, current) = settled();
+    for at in [1, 2] {
+        world.happen(&Event::Replace(at, Some(0)));
+        world.turn(at);
+    }
+    world.happen(&Event::Replace(0, None));
+    world.pass(Duration::hours(2));
+    world.read_bundles(0);
+    wait_until_almost_forgotten(&mut world, &current);
+    world.read_secret(0);
+    assert!(!world.replicas[0].is_ready);
+    world.pass(Duration::minutes(10));
+    world.check().unwrap();
+    assert!(world.replicas[0].is_ready);
     end_with(&mut world, None).unwrap();
 }
 

@@ -177,7 +177,7 @@ impl Keeper {
         };
         let timing = &self.settings.timing;
         let (step, unready) = match &provided {
-            None => (steps::next(&seen, timing), steps::unready(seen.state, seen.bundles, seen.now)),
+            None => (steps::next(&seen, timing), steps::unready(&seen, timing)),
             Some(authorities) => {
                 (provided::next(&seen, authorities, timing), provided::unready(&seen, authorities, timing))
             }

@@ -11,13 +11,14 @@
 //!
 //! The replica is not ready before every API server has had the time to see B, so no server of A stops earlier. A and its
 //! private key, if it was self-managed, are forgotten when no replica can serve one of its leaves any more. Replicas of both kinds may
-//! run side by side for any time: each reports regularly that it uses its CA, and nobody removes a CA with a recent report.
+//! run side by side for any time: each reports regularly that it uses its CA, and nobody removes a CA with a recent report. No replica
+//! is ready without a recent report about its CA.
 
 use time::{Duration, OffsetDateTime};
 
 use super::certificate::Certificate;
 use super::state::State;
-use super::steps::{MAX_OLD, POLL, Seen, Step, Timing, all_hold, in_use, is_report_due, unknown};
+use super::steps::{MAX_OLD, POLL, Seen, Step, Timing, UNREPORTED, all_hold, in_use, is_report_due, unknown};
 
 /// Returns the next step of a replica that serves a leaf of one of the `provided` CAs.
 pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step {
@@ -30,10 +31,10 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
     match seen.state.announced {
         None => Step::AnnounceProvided,
+        Some(_) if is_use_unreported(seen, provided, timing) => Step::Use(provided.to_vec()),
         // The replica becomes ready then; see `unready`.
         Some(_) if seen.unchanged < timing.recovery => Step::Rest((timing.recovery - seen.unchanged).min(POLL)),
         Some(_) if wanted.iter().all(|certificate| provided.contains(certificate)) => Step::Rest(POLL),
-        Some(_) if is_report_due(seen, provided, timing) => Step::Use(provided.to_vec()),
         Some(announced) => forget(seen, announced, provided, timing),
     }
 }
@@ -71,12 +72,22 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns why API servers may not trust a leaf of the provided CAs yet, or `None` if they do.
+/// Returns whether other CAs are trusted too, and replicas of those may forget the provided ones because no report about
+/// them is recent.
+fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
+    let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
+    has_others && is_report_due(seen, provided, timing)
+}
+
+/// Returns why API servers may not trust a leaf of the provided CAs, now or until this replica's next report; `None` if they do.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);
     if !provided.iter().all(is_published) {
         return Some("a caBundle of our webhooks does not contain the CA yet".to_owned());
+    }
+    if is_use_unreported(seen, provided, timing) {
+        return Some(UNREPORTED.to_owned());
     }
     // The time in the Secret is another node's: the full overlap covers the difference between their clocks.
     let is_seen =

@@ -14,8 +14,8 @@
 //!   B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
 //! - A leaf of A is signed only from a Secret that was just read. After Switch the Secret has no key of A, so the last leaf of A
 //!   expires a leaf's life after Switch, and Retire follows an overlap later.
-//! - While provided CAs are trusted too (see [`super::provided`]), every replica reports regularly that it uses its CA. Retire waits
-//!   until no replica can use a former CA any more.
+//! - While provided CAs are trusted too (see [`super::provided`]), every replica reports that it uses its CA, before it
+//!   is ready and regularly. Retire waits until no replica can use a former CA any more.
 //! - If the Secret is lost, a replica that remembers a CA which every bundle still contains restores it; no leaf changes.
 //! - If there is no CA but bundles contain certificates, other replicas' leaves may be signed by them; Keep makes them former
 //!   CAs. Only if the bundles are empty does the first CA sign at once, and only after a second observation, because the
@@ -38,6 +38,9 @@ pub const POLL: Duration = Duration::seconds(30);
 /// Overlap when there is no signing CA: longer than client-go takes to notice a lost watch (45 s). No replica signs with another
 /// CA meanwhile, so the clock differences that the full overlap covers do not matter.
 const RECOVERY: Duration = Duration::seconds(50);
+
+/// Why a replica is not ready before its first report.
+pub(super) const UNREPORTED: &str = "the Secret has no recent report that replicas use the CA; reporting it";
 
 /// Pause before the second observation.
 const MOMENT: Duration = Duration::milliseconds(100);
@@ -222,10 +225,14 @@ pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
 
 /// Returns the step that reports the signing CA, if replicas with provided CAs report theirs.
 fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
-    let current = [seen.state.current.as_ref()?.certificate.clone()];
+    let current = &seen.state.current.as_ref()?.certificate;
+    is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
+}
+
+/// Returns whether replicas with provided CAs may forget the signing CA because no report about it is recent.
+fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
-    let is_due = has_others && is_report_due(seen, &current, timing);
-    is_due.then(|| Step::Use(current.to_vec()))
+    has_others && is_report_due(seen, std::slice::from_ref(current), timing)
 }
 
 /// Returns whether the last report about one of these CAs is missing, old or in the future.
@@ -269,20 +276,22 @@ pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns why clients would not trust a leaf of this state, or `None` if they would.
-pub fn unready(state: &State, bundles: &[Bundle], now: OffsetDateTime) -> Option<String> {
-    let Some(current) = &state.current else {
+/// Returns why clients would not trust a leaf of this state, now or until this replica's next report; `None` if they would.
+pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
+    let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
     };
     let certificate = &current.certificate;
-    if !certificate.is_valid(now) {
+    if !certificate.is_valid(seen.now) {
         return Some(format!(
             "the CA is not valid now (it expires at {}); a new one is being created",
             certificate.expires()
         ));
     }
-    let lacks = !all_hold(bundles, certificate);
-    lacks.then(|| "a caBundle of our webhooks does not contain the CA yet".to_owned())
+    if !all_hold(seen.bundles, certificate) {
+        return Some("a caBundle of our webhooks does not contain the CA yet".to_owned());
+    }
+    is_use_unreported(seen, certificate, timing).then(|| UNREPORTED.to_owned())
 }
 
 /// Returns the certificates in bundles that are not `wanted`, limited to the free places among the former CAs. The order is
