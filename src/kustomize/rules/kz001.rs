@@ -20,7 +20,7 @@ pub(in crate::kustomize) fn found(site: Site, list: &str, index: usize, entry: &
     let finding = RULE.at(site, message).found("kind: Component");
     match list {
         "resources" | "bases" => finding
-            .allowed("files of objects, and folders of kind Kustomization")
+            .allowed("manifests, and folders with a Kustomization")
             .help(format!("list it under \"components:\" instead of \"{list}:\""))
             .fix(Fix::MoveEntry { from: list.to_owned(), index, to: "components".to_owned() }),
         _ => finding

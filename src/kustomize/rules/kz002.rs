@@ -19,7 +19,7 @@ pub(in crate::kustomize) fn found(site: Site, index: usize, entry: &str, defined
     let why = if said { "" } else { ", as it says no kind" };
     RULE.at(site, format!("\"{entry}\" is a Kustomization{why} ({defined})"))
         .found(if said { "kind: Kustomization" } else { "no kind" })
-        .allowed("folders of kind Component")
+        .allowed("folders with a Component")
         .help(
             "list it under \"resources:\", or make it a Component: apiVersion kustomize.config.k8s.io/v1alpha1, kind \
              Component",

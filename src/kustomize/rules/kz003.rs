@@ -27,6 +27,6 @@ pub(in crate::kustomize) fn found(site: Site, entry: &str, path: &TreePath) -> T
     let what = if is_kustomization { "a kustomization file, not its folder" } else { "a file" };
     RULE.at(site, format!("\"{entry}\" is {what}; components are folders"))
         .found("a file")
-        .allowed("folders of kind Component")
+        .allowed("folders with a Component")
         .help(help)
 }
