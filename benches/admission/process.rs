@@ -10,20 +10,23 @@ use std::time::Duration;
 
 use super::floor;
 
-/// A server; killed when it is dropped.
+/// A process; killed when it is dropped.
+pub struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// A server that has reported its addresses.
 pub struct Process {
-    child: Child,
+    child: Running,
     pub address: SocketAddr,
     /// The address of probes and metrics, if any.
     #[allow(dead_code, reason = "one of the benchmarks asks it")]
     pub admin: Option<SocketAddr>,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
 }
 
 /// Starts the baseline: this executable.
@@ -52,11 +55,19 @@ pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Pr
     Process::start(command)
 }
 
+/// Starts the server with probes at `admin`, and does not wait for its log, which it writes up to 100 ms late.
+#[allow(dead_code, reason = "one of the benchmarks measures the start")]
+pub fn portcullis_at(admin: SocketAddr, mut command: Command, certs: &Path, manifests: &Path) -> Running {
+    command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", &admin.to_string()]);
+    command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
+    Running(command.stderr(Stdio::null()).spawn().unwrap())
+}
+
 impl Process {
     /// Starts a server and waits until it logs its address. The log goes to a pipe, as in a container.
     fn start(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut child = Running(command.stderr(Stdio::piped()).spawn().unwrap());
+        let mut log = BufReader::new(child.0.stderr.take().unwrap());
         let (address, admin) = addresses_in(&mut log);
         thread::spawn(move || copy(&mut log, &mut sink()));
         Self { child, address, admin }
@@ -64,7 +75,7 @@ impl Process {
 
     /// Returns the CPU time of all its threads so far.
     pub fn cpu(&self) -> Duration {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.0.id())).unwrap();
         // A thread that ends meanwhile was one that did nothing for a while.
         let times = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
         times.map(|time| Duration::from_nanos(time.split(' ').next().unwrap().parse().unwrap())).sum()
@@ -72,7 +83,7 @@ impl Process {
 
     /// Returns a value in KiB from its status, such as `VmRSS`.
     pub fn status(&self, key: &str) -> usize {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.0.id())).unwrap();
         let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap();
         value.trim().trim_end_matches(" kB").parse().unwrap()
     }

@@ -1,6 +1,7 @@
 //! Shared parts of all measurements: certificates, catalogs, servers on a CPU of their own.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use rustls::version::TLS13;
 use tempfile::TempDir;
 
 use super::catalogs;
-use super::process::{self, Process};
+use super::process::{self, Process, Running};
 use super::support::client;
 use super::support::pki::{Authority, SecretMount};
 
@@ -64,6 +65,11 @@ impl Setting {
     /// Starts the server with its default settings and this number of objects in its catalog.
     pub fn portcullis(&self, objects: usize) -> Process {
         self.portcullis_of(&self.catalog(objects))
+    }
+
+    /// Starts the server with ten objects in its catalog and probes at `admin`, and does not wait for its log.
+    pub fn portcullis_at(&self, admin: SocketAddr) -> Running {
+        process::portcullis_at(admin, self.command(process::PORTCULLIS), self.mount.path(), &self.catalog(10))
     }
 
     /// Starts the server with another catalog.

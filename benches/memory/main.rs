@@ -32,6 +32,7 @@ mod informer;
 #[path = "../../tests/e2e/kubectl.rs"]
 mod kubectl;
 mod objects;
+mod pod;
 mod server;
 mod soak;
 mod stage;

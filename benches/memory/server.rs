@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::http;
 use crate::objects::Row;
+use crate::stage::Stage;
 
 /// Longer than any of these takes to be ready.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -68,7 +69,18 @@ impl Program {
 
     /// Starts a server that knows a cluster by these arguments.
     pub fn serve<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Server {
-        let mut command = Command::new(&self.path);
+        self.serve_by(Command::new(&self.path), arguments)
+    }
+
+    /// Starts a server for a cluster: as in a pod, or where that is not possible, with a kubeconfig.
+    pub fn serve_cluster(&self, stage: &Stage) -> Server {
+        match stage.pod() {
+            Some(pod) => self.serve_by::<&str>(pod.command(self.path.as_os_str()), &[]),
+            None => self.serve(&["--kubeconfig".as_ref(), stage.kubeconfig().as_os_str()]),
+        }
+    }
+
+    fn serve_by<A: AsRef<OsStr>>(&self, mut command: Command, arguments: &[A]) -> Server {
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--certs"]);
         command.arg(self.certs.path()).args(arguments).stderr(Stdio::piped());
         let begun = Instant::now();

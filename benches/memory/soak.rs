@@ -14,8 +14,7 @@ const RATE: u32 = 200;
 pub fn table(program: &Program, length: Duration) -> String {
     let rows: Vec<_> = ROWS.iter().map(|row| Row { count: row.count / 10, ..*row }).collect();
     let stage = Stage::with(&rows);
-    let kubeconfig = stage.kubeconfig();
-    let server = program.serve(&["--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
+    let server = program.serve_cluster(&stage);
     server.ready();
     let mut samples = vec![(Duration::ZERO, 0, server.settled().resident)];
     stage.change(length, RATE, |elapsed, changes| {

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::cluster::Cluster;
 use crate::etcd;
 use crate::objects::{Row, namespace, namespaces};
+use crate::pod::Pod;
 use crate::user::User;
 
 /// Writes at once: enough that the API server has always something to do.
@@ -37,6 +38,11 @@ impl Stage {
 
     pub fn kubeconfig(&self) -> PathBuf {
         self.cluster.kubeconfig(User::Admin)
+    }
+
+    /// Returns the environment of a pod in the cluster, if this machine can provide one.
+    pub fn pod(&self) -> Option<Pod> {
+        Pod::new(&self.kubeconfig(), User::Admin.token())
     }
 
     pub fn count(&self) -> usize {

@@ -146,7 +146,7 @@ pub fn from_cluster(program: &Program) -> (String, String) {
         let stage = Stage::with(rows);
         let (json, before) = stage.transfer();
         let kubeconfig = stage.kubeconfig();
-        let server = program.serve(&["--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
+        let server = program.serve_cluster(&stage);
         let measured = Measured::of(&server, rows, json, before);
         let informer = Some(Informer::measure(&kubeconfig, rows));
         Measured { scanned: (before + stage.transfer().1) / 2, informer, ..measured }
