@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::ManifestError;
-use super::parallel::each_in_order;
-use super::read::{Object, each};
+use super::parallel::{are_small, each_in_order};
+use super::read::{Object, each, files_in};
 use crate::catalog::freed::on_own_thread;
 use crate::catalog::prepared::Batch;
 use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
@@ -21,6 +21,9 @@ pub fn fill<P: AsRef<Path> + Sync>(
     paths: &[P],
     namespace: &str,
 ) -> Result<usize, Vec<ManifestError>> {
+    if are_small(&files_in(paths)) {
+        return fill_here(catalog, paths, namespace);
+    }
     on_own_thread(|| fill_here(catalog, paths, namespace))
 }
 

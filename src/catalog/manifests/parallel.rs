@@ -12,6 +12,15 @@ use super::read::{Found, Object, files_in, objects};
 /// take about 1 MiB.
 const BATCHES: usize = 64;
 
+/// Files with fewer bytes in total are read on the calling thread: starting threads takes longer, and more memory.
+const SMALL: u64 = 256 * 1024;
+
+/// Returns whether files are so small that threads do not help. A file of unknown size is large.
+pub(super) fn are_small(files: &[Found]) -> bool {
+    let size = |(path, _): &Found| path.metadata().ok().filter(std::fs::Metadata::is_file).map(|file| file.len());
+    files.iter().try_fold(0, |sum: u64, file| Some(sum.saturating_add(size(file)?))).is_some_and(|sum| sum < SMALL)
+}
+
 /// The results for some objects of a file.
 struct Batch<T> {
     made: T,
@@ -20,13 +29,17 @@ struct Batch<T> {
 }
 
 /// Reads every object in files and folders, and returns the errors. Threads call `make`, which adds an object to a
-/// batch, and returns whether the batch is full; the calling thread passes the batches to `take` in the order of the files.
+/// batch, and returns whether the batch is full; the calling thread passes the batches to `take` in the order of the files. Small
+/// files are read on the calling thread.
 pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     paths: &[P],
     make: impl Fn(Object<'_>, &mut T) -> Result<bool, String> + Sync,
     mut take: impl FnMut(T),
 ) -> Vec<ManifestError> {
     let files = files_in(paths);
+    if are_small(&files) {
+        return files.into_iter().flat_map(|file| read(file, &make, &mut take)).collect();
+    }
     let (count, threads) = (files.len(), thread::available_parallelism().map_or(1, NonZero::get).min(files.len()));
     // Each thread reads every n-th file, so the next batch in order comes from a known thread.
     let mut shares: Vec<Vec<Found>> = (0..threads).map(|_| Vec::new()).collect();
@@ -54,6 +67,23 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
         let in_order = (0..count).filter_map(|at| batches.get(at % threads));
         in_order.flat_map(|(batches, _)| receive(batches, &mut take)).collect()
     })
+}
+
+/// Passes on the results for the objects of a file; returns its errors.
+fn read<T: Default>(
+    file: Found,
+    make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,
+    take: &mut impl FnMut(T),
+) -> Vec<ManifestError> {
+    let mut made = T::default();
+    let errors = objects(file, &mut |object| {
+        if make(object, &mut made)? {
+            take(std::mem::take(&mut made));
+        }
+        Ok(())
+    });
+    take(made);
+    errors
 }
 
 /// Sends the results for the objects of a file; `None` if the receiver is gone.
@@ -92,16 +122,23 @@ mod tests {
 
     #[test]
     fn objects_arrive_in_the_order_of_files() {
+        for (count, is_small) in [(50, false), (21, true)] {
+            arrive_in_the_order_of_files(count, is_small);
+        }
+    }
+
+    fn arrive_in_the_order_of_files(count: usize, is_small: bool) {
         let folder = tempfile::tempdir().unwrap();
-        for file in 0..50 {
+        for file in 0..count {
             let objects = (0..file * 7).map(|at| {
-                let padding = "x".repeat(1_000);
+                let padding = "x".repeat(if is_small { 10 } else { 1_000 });
                 format!(r#"{{"apiVersion":"v1","kind":"Thing","number":"{file:02}-{at:03}","padding":"{padding}"}}"#)
             });
             fs::write(folder.path().join(format!("{file:02}.json")), objects.collect::<String>()).unwrap();
         }
         fs::write(folder.path().join("20.yaml"), "a: [\n").unwrap();
         fs::write(folder.path().join("10.yaml"), "b: ]\n").unwrap();
+        assert_eq!(are_small(&files_in(&[folder.path()])), is_small);
         let number = |object: Object<'_>| object.text.split('"').nth(11).map(str::to_owned);
         let mut found = Vec::new();
         let add = |object: Object<'_>, numbers: &mut Vec<String>| {
@@ -109,7 +146,7 @@ mod tests {
             Ok(numbers.len() >= 64)
         };
         let errors = each_in_order(&[folder.path()], add, |numbers| found.extend(numbers));
-        let all = (0..50).flat_map(|file| (0..file * 7).map(move |at| format!("{file:02}-{at:03}")));
+        let all = (0..count).flat_map(|file| (0..file * 7).map(move |at| format!("{file:02}-{at:03}")));
         assert_eq!(found, all.collect::<Vec<_>>());
         let names: Vec<_> = errors.iter().map(|error| error.name.rsplit('/').next().unwrap()).collect();
         assert_eq!(names, ["10.yaml", "20.yaml"]);
