@@ -283,19 +283,15 @@ pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> 
     map.resources().iter().zip(ids()).map(file).collect()
 }
 
-/// Returns the text of each object, for comparisons.
-///
-/// # Errors
-///
-/// If an object cannot be printed.
-pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
+/// Returns the text of each object, for comparisons; `None` if it cannot be printed, which kustomize does not report there.
+pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Vec<Option<String>> {
     let text = |resource: &Resource| {
         let mut out = String::new();
         let mut resource = resource.clone();
         if let Some(labels) = resource.node.get_mut("metadata").and_then(|metadata| metadata.get_mut("labels")) {
             labels.remove("validated-by");
         }
-        document(&resource, run, &mut out).map(|()| out)
+        document(&resource, run, &mut out).ok().map(|()| out)
     };
     map.resources().iter().map(text).collect()
 }

@@ -225,7 +225,7 @@ impl Run<'_> {
     fn validate(&self, validator: &super::transformer::Transformer, acc: &mut Accumulator) -> Step<()> {
         let (original, before) = (acc.map.resources().to_vec(), super::finish::texts(&acc.map, self));
         validator.run(self, &mut acc.map)?;
-        let has_same_texts = super::finish::texts(&acc.map, self)? == before?;
+        let has_same_texts = super::finish::texts(&acc.map, self) == before;
         let compared = original.iter().zip(acc.map.resources()).map(|(old, new)| Compared::of(old, new)).max();
         match compared.unwrap_or(Compared::Equal) {
             Compared::Equal if has_same_texts => Ok(()),
