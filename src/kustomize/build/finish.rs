@@ -10,6 +10,7 @@ use super::labels;
 use super::origin::{ORIGIN, TRANSFORMATIONS, transformations};
 use super::read::{self, BadObjects};
 use super::recover::Lost;
+use super::repeated_annotations;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
@@ -62,13 +63,7 @@ pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
         run.recover_object(resource, &mut lost, checked)?;
     }
     map.lost = lost;
-    remove_local(map, run)?;
-    let doubled = map.resources().iter().find(|resource| has_annotations_twice(resource));
-    let open = doubled.map(|resource| {
-        let message = format!("{} has annotations twice, which kustomize merges", resource.id(&scope).words());
-        Stop::unknown(run.site_of(resource.origin), message)
-    });
-    run.recover(&mut map.lost, Lost::Changes, open.map_or(Ok(()), Err)).map(drop)
+    remove_local(map, run)
 }
 
 /// Removes local objects, except those whose identity a printed object has too: kustomize removes by identity.
@@ -98,11 +93,6 @@ fn remove_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let mut at = 0..;
     map.resources_mut().retain(|_| at.next().is_none_or(|at| removed.binary_search(&at).is_err()));
     Ok(())
-}
-
-fn has_annotations_twice(resource: &Resource) -> bool {
-    let metadata = resource.node.get("metadata").map(Node::entries).unwrap_or_default();
-    metadata.iter().filter(|entry| &*entry.key == "annotations").count() > 1
 }
 
 fn check_form(run: &Run<'_>, resource: &Resource, scope: &Scope) -> Step<()> {
@@ -149,6 +139,14 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
             run.recover_object(resource, &mut lost, Err(Stop::of_content(finding)))?;
             continue;
         }
+        if let Some(values) = repeated_annotations::all(resource) {
+            let merged = check_repeated(run, resource, &values, &scope);
+            if merged.is_ok() {
+                repeated_annotations::finish(resource, |key| !REMOVED.contains(&key));
+            }
+            run.recover_object(resource, &mut lost, merged)?;
+            continue;
+        }
         let notes = notes(resource, with_origins, with_transformations);
         let own = resource.node.at_path(&["metadata", "annotations"]);
         if own.is_none() && notes.is_empty() {
@@ -171,6 +169,27 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
         set(resource, values);
     }
     map.lost = lost;
+    Ok(())
+}
+
+/// Checks that annotations which an object has several times can be merged.
+///
+/// # Errors
+///
+/// If kustomize panics, or if its result depends on what it has stored in them.
+fn check_repeated(run: &Run<'_>, resource: &Resource, values: &[&Node], scope: &Scope) -> Step<()> {
+    let words = resource.id(scope).words();
+    let has_list = values.iter().any(|value| value.is_seq());
+    let has_any = resource.has_internal_annotations() || !values[0].entries().is_empty();
+    if has_list && has_any {
+        let why = "metadata.annotations occurs twice, and one of them is a list";
+        return Err(Stop::of_content(kz013::no_object(run.site_of(resource.origin), &words, why)));
+    }
+    let is_noted = resource.source.is_some() || !resource.transformations.is_empty();
+    if has_list || is_noted {
+        let message = format!("{words} has annotations twice, which kustomize merges");
+        return Err(Stop::unknown(run.site_of(resource.origin), message));
+    }
     Ok(())
 }
 

@@ -56,6 +56,7 @@ mod plugins;
 mod provenance;
 mod read;
 mod recover;
+mod repeated_annotations;
 mod replacements;
 mod replicas;
 mod resmap;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::id::{Gvk, Id, Scope};
 use super::origin::{ORIGIN, OriginNote, TRANSFORMATIONS};
 use super::recover::Lost;
+use super::repeated_annotations;
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag};
 use crate::yaml::core;
 
@@ -195,6 +196,7 @@ impl Resource {
             self.previous.push(PreviousId { name, namespace, kind });
         }
         self.drop_second_metadata();
+        repeated_annotations::store_identity(self);
     }
 
     /// Removes an empty second `metadata`, which disappears when kustomize writes annotations into the first.
