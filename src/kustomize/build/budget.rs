@@ -66,27 +66,6 @@ impl Budget {
         }
     }
 
-    /// Charges the size of a JSON value.
-    ///
-    /// # Errors
-    ///
-    /// If the limit is exceeded; the rest of the value is not measured.
-    pub(super) fn json(&self, value: &serde_json::Value) -> Result<(), Exceeded> {
-        use serde_json::Value;
-        match value {
-            Value::String(text) => self.text(text),
-            Value::Array(items) => {
-                self.spend(VALUE)?;
-                items.iter().try_for_each(|item| self.json(item))
-            }
-            Value::Object(members) => {
-                self.spend(VALUE)?;
-                members.iter().try_for_each(|(key, value)| self.text(key).and_then(|()| self.json(value)))
-            }
-            _ => self.spend(VALUE),
-        }
-    }
-
     /// Charges the work for a number of objects.
     ///
     /// # Errors

@@ -139,17 +139,14 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
             run.recover_object(resource, &mut lost, Err(Stop::of_content(finding)))?;
             continue;
         }
-        if let Some(values) = repeated_annotations::all(resource) {
-            let merged = check_repeated(run, resource, &values, &scope);
-            if merged.is_ok() {
-                repeated_annotations::finish(resource, |key| !REMOVED.contains(&key));
-            }
+        let are_repeated = repeated_annotations::count(resource) > 1;
+        if are_repeated {
+            let merged = merge_repeated(run, resource, &scope, with_origins && with_transformations);
             run.recover_object(resource, &mut lost, merged)?;
-            continue;
         }
         let notes = notes(resource, with_origins, with_transformations);
         let own = resource.node.at_path(&["metadata", "annotations"]);
-        if own.is_none() && notes.is_empty() {
+        if (own.is_none() || are_repeated) && notes.is_empty() {
             continue;
         }
         let kept = |key: &str| {
@@ -172,25 +169,20 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     Ok(())
 }
 
-/// Checks that annotations which an object has several times can be merged.
+/// Merges annotations that an object has several times.
 ///
 /// # Errors
 ///
-/// If kustomize panics, or if its result depends on what it has stored in them.
-fn check_repeated(run: &Run<'_>, resource: &Resource, values: &[&Node], scope: &Scope) -> Step<()> {
-    let words = resource.id(scope).words();
-    let has_list = values.iter().any(|value| value.is_seq());
-    let has_any = resource.has_internal_annotations() || !values[0].entries().is_empty();
-    if has_list && has_any {
-        let why = "metadata.annotations occurs twice, and one of them is a list";
-        return Err(Stop::of_content(kz013::no_object(run.site_of(resource.origin), &words, why)));
+/// If kustomize fails, or if its result depends on when it noted origins and transformers in them.
+fn merge_repeated(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
+    let words = resource.id(scope).words().to_owned();
+    let site = run.site_of(resource.origin);
+    let has_notes = resource.source.is_some() || !resource.transformations.is_empty();
+    if has_notes && (keeps_notes || repeated_annotations::count(resource) > 2) {
+        return Err(Stop::unknown(site, format!("{words} has annotations twice, which kustomize merges")));
     }
-    let is_noted = resource.source.is_some() || !resource.transformations.is_empty();
-    if has_list || is_noted {
-        let message = format!("{words} has annotations twice, which kustomize merges");
-        return Err(Stop::unknown(run.site_of(resource.origin), message));
-    }
-    Ok(())
+    let merged = repeated_annotations::finish(resource, |key| !REMOVED.contains(&key));
+    merged.map_err(|why| Stop::of_content(kz013::no_object(site, &words, why)))
 }
 
 /// Returns whether the key of an annotation is empty, or a list or mapping.

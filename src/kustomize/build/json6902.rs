@@ -2,12 +2,17 @@
 //!
 //! Source: kustomize's `api/filters/patchjson6902` and version 4 of the library json-patch.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::budget::Budget;
 use super::json;
+use super::patched_json::Tree;
 use super::stop::Failed;
-use crate::admission::json as go_json;
+use crate::admission::json as admission_json;
+use crate::go;
 use crate::kustomize::node::{Node, Origin};
 use crate::kustomize::rules::kz013::fault_words;
 use crate::yaml::{self, Limits};
@@ -15,8 +20,21 @@ use crate::yaml::{self, Limits};
 /// A list of operations.
 #[derive(Debug, Clone)]
 pub(super) struct Patch {
-    operations: Vec<Value>,
+    operations: Vec<Operation>,
 }
+
+/// An operation; members that are not strings are missing.
+#[derive(Debug, Clone, Default)]
+struct Operation {
+    op: Option<String>,
+    path: Option<String>,
+    from: Option<String>,
+    /// The value: [`Tree::Null`] if there is none.
+    value: Tree,
+}
+
+/// The members of an operation with their texts; `None` is null.
+type Members<'t> = BTreeMap<String, Option<&'t RawValue>>;
 
 /// The result of an operation, or why it fails.
 type Applied<T> = Result<T, Failed>;
@@ -28,26 +46,45 @@ impl Patch {
     ///
     /// If the text is not a list of operations.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let value = if text.starts_with('[') {
-            serde_json::from_str(text).map_err(|error| error.to_string())?
-        } else if text.is_empty() {
-            return Err("it is empty".to_owned());
-        } else {
-            let document = yaml::first(text, &Limits::default()).map_err(|error| error.to_string())?;
-            document.map_or(Value::Null, |document| document.value)
-        };
-        match value {
-            Value::Null => Ok(Self { operations: Vec::new() }),
-            Value::Array(operations) if operations.iter().all(|one| one.is_object() || one.is_null()) => {
-                Ok(Self { operations })
-            }
-            _ => Err("it is no list of operations".to_owned()),
+        if text.starts_with('[') {
+            // limits the depth
+            go::json::parse(text).map_err(|error| error.to_string())?;
+            return Self::of_json(text);
         }
+        if text.is_empty() {
+            return Err("it is empty".to_owned());
+        }
+        let document = yaml::first(text, &Limits::default()).map_err(|error| error.to_string())?;
+        Self::of_json(&go::json::marshal(&document.map_or(Value::Null, |document| document.value)))
+    }
+
+    fn of_json(text: &str) -> Result<Self, String> {
+        let operations: Option<Vec<Option<Members<'_>>>> =
+            serde_json::from_str(text).map_err(|_| "it is no list of operations".to_owned())?;
+        let read = |members: Option<Members<'_>>| members.map(Operation::read).unwrap_or_default();
+        Ok(Self { operations: operations.unwrap_or_default().into_iter().map(read).collect() })
     }
 
     /// Returns whether the list of operations is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.operations.is_empty()
+    }
+
+    /// Returns whether an operation reads all annotations of an object, in which kustomize stores state.
+    pub(super) fn reads_annotations(&self) -> bool {
+        self.operations.iter().any(|operation| {
+            let read = match operation.op.as_deref() {
+                Some("copy" | "move") => operation.from.as_deref(),
+                Some("test") => operation.path.as_deref(),
+                _ => None,
+            };
+            read.is_some_and(|path| match steps(path).as_slice() {
+                [] => operation.op.as_deref() == Some("test") && path.is_empty(),
+                [first] => first == "metadata",
+                [first, second] => first == "metadata" && second == "annotations",
+                _ => false,
+            })
+        })
     }
 
     /// Applies the operations to an object.
@@ -56,13 +93,12 @@ impl Patch {
     ///
     /// If an operation fails, or the object cannot be converted to JSON.
     pub(super) fn apply(&self, node: &mut Node, origin: Origin, budget: &Budget) -> Result<(), Failed> {
-        let mut value = json::of_node(node).map_err(|error| fault_words(&error))?;
+        let value = json::of_node(node).map_err(|error| fault_words(&error))?;
+        let mut document = Tree::of_value(&value);
         for operation in &self.operations {
-            let text = |key: &str| operation[key].as_str().unwrap_or_default();
-            let words = || format!("{} {}", text("op"), text("path"));
-            apply(&mut value, operation, budget).map_err(|failed| failed.within(&words()))?;
+            operation.apply(&mut document, budget).map_err(|failed| failed.within(&operation.words()))?;
         }
-        let value = json::with_floats(value);
+        let value = json::with_floats(document.value()?);
         if !value.is_object() {
             return Err("what remains is no object".into());
         }
@@ -73,30 +109,62 @@ impl Patch {
     }
 }
 
-fn apply(document: &mut Value, operation: &Value, budget: &Budget) -> Applied<()> {
-    let path = || operation["path"].as_str().ok_or("it has no path");
-    let from = || operation["from"].as_str().ok_or("it has no `from`");
-    let value = || -> Applied<Value> {
-        let value = operation.get("value").cloned().unwrap_or(Value::Null);
-        budget.json(&value)?;
-        Ok(value)
-    };
-    match operation["op"].as_str().unwrap_or_default() {
-        "add" => add(document, path()?, value()?),
-        "remove" => remove(document, path()?).map(drop),
-        "replace" => replace(document, path()?, value()?),
-        "move" => {
-            let moved = remove(document, from()?)?;
-            add(document, path()?, moved)
+impl Operation {
+    fn read(mut members: Members<'_>) -> Self {
+        let value = members.remove("value").map_or(Tree::Null, Tree::of_operation);
+        let mut text = |key: &str| serde_json::from_str(members.remove(key).flatten()?.get()).ok();
+        Self { op: text("op"), path: text("path"), from: text("from"), value }
+    }
+
+    fn words(&self) -> String {
+        format!("{} {}", self.op.as_deref().unwrap_or_default(), self.path.as_deref().unwrap_or_default())
+    }
+
+    fn apply(&self, document: &mut Tree, budget: &Budget) -> Applied<()> {
+        let path = || self.path.as_deref().ok_or("it has no path");
+        let from = || self.from.as_deref().ok_or("it has no `from`");
+        let value = || -> Applied<Tree> {
+            self.value.charge(budget)?;
+            Ok(self.value.clone())
+        };
+        match self.op.as_deref().unwrap_or_default() {
+            "add" => add(document, path()?, value()?),
+            "remove" => remove(document, path()?).map(drop),
+            "replace" => replace(document, path()?, value()?),
+            "move" => {
+                let moved = remove(document, from()?)?;
+                add(document, path()?, moved)
+            }
+            "copy" => {
+                let (container, last) = container(document, from()?)?;
+                let copied = member(container, &last)?.unwrap_or(&Tree::Null);
+                copied.charge(budget)?;
+                let copied = copied.copied();
+                add(document, path()?, copied)
+            }
+            "test" => self.test(document, path()?),
+            other => Err(format!("`{other}` is no operation").into()),
         }
-        "copy" => {
-            let copied = get(document, from()?)?;
-            budget.json(copied)?;
-            let copied = copied.clone();
-            add(document, path()?, copied)
+    }
+
+    fn test(&self, document: &mut Tree, path: &str) -> Applied<()> {
+        if path.is_empty() {
+            return if document.equals(&self.value) { Ok(()) } else { Err("the object is another one".into()) };
         }
-        "test" => test(document, path()?, &value()?),
-        other => Err(format!("`{other}` is no operation").into()),
+        let (container, last) = container(document, path)?;
+        let found = member(container, &last)?.unwrap_or(&Tree::Null);
+        let is_equal = match found {
+            Tree::Null => self.value.is_null(),
+            _ => found.equals(&self.value),
+        };
+        if is_equal {
+            return Ok(());
+        }
+        let shown = found.value().unwrap_or_default();
+        Err(match shown == self.value.value().unwrap_or_default() {
+            true => format!("`{path}` is written as {}", found.text()).into(),
+            false => format!("`{path}` is {}", admission_json::brief(&shown)).into(),
+        })
     }
 }
 
@@ -106,28 +174,37 @@ fn steps(path: &str) -> Vec<String> {
 }
 
 /// Returns the container that a path leads to, and the last step.
-fn container<'v>(document: &'v mut Value, path: &str) -> Applied<(&'v mut Value, String)> {
+fn container<'v>(document: &'v mut Tree, path: &str) -> Applied<(&'v mut Tree, String)> {
     let mut steps = steps(path);
-    let last = steps.pop().ok_or_else(|| format!("there is nothing at `{path}`"))?;
+    let last = steps.pop().ok_or_else(|| format!("`{path}` does not begin with a slash"))?;
     let mut at = document;
     for step in steps {
         at = child_mut(at, &step).ok_or_else(|| format!("`{path}` leads nowhere: there is no `{step}`"))?;
     }
-    if at.is_object() || at.is_array() {
+    if matches!(at, Tree::Object(_) | Tree::Array(_)) {
         Ok((at, last))
     } else {
         Err(format!("`{path}` leads through a scalar").into())
     }
 }
 
-fn child_mut<'v>(value: &'v mut Value, step: &str) -> Option<&'v mut Value> {
+fn child_mut<'v>(value: &'v mut Tree, step: &str) -> Option<&'v mut Tree> {
     match value {
-        Value::Object(members) => members.get_mut(step),
-        Value::Array(items) => {
+        Tree::Object(members) => members.get_mut(step),
+        Tree::Array(items) => {
             let at = index(step, items.len()).ok()?;
             items.get_mut(at)
         }
         _ => None,
+    }
+}
+
+/// Returns a member of an object, if it exists, or an element of an array.
+fn member<'v>(container: &'v Tree, step: &str) -> Applied<Option<&'v Tree>> {
+    match container {
+        Tree::Object(members) => Ok(members.get(step)),
+        Tree::Array(items) => Ok(items.get(index(step, items.len())?)),
+        _ => Ok(None),
     }
 }
 
@@ -138,70 +215,48 @@ fn index(step: &str, len: usize) -> Applied<usize> {
     usize::try_from(at).ok().filter(|at| *at < len).ok_or_else(|| format!("there is no element {step}").into())
 }
 
-fn get<'v>(document: &'v mut Value, path: &str) -> Applied<&'v mut Value> {
-    if steps(path).is_empty() {
-        return Ok(document);
-    }
-    let (container, last) = container(document, path)?;
-    child_mut(container, &last).ok_or_else(|| format!("there is nothing at `{path}`").into())
-}
-
-fn add(document: &mut Value, path: &str, value: Value) -> Applied<()> {
-    if steps(path).is_empty() {
-        *document = value;
-        return Ok(());
-    }
+fn add(document: &mut Tree, path: &str, value: Tree) -> Applied<()> {
     let (container, last) = container(document, path)?;
     match container {
-        Value::Array(items) if last == "-" => items.push(value),
-        Value::Array(items) => {
+        Tree::Array(items) if last == "-" => items.push(value),
+        Tree::Array(items) => {
             let at = index(&last, items.len() + 1)?;
             items.insert(at, value);
         }
-        Value::Object(members) => drop(members.insert(last, value)),
+        Tree::Object(members) => drop(members.insert(last, value)),
         _ => {}
     }
     Ok(())
 }
 
-fn replace(document: &mut Value, path: &str, value: Value) -> Applied<()> {
-    if steps(path).is_empty() {
+fn replace(document: &mut Tree, path: &str, value: Tree) -> Applied<()> {
+    if path.is_empty() {
         *document = value;
         return Ok(());
     }
     let (container, last) = container(document, path)?;
     match container {
-        Value::Array(items) => {
+        Tree::Array(items) => {
             let at = index(&last, items.len())?;
             items[at] = value;
         }
-        Value::Object(members) => drop(members.insert(last, value)),
+        Tree::Object(members) => drop(members.insert(last, value)),
         _ => {}
     }
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Applied<Value> {
+fn remove(document: &mut Tree, path: &str) -> Applied<Tree> {
     let (container, last) = container(document, path)?;
     let missing = || Failed::from(format!("there is nothing to remove at `{path}`"));
     match container {
-        Value::Array(items) => {
+        Tree::Array(items) => {
             let at = index(&last, items.len())?;
             Ok(items.remove(at))
         }
-        Value::Object(members) => members.remove(&last).ok_or_else(missing),
+        Tree::Object(members) => members.remove(&last).ok_or_else(missing),
         _ => Err(missing()),
     }
-}
-
-fn test(document: &mut Value, path: &str, wanted: &Value) -> Applied<()> {
-    let found = get(document, path).ok().cloned().unwrap_or(Value::Null);
-    if is_equal(&found, wanted) { Ok(()) } else { Err(format!("`{path}` is {}", go_json::brief(&found)).into()) }
-}
-
-/// Returns whether two values are equal; numbers are compared by value.
-fn is_equal(a: &Value, b: &Value) -> bool {
-    json::with_floats(a.clone()) == json::with_floats(b.clone())
 }
 
 #[cfg(test)]
@@ -210,12 +265,11 @@ mod tests {
 
     use super::*;
 
-    fn patched(mut document: Value, operations: Value) -> Result<Value, Failed> {
-        let Value::Array(operations) = operations else { panic!("no list") };
-        operations
-            .iter()
-            .try_for_each(|operation| apply(&mut document, operation, &Budget::default()))
-            .map(|()| document)
+    fn patched(document: Value, operations: Value) -> Result<Value, Failed> {
+        let patch = Patch::read(&operations.to_string()).unwrap();
+        let mut document = Tree::of_value(&document);
+        patch.operations.iter().try_for_each(|operation| operation.apply(&mut document, &Budget::default()))?;
+        Ok(document.value()?)
     }
 
     #[test]
@@ -245,6 +299,8 @@ mod tests {
             json!({"op": "add", "path": "/x/y", "value": 1}),
             json!({"op": "test", "path": "/a", "value": 2}),
             json!({"op": "replace", "path": "/l/-", "value": 1}),
+            json!({"op": "copy", "from": "/x/y", "path": "/a"}),
+            json!({"op": "add", "path": "x", "value": 1}),
         ] {
             assert!(patched(json!({"a": 1, "l": [1]}), json!([operation])).is_err());
         }

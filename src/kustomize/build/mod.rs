@@ -49,6 +49,7 @@ mod matcher;
 mod name_references;
 mod namespace;
 mod origin;
+mod patched_json;
 mod patches;
 mod path;
 mod plugin_config;

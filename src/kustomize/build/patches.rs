@@ -297,6 +297,9 @@ impl Operations<'_, '_> {
             resource.store_previous_id(scope);
         }
         if resource.has_internal_annotations() {
+            if self.patch.reads_annotations() {
+                return Err(Failed::Unknown("it reads annotations, in which kustomize has stored state".to_owned()));
+            }
             let _ = resource.metadata_map("annotations");
         }
         resource.write_notes();

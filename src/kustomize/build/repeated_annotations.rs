@@ -15,16 +15,15 @@ const IDENTITY_WRITES: usize = 3;
 /// How often kustomize writes annotations at the end of a build: without origins, and without transformations.
 const FINAL_WRITES: usize = 2;
 
-/// Returns the value of each field `metadata.annotations`, if there are several.
-pub(super) fn all(resource: &Resource) -> Option<Vec<&Node>> {
+/// Returns how many there are.
+pub(super) fn count(resource: &Resource) -> usize {
     let metadata = resource.node.get("metadata").map(Node::entries).unwrap_or_default();
-    let fields = metadata.iter().filter(|entry| &*entry.key == FIELD);
-    (fields.clone().count() > 1).then(|| fields.map(|entry| &entry.value).collect())
+    metadata.iter().filter(|entry| &*entry.key == FIELD).count()
 }
 
 /// Removes empty ones when kustomize stores an identity in the first one.
 pub(super) fn store_identity(resource: &mut Resource) {
-    if all(resource).is_none() {
+    if count(resource) < 2 {
         return;
     }
     let Some(metadata) = resource.metadata() else { return };
@@ -41,28 +40,40 @@ pub(super) fn store_identity(resource: &mut Resource) {
 
 /// Merges those with keys that are `kept` at the end of a build, as kustomize does when it removes what it stored. Several fields can
 /// remain.
-pub(super) fn finish(resource: &mut Resource, kept: impl Fn(&str) -> bool) {
+///
+/// # Errors
+///
+/// If kustomize fails or panics, because one of them is no mapping.
+pub(super) fn finish(resource: &mut Resource, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
     let first = resource.node.at_path(&["metadata", FIELD]);
-    let has_any = resource.has_internal_annotations() || first.is_some_and(|first| !first.entries().is_empty());
-    let Some(metadata) = resource.metadata() else { return };
-    for _ in 0..usize::from(has_any) + FINAL_WRITES {
-        write(metadata, &kept);
-    }
+    let has_notes = resource.source.is_some() || !resource.transformations.is_empty();
+    let has_any =
+        has_notes || resource.has_internal_annotations() || first.is_some_and(|first| !first.entries().is_empty());
+    let Some(metadata) = resource.metadata() else { return Ok(()) };
+    (0..usize::from(has_any) + FINAL_WRITES).try_for_each(|_| write(metadata, &kept))
 }
 
-fn write(metadata: &mut Node, kept: impl Fn(&str) -> bool) {
-    let Some(first) = metadata.remove(FIELD) else { return };
-    let value = |entry: &Entry| {
-        let text = entry.value.shared_text().unwrap_or_else(|| "".into());
-        (Arc::clone(&entry.key), Node::string(text).at(entry.value.origin))
-    };
-    let values: BTreeMap<Arc<str>, Node> = first.entries().iter().filter(|entry| kept(&entry.key)).map(value).collect();
+fn write(metadata: &mut Node, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
+    const NO_MAPPING: &str = "metadata.annotations occurs twice, and one of them is no mapping";
+    let Some(first) = metadata.remove(FIELD) else { return Ok(()) };
+    // kustomize reads a list as keys and values in turn
+    let (pairs, []) = first.items().as_chunks() else { return Err(NO_MAPPING) };
+    let listed = pairs.iter().map(|[key, value]| (key.shared_text().unwrap_or_default(), value));
+    let entries = first.entries().iter().map(|entry| (Arc::clone(&entry.key), &entry.value)).chain(listed);
+    let value = |value: &Node| Node::string(value.shared_text().unwrap_or_default()).at(value.origin);
+    let values: BTreeMap<Arc<str>, Node> =
+        entries.filter(|(key, _)| kept(key)).map(|(key, node)| (key, value(node))).collect();
     if values.is_empty() {
-        return;
+        return Ok(());
     }
-    let mut next = metadata.get(FIELD).filter(|next| next.is_map()).cloned().unwrap_or_else(|| Node::map(Vec::new()));
+    let mut next = match metadata.get(FIELD) {
+        Some(next) if next.is_map() => next.clone(),
+        Some(next) if !next.is_null() => return Err(NO_MAPPING),
+        _ => Node::map(Vec::new()),
+    };
     for (key, value) in values {
         next.set(&key, value);
     }
     metadata.set(FIELD, next);
+    Ok(())
 }

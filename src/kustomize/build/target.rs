@@ -134,6 +134,7 @@ impl Run<'_> {
         })?;
         if let Some(note) = &target.note {
             let note = note.append(entry.text);
+            resources.iter().try_for_each(|resource| self.check_notable(resource))?;
             resources.iter_mut().for_each(|resource| resource.source = Some(note.clone()));
         }
         acc.map.has_placeholder |= resources.is_empty();
@@ -145,6 +146,17 @@ impl Run<'_> {
         self.append_all(&mut acc.map, resources, &entry.site)?;
         self.observe(&acc.map, "read", &entry.site);
         Ok(())
+    }
+
+    /// Checks that the origin of an object can be noted in its annotations.
+    fn check_notable(&self, resource: &Resource) -> Step<()> {
+        let annotations = resource.node.at_path(&["metadata", "annotations"]);
+        if annotations.is_none_or(|annotations| annotations.is_map() || annotations.is_null()) {
+            return Ok(());
+        }
+        let words = resource.id(&self.scope()).words();
+        let why = "metadata.annotations is no mapping, in which the origin is noted";
+        Err(Stop::of_content(kz013::no_object(self.site_of(resource.origin), &words, why)))
     }
 
     /// Adds objects, whose identities must be new.

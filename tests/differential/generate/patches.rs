@@ -124,10 +124,13 @@ fn operation(maker: &mut Maker<'_>, known: &Known) -> &'static str {
         "ConfigMap" => &[
             r#"{"op": "add", "path": "/data/new", "value": "1"}"#,
             r#"{"op": "remove", "path": "/data/a"}"#,
+            r#"{"op": "test", "path": "/data/a", "value": "1"}"#,
             r#"{"op": "add", "path": "/data", "value": {"n": "1"}}"#,
         ],
         "Deployment" | "StatefulSet" => &[
             r#"{"op": "add", "path": "/spec/replicas", "value": 4}"#,
+            r#"{"op": "test", "path": "/spec/replicas", "value": 1}"#,
+            r#"{"op": "test", "path": "/spec/replicas", "value": 1.0}"#,
             r#"{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "new"}"#,
             r#"{"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "more"}}"#,
         ],
@@ -145,6 +148,11 @@ fn operation(maker: &mut Maker<'_>, known: &Known) -> &'static str {
         r#"{"op": "copy", "from": "/metadata/name", "path": "/metadata/namespace"}"#,
         r#"{"op": "move", "from": "/metadata/name", "path": "/metadata/generateName"}"#,
         r#"{"op": "add", "path": "/new", "value": y}"#,
+        r#"{"op": "add", "path": "new", "value": 1}"#,
+        r#"{"op": "test", "path": "/metadata/none"}"#,
+        r#"{"op": "test", "path": "/metadata/labels", "value": {"app": "web"}}"#,
+        r#"{"op": "copy", "from": "/metadata/none", "path": "/metadata/annotations"}"#,
+        r#"{"op": "copy", "from": "/metadata/labels", "path": "/copied"}"#,
     ];
     if maker.dice.chance(60) { maker.dice.any(of_kind).copied().unwrap_or(of_all[0]) } else { maker.dice.pick(&of_all) }
 }

@@ -1,0 +1,166 @@
+//! A JSON document while operations change it. Scalars remain texts, because kustomize's library compares texts: `1` is not `1.0`.
+//!
+//! Source: `lazyNode` in version 4 of the library json-patch.
+
+use std::collections::BTreeMap;
+use std::iter;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::budget::{Budget, Exceeded};
+use crate::go;
+
+const NULL: &str = "null";
+/// Characters that Go escapes when it copies a text.
+const ESCAPED: [(char, &str); 5] =
+    [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
+
+/// A value of a document.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Tree {
+    /// Null, or nothing.
+    #[default]
+    Null,
+    /// The value `null` of an operation, which differs from null.
+    WrittenNull,
+    /// The text of a scalar; `null` only if an operation has copied [`Tree::WrittenNull`].
+    Scalar(Box<str>),
+    Object(BTreeMap<String, Tree>),
+    Array(Vec<Tree>),
+}
+
+impl Tree {
+    /// Creates a document from a value with Go's texts of its scalars.
+    pub(super) fn of_value(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Array(items) => Self::Array(items.iter().map(Self::of_value).collect()),
+            Value::Object(members) => {
+                Self::Object(members.iter().map(|(key, value)| (key.clone(), Self::of_value(value))).collect())
+            }
+            scalar => Self::Scalar(go::json::marshal(scalar).into()),
+        }
+    }
+
+    /// Creates the value of an operation from its text; `None` if it is `null`.
+    pub(super) fn of_operation(text: Option<&RawValue>) -> Self {
+        text.map_or(Self::WrittenNull, |text| Self::of_text(Some(text)))
+    }
+
+    fn of_text(text: Option<&RawValue>) -> Self {
+        let Some(text) = text else { return Self::Null };
+        if let Ok(items) = serde_json::from_str::<Vec<Option<&RawValue>>>(text.get()) {
+            return Self::Array(items.into_iter().map(Self::of_text).collect());
+        }
+        match serde_json::from_str::<BTreeMap<String, Option<&RawValue>>>(text.get()) {
+            Ok(members) => Self::Object(members.into_iter().map(|(key, text)| (key, Self::of_text(text))).collect()),
+            Err(_) => Self::Scalar(text.get().into()),
+        }
+    }
+
+    /// Returns whether it is null in any form in which a missing value is equal to it.
+    pub(super) fn is_null(&self) -> bool {
+        matches!(self, Self::Null | Self::WrittenNull)
+    }
+
+    /// Returns what the operation `copy` creates.
+    pub(super) fn copied(&self) -> Self {
+        match self {
+            Self::Null => Self::Null,
+            Self::WrittenNull => Self::Scalar(NULL.into()),
+            Self::Scalar(text) => Self::Scalar(escaped(text).into()),
+            Self::Object(members) => {
+                Self::Object(members.iter().map(|(key, value)| (key.clone(), value.copied_inside())).collect())
+            }
+            Self::Array(items) => Self::Array(items.iter().map(Self::copied_inside).collect()),
+        }
+    }
+
+    fn copied_inside(&self) -> Self {
+        match self.copied() {
+            Self::Scalar(text) if &*text == NULL => Self::Null,
+            copied => copied,
+        }
+    }
+
+    /// Returns whether the operation `test` accepts a value, for a value that is not [`Tree::Null`].
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::WrittenNull, other) => *other == Self::WrittenNull,
+            (Self::Scalar(text), Self::Object(members)) if &**text == NULL => members.is_empty(),
+            (Self::Object(members), Self::Scalar(text)) if &**text == NULL => members.is_empty(),
+            // equal texts of copied nulls are read as objects
+            (Self::Scalar(text), Self::Scalar(other)) => text == other,
+            (Self::Object(members), Self::Object(others)) => {
+                members.len() == others.len()
+                    && iter::zip(members, others).all(|((key, value), (other_key, other))| {
+                        key == other_key
+                            && (value == &Self::Null) == (other == &Self::Null)
+                            && (value == &Self::Null || value.equals(other))
+                    })
+            }
+            // kustomize panics for null in an array
+            (Self::Array(items), Self::Array(others)) => {
+                let is_equal =
+                    |(item, other): (&Self, &Self)| *item != Self::Null && *other != Self::Null && item.equals(other);
+                items.len() == others.len() && iter::zip(items, others).all(is_equal)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns its value.
+    ///
+    /// # Errors
+    ///
+    /// If a text is not JSON for Go, such as a number that is too large.
+    pub(super) fn value(&self) -> Result<Value, String> {
+        Ok(match self {
+            Self::Null | Self::WrittenNull => Value::Null,
+            Self::Scalar(text) => go::json::parse(text).map_err(|error| error.to_string())?,
+            Self::Object(members) => {
+                let member = |(key, value): (&String, &Self)| Ok((key.clone(), value.value()?));
+                Value::Object(members.iter().map(member).collect::<Result<_, String>>()?)
+            }
+            Self::Array(items) => Value::Array(items.iter().map(Self::value).collect::<Result<_, _>>()?),
+        })
+    }
+
+    /// Returns its text, without white space between tokens.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Null | Self::WrittenNull => NULL.to_owned(),
+            Self::Scalar(text) => text.to_string(),
+            Self::Object(members) => {
+                let member = |(key, value): (&String, &Self)| format!("{}:{}", Value::from(key.as_str()), value.text());
+                format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(","))
+            }
+            Self::Array(items) => format!("[{}]", items.iter().map(Self::text).collect::<Vec<_>>().join(",")),
+        }
+    }
+
+    /// Charges its size.
+    ///
+    /// # Errors
+    ///
+    /// If the limit is exceeded; the rest of the value is not measured.
+    pub(super) fn charge(&self, budget: &Budget) -> Result<(), Exceeded> {
+        match self {
+            Self::Null | Self::WrittenNull => budget.text(""),
+            Self::Scalar(text) => budget.text(text),
+            Self::Object(members) => {
+                budget.text("")?;
+                members.iter().try_for_each(|(key, value)| budget.text(key).and_then(|()| value.charge(budget)))
+            }
+            Self::Array(items) => {
+                budget.text("")?;
+                items.iter().try_for_each(|item| item.charge(budget))
+            }
+        }
+    }
+}
+
+fn escaped(text: &str) -> String {
+    ESCAPED.iter().fold(text.to_owned(), |text, (character, escape)| text.replace(*character, escape))
+}
