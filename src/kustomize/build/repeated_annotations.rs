@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::resource::Resource;
-use crate::kustomize::node::{Entry, Node};
+use crate::kustomize::node::Node;
 
 const FIELD: &str = "annotations";
+const NO_MAPPING: &str = "metadata.annotations occurs twice, and one of them is no mapping";
 /// How often kustomize writes annotations to store an identity: name, namespace, and kind.
 const IDENTITY_WRITES: usize = 3;
 /// How often kustomize writes annotations at the end of a build: without origins, and without transformations.
@@ -22,20 +23,29 @@ pub(super) fn count(resource: &Resource) -> usize {
 }
 
 /// Removes empty ones when kustomize stores an identity in the first one.
-pub(super) fn store_identity(resource: &mut Resource) {
-    if count(resource) < 2 {
-        return;
+///
+/// # Errors
+///
+/// If kustomize panics, because the first one is no mapping.
+pub(super) fn store_identity(resource: &mut Resource) -> Result<(), &'static str> {
+    let is_empty = |node: &Node| node.is_scalar() || node.is_null_or_empty();
+    let first = resource.node.at_path(&["metadata", FIELD]);
+    if count(resource) < 2 && !first.is_some_and(is_empty) {
+        return Ok(());
     }
-    let Some(metadata) = resource.metadata() else { return };
+    let Some(metadata) = resource.metadata() else { return Ok(()) };
     for at in 0..IDENTITY_WRITES {
         let fields = metadata.entries().iter().enumerate().filter(|(_, entry)| &*entry.key == FIELD);
         // the first one has a part of the identity after the first write
-        let is_empty = |entry: &Entry| entry.value.is_scalar() || entry.value.is_null_or_empty();
-        let empty = fields.skip(at.min(1)).find(|(_, entry)| is_empty(entry)).map(|(index, _)| index);
+        let empty = fields.skip(at.min(1)).find(|(_, entry)| is_empty(&entry.value)).map(|(index, _)| index);
         if let Some((index, entries)) = empty.zip(metadata.entries_mut()) {
             entries.remove(index);
         }
+        if metadata.get(FIELD).is_some_and(|first| !first.is_map() && !first.is_null()) {
+            return Err(NO_MAPPING);
+        }
     }
+    Ok(())
 }
 
 /// Merges those with keys that are `kept` at the end of a build, as kustomize does when it removes what it stored. Several fields can
@@ -54,7 +64,6 @@ pub(super) fn finish(resource: &mut Resource, kept: impl Fn(&str) -> bool) -> Re
 }
 
 fn write(metadata: &mut Node, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
-    const NO_MAPPING: &str = "metadata.annotations occurs twice, and one of them is no mapping";
     let Some(first) = metadata.remove(FIELD) else { return Ok(()) };
     // kustomize reads a list as keys and values in turn
     let (pairs, []) = first.items().as_chunks() else { return Err(NO_MAPPING) };

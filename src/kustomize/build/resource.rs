@@ -83,11 +83,14 @@ pub struct Resource {
     pub(super) shared: Vec<(u32, Node)>,
     /// Whether some, but not all, of the annotations in which kustomize stores previous identities are in the file.
     pub(super) lacks_identities: bool,
-    /// Whether these annotations have different numbers of values, for which kustomize panics.
-    pub(super) has_broken_identities: bool,
+    /// Why kustomize panics when it stores or reads previous identities.
+    pub(super) broken_identities: Option<&'static str>,
     /// Its content after the last JSON patch. kustomize then has the lines of a text that it wrote itself.
     pub(super) rebuilt: Option<Arc<Node>>,
 }
+
+/// The reason why identities that are stored in an object cannot be read.
+const DISAGREE: &str = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
 
 impl Resource {
     /// Creates an object from its node.
@@ -108,7 +111,7 @@ impl Resource {
             groups: 0,
             shared: Vec::new(),
             lacks_identities: false,
-            has_broken_identities: false,
+            broken_identities: None,
             rebuilt: None,
         };
         resource.absorb();
@@ -189,14 +192,17 @@ impl Resource {
         let kind = self.node.get("kind").and_then(Node::shared_text).unwrap_or_default();
         // an empty text is not added to the list in an annotation, so that the lists get different lengths
         let (has_names, lacks) = (!self.previous.is_empty(), name.is_empty() || kind.is_empty());
-        self.has_broken_identities |=
-            if name.is_empty() { has_names } else { self.lacks_identities || (has_names && lacks) };
+        if if name.is_empty() { has_names } else { self.lacks_identities || (has_names && lacks) } {
+            self.broken_identities = Some(DISAGREE);
+        }
         self.lacks_identities |= lacks;
         if has_names || !name.is_empty() {
             self.previous.push(PreviousId { name, namespace, kind });
         }
         self.drop_second_metadata();
-        repeated_annotations::store_identity(self);
+        if let Err(why) = repeated_annotations::store_identity(self) {
+            self.broken_identities = Some(why);
+        }
     }
 
     /// Removes an empty second `metadata`, which disappears when kustomize writes annotations into the first.
@@ -330,7 +336,7 @@ impl Resource {
         self.lacks_identities = counts.iter().any(|count| (*count == 0) != (names.is_empty()));
         // A missing annotation is treated as an empty text.
         let is_broken = |count: &usize| (*count).max(1) != names.len();
-        self.has_broken_identities = !names.is_empty() && counts.iter().any(is_broken);
+        self.broken_identities = (!names.is_empty() && counts.iter().any(is_broken)).then_some(DISAGREE);
         let or_empty = |list: Vec<Arc<str>>| if list.is_empty() { vec![Arc::from("")] } else { list };
         let ids = names.into_iter().zip(or_empty(namespaces)).zip(or_empty(kinds));
         self.previous = ids.map(|((name, namespace), kind)| PreviousId { name, namespace, kind }).collect();

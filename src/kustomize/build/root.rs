@@ -184,14 +184,13 @@ impl Run<'_> {
     /// If its annotations for them disagree.
     pub(super) fn check_identities(&self, map: &mut ResMap) -> Step<()> {
         let mut lost = map.lost;
-        if !map.resources().iter().any(|resource| resource.has_broken_identities) {
+        if map.resources().iter().all(|resource| resource.broken_identities.is_none()) {
             return Ok(());
         }
-        for resource in map.resources_mut().iter_mut().filter(|resource| resource.has_broken_identities) {
-            let message = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
+        for resource in map.resources_mut() {
+            let Some(message) = resource.broken_identities.take() else { continue };
             let stop = Stop::of_content(kz031::found(self.site_of(resource.origin), message));
             self.recover_object(resource, &mut lost, Err(stop))?;
-            resource.has_broken_identities = false;
         }
         map.lost = lost;
         Ok(())
