@@ -7,6 +7,7 @@ use std::mem;
 
 use super::generate::value_node;
 use super::id::Id;
+use super::odd_annotations;
 use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::{Behavior, Resource};
@@ -115,8 +116,9 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
 fn overlaid(old: &Resource, new: &Resource, path: &[&str], counts: fn(&Entry) -> bool) -> BTreeMap<String, Node> {
     let mut values = BTreeMap::new();
     for resource in [old, new] {
-        let entries = resource.node.at_path(path).map(Node::entries).unwrap_or_default();
-        let entries = entries.iter().rev().filter(|entry| counts(entry));
+        let Some(node) = resource.node.at_path(path) else { continue };
+        let listed = if path.len() > 1 { odd_annotations::listed(node).unwrap_or_default() } else { Vec::new() };
+        let entries = node.entries().iter().rev().filter(|entry| counts(entry)).chain(&listed);
         values.extend(entries.map(|entry| (entry.key.to_string(), entry.value.clone())));
     }
     values

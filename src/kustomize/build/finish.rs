@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::field_spec::FieldSpec;
 use super::id::{Id, Scope};
 use super::labels;
+use super::odd_annotations;
 use super::origin::{ORIGIN, TRANSFORMATIONS, transformations};
 use super::read::{self, BadObjects};
 use super::recover::Lost;
-use super::repeated_annotations;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
@@ -100,10 +100,6 @@ fn check_form(run: &Run<'_>, resource: &Resource, scope: &Scope) -> Step<()> {
         let words = resource.id(scope).words();
         Err(Stop::of_content(kz013::no_object(run.site_of(resource.origin), &words, why)))
     };
-    let annotations = resource.node.at_path(&["metadata", "annotations"]);
-    if annotations.is_some_and(|list| list.is_seq() && !list.is_null_or_empty()) {
-        return wrong("metadata.annotations is a list, not a mapping");
-    }
     if resource.node.is_null_or_empty() {
         return Ok(());
     }
@@ -139,14 +135,14 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
             run.recover_object(resource, &mut lost, Err(Stop::of_content(finding)))?;
             continue;
         }
-        let are_repeated = repeated_annotations::count(resource) > 1;
-        if are_repeated {
-            let merged = merge_repeated(run, resource, &scope, with_origins && with_transformations);
+        let are_odd = odd_annotations::are_odd(resource);
+        if are_odd {
+            let merged = merge_odd(run, resource, &scope, with_origins && with_transformations);
             run.recover_object(resource, &mut lost, merged)?;
         }
         let notes = notes(resource, with_origins, with_transformations);
         let own = resource.node.at_path(&["metadata", "annotations"]);
-        if (own.is_none() || are_repeated) && notes.is_empty() {
+        if (own.is_none() || are_odd) && notes.is_empty() {
             continue;
         }
         let kept = |key: &str| {
@@ -169,19 +165,18 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     Ok(())
 }
 
-/// Merges annotations that an object has several times.
+/// Merges annotations that occur several times, or are a list.
 ///
 /// # Errors
 ///
 /// If kustomize fails, or if its result depends on when it noted origins and transformers in them.
-fn merge_repeated(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
-    let words = resource.id(scope).words().to_owned();
+fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
+    let words = resource.id(scope).words();
     let site = run.site_of(resource.origin);
-    let has_notes = resource.source.is_some() || !resource.transformations.is_empty();
-    if has_notes && (keeps_notes || repeated_annotations::count(resource) > 2) {
+    if resource.has_notes() && (keeps_notes || odd_annotations::count(resource) > 2) {
         return Err(Stop::unknown(site, format!("{words} has annotations twice, which kustomize merges")));
     }
-    let merged = repeated_annotations::finish(resource, |key| !REMOVED.contains(&key));
+    let merged = odd_annotations::finish(resource, |key| !REMOVED.contains(&key));
     merged.map_err(|why| Stop::of_content(kz013::no_object(site, &words, why)))
 }
 

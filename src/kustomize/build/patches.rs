@@ -300,7 +300,10 @@ impl Operations<'_, '_> {
             if self.patch.reads_annotations() {
                 return Err(Failed::Unknown("it reads annotations, in which kustomize has stored state".to_owned()));
             }
-            let _ = resource.metadata_map("annotations");
+            // kustomize's own annotations in a null are not part of its text
+            if resource.node.at_path(&["metadata", "annotations"]).is_none() {
+                let _ = resource.metadata_map("annotations");
+            }
         }
         resource.write_notes();
         let applied = self.patch.apply(&mut resource.node, self.origin, &self.run.budget);

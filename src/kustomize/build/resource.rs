@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::id::{Gvk, Id, Scope};
+use super::odd_annotations;
 use super::origin::{ORIGIN, OriginNote, TRANSFORMATIONS};
 use super::recover::Lost;
-use super::repeated_annotations;
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag};
 use crate::yaml::core;
 
@@ -200,7 +200,7 @@ impl Resource {
             self.previous.push(PreviousId { name, namespace, kind });
         }
         self.drop_second_metadata();
-        if let Err(why) = repeated_annotations::store_identity(self) {
+        if let Err(why) = odd_annotations::store_identity(self) {
             self.broken_identities = Some(why);
         }
     }
@@ -250,6 +250,11 @@ impl Resource {
         !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
     }
 
+    /// Returns whether kustomize stores the origin or transformers in annotations of the object.
+    pub(super) fn has_notes(&self) -> bool {
+        self.source.is_some() || !self.transformations.is_empty()
+    }
+
     /// Adds the annotations in which kustomize stores origins and transformers, if it records them.
     pub(super) fn write_notes(&mut self) {
         let keys = [(ORIGIN, self.source.is_some()), (TRANSFORMATIONS, !self.transformations.is_empty())];
@@ -262,7 +267,7 @@ impl Resource {
 
     /// Removes these annotations, and forgets what a patch removed of them.
     pub(super) fn take_notes(&mut self) {
-        if self.source.is_none() && self.transformations.is_empty() {
+        if !self.has_notes() {
             return;
         }
         let mut take = |key: &str| {

@@ -1,20 +1,26 @@
-//! Two fields `metadata.annotations` in an object, which kustomize merges when it writes annotations.
+//! Annotations of an object that are no single mapping: `metadata.annotations` occurs twice, or is a list or a text.
 //!
-//! Source: `SetAnnotations` in kustomize's `kyaml/yaml/rnode.go`, which removes the first field, and then sets each annotation
-//! in the next one; and `AnnotationSetter` in `kyaml/yaml/kfns.go`, which removes an empty field, and then sets an annotation in the first one.
+//! Kustomize merges them when it writes annotations. Source: `SetAnnotations` in its `kyaml/yaml/rnode.go`, which removes the first
+//! field, and then sets each annotation in the next one; and `AnnotationSetter` in `kyaml/yaml/kfns.go`, which removes an empty
+//! field, and then sets an annotation in the first one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::resource::Resource;
-use crate::kustomize::node::Node;
+use crate::kustomize::node::{Entry, Node};
 
 const FIELD: &str = "annotations";
-const NO_MAPPING: &str = "metadata.annotations occurs twice, and one of them is no mapping";
+const NO_MAPPING: &str = "metadata.annotations is no mapping";
 /// How often kustomize writes annotations to store an identity: name, namespace, and kind.
 const IDENTITY_WRITES: usize = 3;
 /// How often kustomize writes annotations at the end of a build: without origins, and without transformations.
 const FINAL_WRITES: usize = 2;
+
+/// Returns whether there are several, or whether they are a list.
+pub(super) fn are_odd(resource: &Resource) -> bool {
+    count(resource) > 1 || resource.node.at_path(&["metadata", FIELD]).is_some_and(Node::is_seq)
+}
 
 /// Returns how many there are.
 pub(super) fn count(resource: &Resource) -> usize {
@@ -22,23 +28,24 @@ pub(super) fn count(resource: &Resource) -> usize {
     metadata.iter().filter(|entry| &*entry.key == FIELD).count()
 }
 
-/// Removes empty ones when kustomize stores an identity in the first one.
+/// Removes empty ones, as kustomize does when it stores the identity of an object in the first one.
 ///
 /// # Errors
 ///
 /// If kustomize panics, because the first one is no mapping.
 pub(super) fn store_identity(resource: &mut Resource) -> Result<(), &'static str> {
     let is_empty = |node: &Node| node.is_scalar() || node.is_null_or_empty();
-    let first = resource.node.at_path(&["metadata", FIELD]);
-    if count(resource) < 2 && !first.is_some_and(is_empty) {
+    let is_mapping = |node: &Node| node.is_map() && !is_empty(node);
+    if count(resource) < 2 && resource.node.at_path(&["metadata", FIELD]).is_none_or(is_mapping) {
         return Ok(());
     }
+    let has_notes = resource.has_notes();
     let Some(metadata) = resource.metadata() else { return Ok(()) };
     for at in 0..IDENTITY_WRITES {
         let fields = metadata.entries().iter().enumerate().filter(|(_, entry)| &*entry.key == FIELD);
-        // the first one has a part of the identity after the first write
-        let empty = fields.skip(at.min(1)).find(|(_, entry)| is_empty(&entry.value)).map(|(index, _)| index);
-        if let Some((index, entries)) = empty.zip(metadata.entries_mut()) {
+        // the first one has notes, and a part of the identity after the first write
+        let empty = fields.skip(usize::from(has_notes || at > 0)).find(|(_, entry)| is_empty(&entry.value));
+        if let Some((index, entries)) = empty.map(|(index, _)| index).zip(metadata.entries_mut()) {
             entries.remove(index);
         }
         if metadata.get(FIELD).is_some_and(|first| !first.is_map() && !first.is_null()) {
@@ -60,18 +67,20 @@ pub(super) fn finish(resource: &mut Resource, kept: impl Fn(&str) -> bool) -> Re
     let has_any =
         has_notes || resource.has_internal_annotations() || first.is_some_and(|first| !first.entries().is_empty());
     let Some(metadata) = resource.metadata() else { return Ok(()) };
+    // notes are in the first field, so that its values are set in the second one
+    let mut others = metadata.entries().iter().filter(|entry| &*entry.key == FIELD).skip(1);
+    if has_notes && others.next().is_some_and(|second| !second.value.is_map() && !second.value.is_null()) {
+        return Err(NO_MAPPING);
+    }
     (0..usize::from(has_any) + FINAL_WRITES).try_for_each(|_| write(metadata, &kept))
 }
 
 fn write(metadata: &mut Node, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
     let Some(first) = metadata.remove(FIELD) else { return Ok(()) };
-    // kustomize reads a list as keys and values in turn
-    let (pairs, []) = first.items().as_chunks() else { return Err(NO_MAPPING) };
-    let listed = pairs.iter().map(|[key, value]| (key.shared_text().unwrap_or_default(), value));
-    let entries = first.entries().iter().map(|entry| (Arc::clone(&entry.key), &entry.value)).chain(listed);
+    let listed = listed(&first).ok_or(NO_MAPPING)?;
+    let entries = first.entries().iter().chain(&listed).filter(|entry| kept(&entry.key));
     let value = |value: &Node| Node::string(value.shared_text().unwrap_or_default()).at(value.origin);
-    let values: BTreeMap<Arc<str>, Node> =
-        entries.filter(|(key, _)| kept(key)).map(|(key, node)| (key, value(node))).collect();
+    let values: BTreeMap<_, _> = entries.map(|entry| (Arc::clone(&entry.key), value(&entry.value))).collect();
     if values.is_empty() {
         return Ok(());
     }
@@ -85,4 +94,11 @@ fn write(metadata: &mut Node, kept: impl Fn(&str) -> bool) -> Result<(), &'stati
     }
     metadata.set(FIELD, next);
     Ok(())
+}
+
+/// Returns the entries of a list, which kustomize reads as keys and values in turn; `None` if the last key has no value.
+pub(super) fn listed(node: &Node) -> Option<Vec<Entry>> {
+    let (pairs, []) = node.items().as_chunks() else { return None };
+    let entry = |[key, value]: &[Node; 2]| Entry::new(key.shared_text().unwrap_or_default(), value.clone());
+    Some(pairs.iter().map(entry).collect())
 }
