@@ -48,6 +48,12 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     Ok(Some(replaced))
 }
 
+/// Moves the ends of a part that is measured in a replaced text to characters of the text: an empty scalar may be within a break.
+pub(super) fn part_of(text: &str, part: &Range<usize>) -> Range<usize> {
+    let whole = |at: usize| (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    whole(part.start)..whole(part.end)
+}
+
 /// Returns whether a part of a text contains such a break.
 pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()

@@ -331,6 +331,7 @@ impl<'t, 'l> Reader<'t, 'l> {
             let (before, behind) = (&self.chunk.text[..bytes.start], &self.chunk.text[bytes.end..]);
             bytes = before.trim_end().len()..original.len() - behind.trim_start().len();
         }
+        let bytes = breaks::part_of(original, &bytes);
         match style {
             _ if !breaks::has_other(original, &bytes) => Ok(self.unbroken(text, style, span)),
             ScalarStyle::Plain if breaks::are_replaced(original, &bytes) => Ok(breaks::folded(&original[bytes]).into()),
@@ -346,7 +347,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     /// Returns whether go-yaml breaks a line within a scalar where our parser does not.
     pub(super) fn breaks_line(&self, span: Span) -> bool {
         let written = self.chunk.original.zip(span.byte_range());
-        written.is_some_and(|(original, bytes)| breaks::has_other(original, &bytes))
+        written.is_some_and(|(original, bytes)| breaks::has_other(original, &breaks::part_of(original, &bytes)))
     }
 
     /// Returns the text of a block scalar without the line break that our parser adds if the text has none at its end.

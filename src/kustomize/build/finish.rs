@@ -128,14 +128,19 @@ pub(super) fn managed_by(map: &mut ResMap, value: &str) {
 /// If an annotation has no name: kustomize panics.
 pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, with_transformations: bool) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
+    let is_written = !(with_origins && with_transformations);
     for resource in map.resources_mut() {
+        if is_written && !resource.node.is_null_or_empty() && resource.node.get("metadata").is_none_or(Node::is_null) {
+            // a list without a name; kustomize sets its annotations to nothing
+            let _ = resource.metadata();
+        }
         if has_nameless_annotation(resource) {
             let words = resource.id(&scope).words();
             let finding = kz013::no_object(run.site_of(resource.origin), &words, "an annotation has no name");
             run.recover_object(resource, &mut lost, Err(Stop::of_content(finding)))?;
             continue;
         }
-        let are_odd = odd_annotations::are_odd(resource);
+        let are_odd = resource.node.get("metadata").is_some_and(odd_annotations::are_odd);
         if are_odd {
             let merged = merge_odd(run, resource, &scope, with_origins && with_transformations);
             run.recover_object(resource, &mut lost, merged)?;
@@ -173,10 +178,12 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
 fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
     let words = resource.id(scope).words();
     let site = run.site_of(resource.origin);
-    if resource.has_notes() && (keeps_notes || odd_annotations::count(resource) > 2) {
+    let stored = resource.stored();
+    let Some(metadata) = resource.node.get_mut("metadata") else { return Ok(()) };
+    if stored.notes && (keeps_notes || odd_annotations::count(metadata) > 2) {
         return Err(Stop::unknown(site, format!("{words} has annotations twice, which kustomize merges")));
     }
-    let merged = odd_annotations::finish(resource, |key| !REMOVED.contains(&key));
+    let merged = odd_annotations::finish(metadata, stored, |key| !REMOVED.contains(&key));
     merged.map_err(|why| Stop::of_content(kz013::no_object(site, &words, why)))
 }
 

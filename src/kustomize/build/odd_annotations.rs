@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::resource::Resource;
 use crate::kustomize::node::{Entry, Node};
 
 const FIELD: &str = "annotations";
@@ -17,15 +16,37 @@ const IDENTITY_WRITES: usize = 3;
 /// How often kustomize writes annotations at the end of a build: without origins, and without transformations.
 const FINAL_WRITES: usize = 2;
 
+/// What kustomize has stored in the annotations of an object, which are not in its node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored {
+    /// Whether it has stored an identity or another state of its own.
+    pub state: bool,
+    /// Whether it has noted the origin or transformers.
+    pub notes: bool,
+}
+
 /// Returns whether there are several, or whether they are a list.
-pub(super) fn are_odd(resource: &Resource) -> bool {
-    count(resource) > 1 || resource.node.at_path(&["metadata", FIELD]).is_some_and(Node::is_seq)
+pub(super) fn are_odd(metadata: &Node) -> bool {
+    count(metadata) > 1 || metadata.get(FIELD).is_some_and(Node::is_seq)
 }
 
 /// Returns how many there are.
-pub(super) fn count(resource: &Resource) -> usize {
-    let metadata = resource.node.get("metadata").map(Node::entries).unwrap_or_default();
-    metadata.iter().filter(|entry| &*entry.key == FIELD).count()
+pub(super) fn count(metadata: &Node) -> usize {
+    fields(metadata).count()
+}
+
+fn fields(metadata: &Node) -> impl Iterator<Item = (usize, &Node)> {
+    let entries = metadata.entries().iter().enumerate();
+    entries.filter(|(_, entry)| &*entry.key == FIELD).map(|(at, entry)| (at, &entry.value))
+}
+
+/// Returns whether kustomize changes them when it stores the identity of an object.
+pub(super) fn hinder_storing(metadata: &Node) -> bool {
+    count(metadata) > 1 || metadata.get(FIELD).is_some_and(|first| !first.is_map() || is_empty(first))
+}
+
+fn is_empty(annotations: &Node) -> bool {
+    annotations.is_scalar() || annotations.is_null_or_empty()
 }
 
 /// Removes empty ones, as kustomize does when it stores the identity of an object in the first one.
@@ -33,19 +54,13 @@ pub(super) fn count(resource: &Resource) -> usize {
 /// # Errors
 ///
 /// If kustomize panics, because the first one is no mapping.
-pub(super) fn store_identity(resource: &mut Resource) -> Result<(), &'static str> {
-    let is_empty = |node: &Node| node.is_scalar() || node.is_null_or_empty();
-    let is_mapping = |node: &Node| node.is_map() && !is_empty(node);
-    if count(resource) < 2 && resource.node.at_path(&["metadata", FIELD]).is_none_or(is_mapping) {
-        return Ok(());
-    }
-    let has_notes = resource.has_notes();
-    let Some(metadata) = resource.metadata() else { return Ok(()) };
+pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), &'static str> {
     for at in 0..IDENTITY_WRITES {
-        let fields = metadata.entries().iter().enumerate().filter(|(_, entry)| &*entry.key == FIELD);
         // the first one has notes, and a part of the identity after the first write
-        let empty = fields.skip(usize::from(has_notes || at > 0)).find(|(_, entry)| is_empty(&entry.value));
-        if let Some((index, entries)) = empty.map(|(index, _)| index).zip(metadata.entries_mut()) {
+        let mut others = fields(metadata).skip(usize::from(stored.notes || at > 0));
+        let empty = others.find(|(_, value)| is_empty(value)).map(|(index, _)| index);
+        drop(others);
+        if let Some((index, entries)) = empty.zip(metadata.entries_mut()) {
             entries.remove(index);
         }
         if metadata.get(FIELD).is_some_and(|first| !first.is_map() && !first.is_null()) {
@@ -61,15 +76,12 @@ pub(super) fn store_identity(resource: &mut Resource) -> Result<(), &'static str
 /// # Errors
 ///
 /// If kustomize fails or panics, because one of them is no mapping.
-pub(super) fn finish(resource: &mut Resource, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
-    let first = resource.node.at_path(&["metadata", FIELD]);
-    let has_notes = resource.source.is_some() || !resource.transformations.is_empty();
-    let has_any =
-        has_notes || resource.has_internal_annotations() || first.is_some_and(|first| !first.entries().is_empty());
-    let Some(metadata) = resource.metadata() else { return Ok(()) };
+pub(super) fn finish(metadata: &mut Node, stored: Stored, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
+    let is_filled = |first: &Node| !first.entries().is_empty() || !first.items().is_empty();
+    let has_any = stored.notes || stored.state || metadata.get(FIELD).is_some_and(is_filled);
     // notes are in the first field, so that its values are set in the second one
-    let mut others = metadata.entries().iter().filter(|entry| &*entry.key == FIELD).skip(1);
-    if has_notes && others.next().is_some_and(|second| !second.value.is_map() && !second.value.is_null()) {
+    let second = fields(metadata).nth(1);
+    if stored.notes && second.is_some_and(|(_, second)| !second.is_map() && !second.is_null()) {
         return Err(NO_MAPPING);
     }
     (0..usize::from(has_any) + FINAL_WRITES).try_for_each(|_| write(metadata, &kept))

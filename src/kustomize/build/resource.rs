@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::id::{Gvk, Id, Scope};
-use super::odd_annotations;
+use super::odd_annotations::{self, Stored};
 use super::origin::{ORIGIN, OriginNote, TRANSFORMATIONS};
 use super::recover::Lost;
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag};
@@ -200,8 +200,11 @@ impl Resource {
             self.previous.push(PreviousId { name, namespace, kind });
         }
         self.drop_second_metadata();
-        if let Err(why) = odd_annotations::store_identity(self) {
-            self.broken_identities = Some(why);
+        if self.node.get("metadata").is_some_and(odd_annotations::hinder_storing) {
+            let stored = self.stored();
+            let metadata = self.node.get_mut("metadata");
+            let written = metadata.map(|metadata| odd_annotations::store_identity(metadata, stored));
+            self.broken_identities = written.and_then(Result::err).or(self.broken_identities);
         }
     }
 
@@ -248,6 +251,11 @@ impl Resource {
     pub(super) fn has_internal_annotations(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
         !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
+    }
+
+    /// Returns what kustomize stores in annotations of the object.
+    pub(super) fn stored(&self) -> Stored {
+        Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
     /// Returns whether kustomize stores the origin or transformers in annotations of the object.
