@@ -130,7 +130,7 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let is_written = !(with_origins && with_transformations);
     for resource in map.resources_mut() {
-        if is_written && !resource.node.is_null_or_empty() && resource.node.get("metadata").is_none_or(Node::is_null) {
+        if is_written && !resource.node.is_null_or_empty() && resource.node.get("metadata").is_none() {
             // a list without a name; kustomize sets its annotations to nothing
             let _ = resource.metadata();
         }
