@@ -160,9 +160,9 @@ impl Operation {
         if is_equal {
             return Ok(());
         }
-        let shown = found.value().unwrap_or_default();
-        Err(match shown == self.value.value().unwrap_or_default() {
-            true => format!("`{path}` is written as {}", found.text()).into(),
+        let [shown, wanted] = [found, &self.value].map(|tree| json::with_floats(tree.value().unwrap_or_default()));
+        Err(match shown == wanted {
+            true => format!("`{path}` is {}, and kustomize compares texts", found.text()).into(),
             false => format!("`{path}` is {}", admission_json::brief(&shown)).into(),
         })
     }
