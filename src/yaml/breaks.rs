@@ -1,4 +1,5 @@
-//! The line breaks that go-yaml has besides the line feed: U+0085, U+2028, U+2029 and a lone carriage return.
+//! The line breaks that go-yaml has besides the line feed: U+0085, U+2028, U+2029 and a lone carriage return; and byte order
+//! marks within the text.
 //!
 //! Our parser breaks no line there. It is given a line feed for each of them, and the scalars that contain some are
 //! folded here.
@@ -8,9 +9,15 @@
 use std::iter;
 use std::ops::Range;
 
+use granit_parser::{Event, Parser};
+
 use super::error::Problem;
 
 const BREAK: &str = "here is a character that ends a line for go-yaml, but seldom for others";
+/// A byte order mark. Within a line it is a character like others for go-yaml, and an error for our parser.
+pub(super) const MARK: char = '\u{feff}';
+/// The character that our parser is given instead: one of the same length, for private use.
+pub(super) const SUBSTITUTE: char = '\u{f8ff}';
 const MARKERS: [&str; 3] = ["---", "...", "%"];
 
 /// Returns whether go-yaml breaks a line at a character.
@@ -23,29 +30,44 @@ pub(super) fn problem() -> Problem {
     Problem::Dialect(BREAK.to_owned())
 }
 
-/// Returns the text with blanks and a line feed of the same length for each of these breaks, except those that seem to
-/// be in quotes; `None` if it has no such break.
+/// Returns the text with blanks and a line feed of the same length for each of these breaks, or with blanks only where it
+/// seems to be in quotes, whose lines need no indentation. Byte order marks are substituted. `None` if the text has neither.
 ///
 /// # Errors
 ///
-/// The offset of a break beside a marker of documents or a directive, where the text may be split differently.
+/// The offset of a break beside a marker of documents or a directive, where the text may be split differently, or of one
+/// that kustomize may not see.
 pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
-    if text.is_ascii() && !text.contains('\r') || others(text, &(0..text.len())).next().is_none() {
+    let is_usual = text.is_ascii() && !text.contains('\r');
+    if is_usual || !text.contains(MARK) && others(text, &(0..text.len())).next().is_none() {
         return Ok(None);
     }
     let (mut replaced, mut copied) = (String::new(), 0);
-    for at in others(text, &(0..text.len())).filter(|at| !is_within_quotes(text, *at)) {
+    for at in others(text, &(0..text.len())) {
         let end = at + text[at..].chars().next().map_or(1, char::len_utf8);
         let before = text[..at].rsplit(is_break).next().unwrap_or_default();
-        if MARKERS.iter().any(|marker| before.starts_with(marker) || text[end..].starts_with(marker)) {
+        let is_beside = MARKERS.iter().any(|marker| before.starts_with(marker) || text[end..].starts_with(marker));
+        // kustomize replaces `\r\n` in manifests before it parses them, and leaves this `\r\n`
+        if is_beside || text[at..].starts_with("\r\r\n") {
             return Err(at);
         }
         replaced.push_str(&text[copied..at]);
-        replaced.extend(iter::repeat_n(' ', end - at - 1).chain(['\n']));
+        let last = if is_within_quotes(text, at) { ' ' } else { '\n' };
+        replaced.extend(iter::repeat_n(' ', end - at - 1).chain([last]));
         copied = end;
     }
     replaced.push_str(&text[copied..]);
-    Ok(Some(replaced))
+    Ok(Some(replaced.replace(MARK, SUBSTITUTE.encode_utf8(&mut [0; 4]))))
+}
+
+/// Puts byte order marks back into a scalar of the replaced text.
+pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
+    match event {
+        Event::Scalar(text, style, anchor, tag) if text.contains(SUBSTITUTE) => {
+            Event::Scalar(text.replace(SUBSTITUTE, MARK.encode_utf8(&mut [0; 4])).into(), style, anchor, tag)
+        }
+        event => event,
+    }
 }
 
 /// Moves the ends of a part that is measured in a replaced text to characters of the text: an empty scalar may be within a break.
@@ -59,12 +81,7 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether none of such breaks in a part of a text was replaced.
-pub(super) fn are_kept(text: &str, part: &Range<usize>) -> bool {
-    others(text, part).all(|at| is_within_quotes(text, at))
-}
-
-/// Returns whether all such breaks in a part of a text were replaced.
+/// Returns whether all such breaks in a part of a text were replaced by line feeds.
 pub(super) fn are_replaced(text: &str, part: &Range<usize>) -> bool {
     !others(text, part).any(|at| is_within_quotes(text, at))
 }
@@ -76,23 +93,35 @@ fn others(text: &str, part: &Range<usize>) -> impl Iterator<Item = usize> {
     breaks.map(move |(at, _)| start + at).filter(|at| !text[*at..].starts_with("\r\n"))
 }
 
-/// Returns whether a break seems to be between the quotes of one line. Our parser keeps it there.
+/// Returns whether a break seems to be in quotes that begin on its line.
 fn is_within_quotes(text: &str, at: usize) -> bool {
-    let before = text[..at].rsplit('\n').next().unwrap_or_default();
-    let is_open = |quote, other| before.matches(quote).count() % 2 == 1 && !before.contains([other, '#', '\\']);
-    !text[at..].starts_with('\r') && (is_open('"', '\'') || is_open('\'', '"'))
+    let mut line = text[..at].rsplit('\n').next().unwrap_or_default().chars();
+    let (mut open, mut last, mut word) = (None, '\n', '\n');
+    while let Some(character) = line.next() {
+        match (open, character) {
+            (Some('"'), '\\') => drop(line.next()),
+            (Some(quote), _) if quote == character => open = None,
+            (None, '"' | '\'') if is_break(word) || ":-?,[{".contains(word) => open = Some(character),
+            (None, '#') if is_space(last) => drop(line.by_ref().find(|character| is_break(*character))),
+            _ => {}
+        }
+        (last, word) = (character, if matches!(character, ' ' | '\t') { word } else { character });
+    }
+    open.is_some()
+}
+
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t') || is_break(character)
 }
 
 /// Folds the lines of a plain scalar, or of one in quotes. A single line feed becomes a blank; a separator stays.
 pub(super) fn folded(scalar: &str) -> String {
-    let is_space = |character: char| matches!(character, ' ' | '\t') || is_break(character);
     let (mut text, mut rest) = (String::with_capacity(scalar.len()), scalar);
     while let Some(start) = rest.find(is_space) {
         let (word, from) = rest.split_at(start);
         let (gap, behind) = from.split_at(from.find(|character| !is_space(character)).unwrap_or(from.len()));
         text.push_str(word);
-        let breaks: String = gap.replace("\r\n", "\n").chars().filter(|character| is_break(*character)).collect();
-        let breaks = breaks.replace(['\r', '\u{85}'], "\n");
+        let breaks = breaks_of(gap);
         match (breaks.strip_prefix('\n'), breaks.is_empty()) {
             (_, true) => text.push_str(gap),
             (Some(""), _) => text.push(' '),
@@ -102,6 +131,53 @@ pub(super) fn folded(scalar: &str) -> String {
         rest = behind;
     }
     text + rest
+}
+
+/// Returns the lines of a text, each with the break that ends it; the last one has none.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = Some(text);
+    iter::from_fn(move || {
+        let text = rest?;
+        let Some((at, first)) = text.match_indices(is_break).next() else { return rest.take().map(|line| (line, "")) };
+        let end = at + if text[at..].starts_with("\r\n") { 2 } else { first.len() };
+        rest = Some(&text[end..]);
+        Some((&text[..at], &text[at..end]))
+    })
+}
+
+/// Returns the breaks of a gap between words or lines as go-yaml keeps them.
+pub(super) fn breaks_of(gap: &str) -> String {
+    let breaks: String = gap.replace("\r\n", "\n").chars().filter(|character| is_break(*character)).collect();
+    breaks.replace(['\r', '\u{85}'], "\n")
+}
+
+/// Returns the text of a scalar that is written in single quotes, on any number of lines.
+pub(super) fn single_quoted(written: &str) -> Option<String> {
+    let inner = written.strip_prefix('\'')?.strip_suffix('\'')?;
+    Some(folded(inner).replace("''", "'"))
+}
+
+/// Returns the text of a scalar that is written in double quotes, on any number of lines; `None` if an escape is invalid.
+pub(super) fn double_quoted(written: &str) -> Option<String> {
+    let mut rest = written.strip_prefix('"')?.strip_suffix('"')?;
+    let mut line = String::from('"');
+    while let Some((text, from)) = rest.split_once('\\') {
+        line.push_str(&folded(text).replace('\n', "\\n"));
+        let escaped = from.chars().next()?;
+        if is_break(escaped) {
+            // It ends the line without a blank, and so do the blanks that follow; further breaks are kept.
+            let behind = from.strip_prefix("\r\n").unwrap_or(&from[escaped.len_utf8()..]);
+            rest = behind.trim_start_matches(is_space);
+            line.push_str(&breaks_of(&behind[..behind.len() - rest.len()]).replace('\n', "\\n"));
+        } else {
+            line.extend(['\\', escaped]);
+            rest = &from[escaped.len_utf8()..];
+        }
+    }
+    line.push_str(&folded(rest).replace('\n', "\\n"));
+    line.push('"');
+    let mut events = Parser::new_from_str(&line).filter_map(|event| Some(event.ok()?.0));
+    events.find_map(|event| if let Event::Scalar(text, ..) = event { Some(text.into_owned()) } else { None })
 }
 
 #[cfg(test)]
@@ -128,6 +204,19 @@ mod tests {
         assert_eq!(value("a: {b: c, ? 'd\u{2028}e' : f}\n").as_deref(), Some("c"));
     }
 
+    /// The expected texts are those of `kustomize build`.
+    #[test]
+    fn quoted_lines_are_folded_where_go_yaml_folds_them() {
+        for (quoted, expected) in [
+            ("'c\rd'", "c d"),
+            ("'c\u{85}''d'", "c 'd"),
+            ("'c \u{85} \r\n d'", "c\nd"),
+            ("\"c\u{2028}\\nd\"", "c\u{2028}\nd"),
+        ] {
+            assert_eq!(value(&format!("a: {{b: {quoted}}}\n")).as_deref(), Some(expected), "{quoted:?}");
+        }
+    }
+
     #[test]
     fn keys_end_on_their_line() {
         for key in ["'c\u{2028}'", "\"c\u{2029}d\"", "'c\u{85}d'"] {
@@ -141,9 +230,8 @@ mod tests {
     #[test]
     fn other_breaks_make_a_text_unknown() {
         for text in [
-            "a: {b: 'c\rd'}\n",
-            "a: {b: \"c\u{2028}\\nd\"}\n",
             "a: {b: [\u{2029}}\n",
+            "a: {b: 'c\u{2028}--- d'}\n",
             "a:\n  b: |\n    c\u{2028}\n",
             "a: {b: c}\u{2028}---\n",
         ] {

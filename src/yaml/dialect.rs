@@ -7,6 +7,7 @@
 
 use granit_parser::{ErrorKind, Event};
 
+use super::breaks;
 use super::error::Problem;
 use super::scalar;
 
@@ -67,20 +68,18 @@ fn is_version(line: &str) -> bool {
     })
 }
 
-/// Returns the first byte order mark within the text that is not simply a part of a word.
+/// Returns the first byte order mark within the text that is not simply a character of its line: it begins the line, or it
+/// may end the name of an anchor, tag or directive.
 pub(super) fn mark(text: &str) -> Option<(usize, Problem)> {
-    let at = text.match_indices('\u{feff}').map(|(at, _)| at).find(|at| *at > 0 && !is_in_word(text, *at))?;
+    let at = text.match_indices(breaks::MARK).map(|(at, _)| at).find(|at| *at > 0 && !is_in_line(text, *at))?;
     Some((at, Problem::Dialect(MARK.to_owned())))
 }
 
-/// Returns whether the character at `at` is between letters or digits, on a line without anchors, tags and directives, whose names it
-/// may end.
-fn is_in_word(text: &str, at: usize) -> bool {
+fn is_in_line(text: &str, at: usize) -> bool {
     let (before, behind) = text.split_at(at);
-    let has_letter = |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
-    let line = [before.rsplit('\n').next(), behind.split('\n').next()];
-    let is_plain = !line.into_iter().flatten().any(|part| part.contains(['&', '*', '!', '%']));
-    has_letter(before.chars().next_back()) && has_letter(behind.chars().nth(1)) && is_plain
+    let line = [before.rsplit(breaks::is_break).next(), behind.split(breaks::is_break).next()];
+    let has_name = line.into_iter().flatten().any(|part| part.contains(['&', '*', '!', '%']));
+    !before.ends_with(breaks::is_break) && !has_name && !text.contains(breaks::SUBSTITUTE)
 }
 
 /// Classifies an error of our parser at byte `at`: an error of the text, or unknown.

@@ -74,6 +74,16 @@ pub enum Problem {
     TooDeep(usize),
 }
 
+/// The message of our parser for a line within quotes that is not indented.
+const INDENTATION: &str = "invalid indentation in multiline quoted scalar";
+
+impl YamlError {
+    /// Returns whether a line within quotes has less indentation than our parser accepts; go-yaml accepts any.
+    pub(super) fn is_indentation(&self) -> bool {
+        matches!(&self.problem, Problem::Syntax(text) | Problem::Dialect(text) if text.contains(INDENTATION))
+    }
+}
+
 impl Problem {
     /// Returns whether kustomize's result is unknown: one of our limits is exceeded, or parsers differ.
     pub fn is_open(&self) -> bool {

@@ -46,6 +46,7 @@
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
+mod block;
 mod breaks;
 pub mod core;
 mod dialect;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag, options};
 use serde_json::Value;
 
+use super::block;
 use super::breaks;
 use super::dialect::{self, As};
 use super::end;
@@ -148,6 +149,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     pub(super) fn event(&mut self) -> Result<(Event<'t>, Span), YamlError> {
         match self.parser.next_event() {
             Some(Ok((event, span))) => {
+                let event = if self.chunk.original.is_some() { breaks::with_marks(event) } else { event };
                 self.strict.see(&event, &span).map_err(|fault| self.fault(&fault))?;
                 if matches!(event, Event::Anchor(..)) { self.event() } else { Ok((event, span)) }
             }
@@ -335,10 +337,14 @@ impl<'t, 'l> Reader<'t, 'l> {
         match style {
             _ if !breaks::has_other(original, &bytes) => Ok(self.unbroken(text, style, span)),
             ScalarStyle::Plain if breaks::are_replaced(original, &bytes) => Ok(breaks::folded(&original[bytes]).into()),
-            ScalarStyle::DoubleQuoted | ScalarStyle::SingleQuoted
-                if breaks::are_kept(original, &bytes) && !original[bytes.clone()].contains(['\n', '\\']) =>
-            {
-                Ok(breaks::folded(&text).into())
+            ScalarStyle::DoubleQuoted | ScalarStyle::SingleQuoted => {
+                let is_double = style == ScalarStyle::DoubleQuoted;
+                let read = if is_double { breaks::double_quoted } else { breaks::single_quoted };
+                read(&original[bytes]).map(Cow::Owned).ok_or_else(|| self.error(span, breaks::problem()))
+            }
+            ScalarStyle::Literal | ScalarStyle::Folded => {
+                let text = block::text(original, bytes, span.indent);
+                text.map(Cow::Owned).ok_or_else(|| self.error(span, breaks::problem()))
             }
             _ => Err(self.error(span, breaks::problem())),
         }

@@ -70,7 +70,12 @@ impl<'t> Chunk<'t> {
 
     /// Returns the error of our parser: if line breaks were replaced, it is unknown whether go-yaml has one.
     pub(super) fn refused(&self, error: YamlError) -> YamlError {
-        let problem = if self.original.is_some() { breaks::problem() } else { error.problem };
+        let is_indentation = error.is_indentation();
+        let problem = match error.problem {
+            problem if self.original.is_none() => problem,
+            Problem::Syntax(text) | Problem::Dialect(text) if is_indentation => Problem::Dialect(text),
+            _ => breaks::problem(),
+        };
         YamlError { problem, ..error }
     }
 
