@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::Case;
 use crate::context::Context;
 use crate::kubectl::Output;
+use crate::outage::Outage;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
 
 /// The tests of this file.
@@ -203,16 +204,7 @@ fn without_dry_run_nothing_changes(ctx: &Context) {
 fn without_a_server_only_roots_can_be_written(ctx: &Context) {
     let ns = namespace(ctx);
     let [root, ..] = chain(ctx, &ns, "");
-    let folder = ctx.cluster.folder().join("nobody");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"));
-    command.args(["manifests", "--url", "https://127.0.0.1:1", "--out"]).arg(&folder);
-    assert!(command.status().expect("it runs").success());
-    let text = std::fs::read_to_string(folder.join("mutating.yaml")).expect("it is written");
-    let here = format!("operator: In\n          values: [{ns}]");
-    let dead = text
-        .replace("metadata:\n  name: portcullis\n", "metadata:\n  name: nobody\n")
-        .replace("operator: NotIn\n          values: [kube-system, portcullis-system]", &here);
-    accepts(ctx, &ns, &dead);
+    let outage = Outage::of(ctx, "mutating", &ns);
     eventually(|| {
         let write = item("probe", "", "", "");
         let apply = ["--namespace", &ns, "apply", "--dry-run=server", "-f", "-"];
@@ -226,7 +218,7 @@ fn without_a_server_only_roots_can_be_written(ctx: &Context) {
     for below in [installation("another-sub", "", &root), installation("sub", "a: b", &root)] {
         rejects(ctx, &ns, &below, &["failed calling webhook \"require.portcullis.dev\""]);
     }
-    kubectl(ctx, &ns, &["delete", "mutatingwebhookconfiguration", "nobody"]).expect_success();
+    drop(outage);
 }
 
 fn a_typo_is_refused(ctx: &Context) {

@@ -43,6 +43,7 @@ mod kubectl;
 mod landscaper;
 mod leadership;
 mod manifests;
+mod outage;
 mod overwrite_trees;
 mod overwrites;
 mod plans;

@@ -1,0 +1,50 @@
+//! Webhooks without a server: registered a second time, for one namespace.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::sentences::accepts;
+
+/// A registration of the webhooks whose server does not answer. It ends when this is dropped, so that a failed test does
+/// not disturb others.
+pub struct Outage<'c> {
+    ctx: &'c Context,
+    /// The type and name of the configuration, as kubectl takes them.
+    configuration: [String; 2],
+}
+
+impl<'c> Outage<'c> {
+    /// Registers the webhooks of a kind, `mutating` or `validating`, for the objects of a namespace.
+    pub fn of(ctx: &'c Context, kind: &str, namespace: &str) -> Self {
+        let name = format!("outage-{namespace}");
+        let folder = ctx.cluster.folder().join(&name);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["manifests", "--url", "https://127.0.0.1:1", "--out"]).arg(&folder);
+        assert!(command.status().expect("it runs").success());
+        let text = fs::read_to_string(folder.join(format!("{kind}.yaml"))).expect("it is written");
+        let mut object: Value = serde_saphyr::from_str(&text).expect("it is YAML");
+        object["metadata"]["name"] = json!(name);
+        for webhook in object["webhooks"].as_array_mut().expect("it has webhooks") {
+            webhook["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
+            // The selector does not keep out objects without a namespace, which other tests write.
+            for rule in webhook["rules"].as_array_mut().expect("it has rules") {
+                rule["scope"] = json!("Namespaced");
+            }
+        }
+        let configuration = [format!("{kind}webhookconfiguration"), name];
+        let outage = Self { ctx, configuration };
+        accepts(ctx, namespace, &object.to_string());
+        outage
+    }
+}
+
+impl Drop for Outage<'_> {
+    fn drop(&mut self) {
+        let [kind, name] = &self.configuration;
+        let output = self.ctx.cluster.kubectl().args(["delete", kind, name, "--ignore-not-found"]).run();
+        eprint!("{}", output.stderr);
+    }
+}
