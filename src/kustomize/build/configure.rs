@@ -2,6 +2,7 @@
 //!
 //! Source: kustomize's `api/internal/target/kusttarget_configplugin.go`.
 
+use std::slice;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -219,7 +220,9 @@ impl Run<'_> {
 
     fn replacement(&self, target: &Target<'_>, entry: &Replacement, index: usize) -> Step<Vec<Replacement>> {
         if entry.path.is_empty() {
-            return Ok(vec![entry.clone()]);
+            // kustomize omits an empty list when it passes the entry on
+            let targets = entry.targets.clone().filter(|targets| !targets.is_empty());
+            return Ok(vec![Replacement { targets, ..entry.clone() }]);
         }
         let site = target.entry("replacements", index);
         if entry.source.is_some() || entry.targets.as_ref().is_some_and(|targets| !targets.is_empty()) {
@@ -236,13 +239,19 @@ impl Run<'_> {
                 false => refused(at, &format!("is not YAML: {}", error.problem)),
             }
         })?;
-        let value = document.map_or(Value::Null, |document| document.value);
-        let read: Result<Vec<Replacement>, _> = match value {
-            Value::Array(_) => serde_json::from_value(value),
-            Value::Object(_) => serde_json::from_value(value).map(|one| vec![one]),
+        let value = document.as_ref().map_or(&Value::Null, |document| &document.value);
+        let (items, is_list) = match value {
+            Value::Array(items) => (items.as_slice(), true),
+            Value::Object(_) => (slice::from_ref(value), false),
             _ => return Err(refused(site, "is neither a replacement nor a list of them")),
         };
-        read.map_err(|error| refused(site, &format!("cannot be read: {error}")))
+        let read = items.iter().enumerate().map(|(index, item)| {
+            file::replacement(item).map_err(|(at, why)| {
+                let at = if is_list { FieldPath::root().index(index).join(&at) } else { at };
+                refused(site.clone(), &format!("cannot be read: {at}: {why}"))
+            })
+        });
+        read.collect()
     }
 }
 

@@ -217,6 +217,21 @@ pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document
     Ok((decoded, faults, document))
 }
 
+/// Decodes a replacement in a file of its own. Scalars become strings where a field is one, and unknown fields are dropped.
+///
+/// # Errors
+///
+/// The path of the first value of another type than its field, and what is wrong with it.
+pub fn replacement(value: &Value) -> Result<Replacement, (FieldPath, String)> {
+    let fields = &schema::REPLACEMENT_IN_FILE;
+    let (decoded, faults) = decode::decode(&lax::relaxed(value, fields), fields);
+    let wrong = faults.into_iter().find_map(|Fault { path, kind }| match kind {
+        FaultKind::Type { expected, found } => Some((path, format!("{found} is not {expected}"))),
+        FaultKind::Unknown { .. } => None,
+    });
+    wrong.map_or_else(|| Ok(serde_json::from_value(decoded).unwrap_or_default()), Err)
+}
+
 /// Returns the path with the spelling of its keys in the file.
 fn written(value: &Value, path: &FieldPath) -> FieldPath {
     let (mut at, mut spelled) = (Some(value), FieldPath::root());

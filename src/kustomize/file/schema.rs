@@ -108,6 +108,9 @@ structs! {
     REPLACEMENT = "ReplacementField" {
         "source": Type::Fields(&SOURCE), "targets": List(&Type::Fields(&TARGET)), "sourceValue": Text, "path": Text,
     }
+    REPLACEMENT_IN_FILE = "Replacement" {
+        "source": Type::Fields(&SOURCE), "targets": List(&Type::Fields(&TARGET)), "sourceValue": Text,
+    }
     #[pointer] SOURCE = "SourceSelector" {
         "group": Text, "version": Text, "kind": Text, "name": Text, "namespace": Text,
         "fieldPath": Text, "options": Type::Fields(&FIELD_OPTIONS),
