@@ -161,6 +161,8 @@ impl Run<'_> {
         transformer::append_hashes(self, &mut map)?;
         self.check_identities(&mut map)?;
         self.observe(&map, "hashes", &site);
+        let looked_up = self.looked_up(map.resources());
+        self.recover(&mut map.lost, Lost::Nothing, looked_up)?;
         name_references::fix(self, &mut map, &config.name_reference)?;
         self.observe(&map, "name references", &site);
         self.resolve_vars(&vars, &mut map, &config.var_reference)?;
