@@ -51,6 +51,9 @@ pub struct Node {
     pub tagged: bool,
     /// The style.
     pub style: Style,
+    /// Whether a transformer or generator made it, so that kustomize's node has no position. Its origin is then that of the
+    /// transformer.
+    pub made: bool,
     /// The number of the shared group that this scalar belongs to: a change of one member changes all of them in an
     /// object. 0 for scalars without a group, which are most. See [`Node::assign`].
     pub shared: u32,
@@ -108,7 +111,16 @@ impl Entry {
 impl Node {
     /// Creates a node without a position, in the plain style.
     pub fn new(kind: Kind, tag: Tag) -> Self {
-        Self { tag, tagged: false, style: Style::Plain, shared: 0, origin: Origin::default(), comment: None, kind }
+        Self {
+            tag,
+            tagged: false,
+            style: Style::Plain,
+            made: false,
+            shared: 0,
+            origin: Origin::default(),
+            comment: None,
+            kind,
+        }
     }
 
     /// Returns whether the content is in the same memory as that of another node: neither was changed since it was cloned.
@@ -158,6 +170,12 @@ impl Node {
     pub fn at(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
+    }
+
+    /// Returns the node with the origin of the transformer that makes it.
+    #[must_use]
+    pub fn made_at(self, origin: Origin) -> Self {
+        Self { made: true, ..self.at(origin) }
     }
 
     /// Replaces everything except the group, like writing through a pointer: kustomize adds one label to several places

@@ -201,6 +201,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
             tag: resolved,
             tagged: written.is_some(),
             style,
+            made: false,
             shared: 0,
             origin: self.origin(span),
             comment: self.comment(span),

@@ -74,7 +74,7 @@ impl Affix<'_> {
             Side::Suffix => [text, self.text].concat(),
         };
         self.budget.text(&text)?;
-        overwrite(node, Node::scalar(text).at(self.origin));
+        overwrite(node, Node::scalar(text).made_at(self.origin));
         Ok(())
     }
 }

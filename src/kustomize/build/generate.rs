@@ -173,10 +173,10 @@ pub(super) fn object(
     pairs: Pairs,
     origin: Origin,
 ) -> Resource {
-    let string = |text: &str| with_style(Node::string(text).at(origin));
+    let string = |text: &str| with_style(Node::string(text).made_at(origin));
     let mut metadata = vec![Entry::new("name", with_style(Node::scalar(generator.name.as_str()).at(origin)))];
     if !generator.namespace.is_empty() {
-        let namespace = with_style(Node::scalar(generator.namespace.as_str()).at(origin));
+        let namespace = with_style(Node::scalar(generator.namespace.as_str()).made_at(origin));
         metadata.push(Entry::new("namespace", namespace));
     }
     for (field, map) in [("labels", &options.labels), ("annotations", &options.annotations)] {
@@ -221,7 +221,7 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
     let mut entries = Vec::new();
     if made == Made::Secret {
         let kind = if generator.secret_type.is_empty() { "Opaque" } else { &generator.secret_type };
-        entries.push(Entry::new("type", with_style(Node::string(kind).at(origin))));
+        entries.push(Entry::new("type", with_style(Node::string(kind).made_at(origin))));
     }
     if made == Made::Secret || !text.is_empty() {
         entries.push(map("data", text));
@@ -236,7 +236,7 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
 /// patched.
 pub(super) fn value_node(value: String, origin: Origin) -> Node {
     let style = if value.contains('\n') { Style::Literal } else { Style::Plain };
-    with_style(Node { style, ..Node::string(value).at(origin) })
+    with_style(Node { style, ..Node::string(value).made_at(origin) })
 }
 
 fn base64(bytes: &[u8]) -> String {

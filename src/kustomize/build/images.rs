@@ -117,7 +117,7 @@ impl<'s> Images<'s> {
         if self.pattern.is_match(text) {
             let text = self.changed(text);
             self.budget.text(&text)?;
-            overwrite(node, Node::scalar(text).at(self.origin));
+            overwrite(node, Node::scalar(text).made_at(self.origin));
         }
         Ok(())
     }

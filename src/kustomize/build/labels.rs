@@ -22,7 +22,7 @@ pub(super) fn set(
     for (key, value) in pairs {
         let mut setter = Setter {
             key,
-            value: with_style(Node::string(value.as_str()).at(origin)),
+            value: with_style(Node::string(value.as_str()).made_at(origin)),
             group: resource.next_group(),
             added: 0,
         };

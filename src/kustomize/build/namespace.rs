@@ -80,7 +80,7 @@ impl Namespace<'_> {
         }
         let has_value = !node.is_null() && node.text().is_some_and(|text| !text.is_empty());
         if !(self.unset_only && has_value) {
-            overwrite(node, Node::string(self.namespace).at(self.origin));
+            overwrite(node, Node::string(self.namespace).made_at(self.origin));
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ fn is_empty(annotations: &Node) -> bool {
 pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), &'static str> {
     for at in 0..IDENTITY_WRITES {
         // the first one has notes, and a part of the identity after the first write
-        let mut others = fields(metadata).skip(usize::from(stored.notes || at > 0));
+        let mut others = fields(metadata).skip(usize::from(stored.notes || stored.state || at > 0));
         let empty = others.find(|(_, value)| is_empty(value)).map(|(index, _)| index);
         drop(others);
         if let Some((index, entries)) = empty.zip(metadata.entries_mut()) {

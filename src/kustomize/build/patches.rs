@@ -99,7 +99,9 @@ impl<'s, 'r> Merging<'s, 'r> {
         if self.allow_name_change || self.allow_kind_change {
             resource.store_previous_id(scope);
         }
-        if drops_annotations(patch) {
+        // what kustomize has stored in a null that remains of two annotations is not merged
+        let are_null = resource.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
+        if are_null || drops_annotations(patch) {
             resource.forget();
         }
         match merge::merge(&resource.node, patch, schema).map_err(|error| error.to_string())? {
@@ -319,7 +321,7 @@ impl Operations<'_, '_> {
         {
             metadata.remove("annotations");
         }
-        resource.write_annotation_keys();
+        resource.rewrite_annotations();
         resource.rebuilt = Some(Arc::new(resource.node.clone()));
         Ok(())
     }

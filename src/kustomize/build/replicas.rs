@@ -31,7 +31,7 @@ pub(super) fn set(
                     return Err(FieldError::Kind { path, found: kind_of(node), expected: "a scalar" });
                 }
                 let count = Kind::Scalar(replica.count.to_string().into());
-                overwrite(node, Node::new(count, Tag::Int).at(origin));
+                overwrite(node, Node::new(count, Tag::Int).made_at(origin));
                 Ok(())
             })?;
         }

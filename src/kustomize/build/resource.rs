@@ -201,7 +201,7 @@ impl Resource {
         }
         self.drop_second_metadata();
         if self.node.get("metadata").is_some_and(odd_annotations::hinder_storing) {
-            let stored = self.stored();
+            let stored = Stored { state: has_names, notes: self.has_notes() };
             let metadata = self.node.get_mut("metadata");
             let written = metadata.map(|metadata| odd_annotations::store_identity(metadata, stored));
             self.broken_identities = written.and_then(Result::err).or(self.broken_identities);
@@ -224,16 +224,17 @@ impl Resource {
         }
     }
 
-    /// Removes the quotes of keys of annotations, as kustomize does after a JSON patch.
-    pub(super) fn write_annotation_keys(&mut self) {
+    /// Rewrites annotations as kustomize does after a JSON patch: keys lose their quotes, and values their positions.
+    pub(super) fn rewrite_annotations(&mut self) {
+        let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
-        let annotations = self.node.at_path(&["metadata", "annotations"]);
-        if !annotations.is_some_and(|annotations| annotations.entries().iter().any(is_quoted)) {
-            return;
-        }
+        let has_quotes = annotations.entries().iter().any(is_quoted);
         let annotations = self.metadata().and_then(|metadata| metadata.get_mut("annotations"));
         for entry in annotations.and_then(Node::entries_mut).into_iter().flatten() {
-            entry.key_tag = Tag::None;
+            entry.value.made = true;
+            if has_quotes {
+                entry.key_tag = Tag::None;
+            }
         }
     }
 
@@ -324,7 +325,7 @@ impl Resource {
 
     fn set_meta(&mut self, field: &str, text: &str) {
         if let Some(metadata) = map_at(&mut self.node, "metadata") {
-            set_scalar(metadata, field, Node::scalar(text));
+            set_scalar(metadata, field, Node { made: true, ..Node::scalar(text) });
         }
     }
 

@@ -301,7 +301,8 @@ impl Compared {
 /// lines and columns, so it detects values that were replaced by equal ones.
 fn have_same_origins(old: &Node, new: &Node) -> bool {
     let (values, items) = (old.entries().iter().zip(new.entries()), old.items().iter().zip(new.items()));
-    old.origin == new.origin
+    let is_same = if new.made { old.made && old.tag == new.tag } else { old.origin == new.origin };
+    is_same
         && values.into_iter().all(|(old, new)| old.key != new.key || have_same_origins(&old.value, &new.value))
         && items.into_iter().all(|(old, new)| have_same_origins(old, new))
 }

@@ -94,7 +94,7 @@ impl ValueAdd {
             position if position > 0 => inserted(old, position as usize - 1, &self.value),
             _ => self.value.clone(),
         };
-        overwrite(field, Node::scalar(new));
+        overwrite(field, Node { made: true, ..Node::scalar(new) });
         Ok(())
     }
 }
