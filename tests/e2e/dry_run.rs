@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::Case;
 use crate::context::Context;
 use crate::kubectl::Output;
-use crate::outage::Outage;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
+use crate::unreachable_server::UnreachableServer;
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
@@ -204,7 +204,7 @@ fn without_dry_run_nothing_changes(ctx: &Context) {
 fn without_a_server_only_roots_can_be_written(ctx: &Context) {
     let ns = namespace(ctx);
     let [root, ..] = chain(ctx, &ns, "");
-    let outage = Outage::of(ctx, "mutating", &ns);
+    let registered = UnreachableServer::of(ctx, "mutating", &ns);
     eventually(|| {
         let write = item("probe", "", "", "");
         let apply = ["--namespace", &ns, "apply", "--dry-run=server", "-f", "-"];
@@ -218,7 +218,7 @@ fn without_a_server_only_roots_can_be_written(ctx: &Context) {
     for below in [installation("another-sub", "", &root), installation("sub", "a: b", &root)] {
         rejects(ctx, &ns, &below, &["failed calling webhook \"require.portcullis.dev\""]);
     }
-    drop(outage);
+    drop(registered);
 }
 
 fn a_typo_is_refused(ctx: &Context) {

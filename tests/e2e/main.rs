@@ -43,7 +43,6 @@ mod kubectl;
 mod landscaper;
 mod leadership;
 mod manifests;
-mod outage;
 mod overwrite_trees;
 mod overwrites;
 mod plans;
@@ -66,6 +65,7 @@ mod stored;
 mod support;
 #[cfg(feature = "otlp")]
 mod traces;
+mod unreachable_server;
 mod user;
 mod validation;
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::Case;
 use crate::context::Context;
 use crate::kubectl::Output;
-use crate::outage::Outage;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
+use crate::unreachable_server::UnreachableServer;
 use crate::user::User;
 
 /// The tests of this file.
@@ -200,7 +200,7 @@ fn warns_about_names_of_missing_objects(ctx: &Context) {
 /// Landscaper's context controller retries a denied write of a default Context every 40 ms.
 fn without_a_server_default_contexts_can_be_written(ctx: &Context) {
     let ns = ctx.cluster.namespace("outage");
-    let outage = Outage::of(ctx, "validating", &ns);
+    let registered = UnreachableServer::of(ctx, "validating", &ns);
     let is_refused = |yaml: &str| {
         let apply = ["--namespace", &ns, "apply", "--dry-run=server", "-f", "-"];
         let output = ctx.cluster.kubectl().args(apply).stdin(yaml).run();
@@ -217,7 +217,7 @@ fn without_a_server_default_contexts_can_be_written(ctx: &Context) {
     eventually(|| is_refused(&undecodable).then_some(()));
     // A deletion is never stopped.
     delete(ctx, &ns, &["context.landscaper.gardener.cloud/default"]).expect_success();
-    drop(outage);
+    drop(registered);
 }
 
 fn denies_deletion_of_overwrites_in_use(ctx: &Context) {

@@ -10,16 +10,16 @@ use crate::sentences::accepts;
 
 /// A registration of the webhooks whose server does not answer. It ends when this is dropped, so that a failed test does
 /// not disturb others.
-pub struct Outage<'c> {
+pub struct UnreachableServer<'c> {
     ctx: &'c Context,
     /// The type and name of the configuration, as kubectl takes them.
     configuration: [String; 2],
 }
 
-impl<'c> Outage<'c> {
+impl<'c> UnreachableServer<'c> {
     /// Registers the webhooks of a kind, `mutating` or `validating`, for the objects of a namespace.
     pub fn of(ctx: &'c Context, kind: &str, namespace: &str) -> Self {
-        let name = format!("outage-{namespace}");
+        let name = format!("unreachable-{namespace}");
         let folder = ctx.cluster.folder().join(&name);
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
         command.args(["manifests", "--url", "https://127.0.0.1:1", "--out"]).arg(&folder);
@@ -35,13 +35,13 @@ impl<'c> Outage<'c> {
             }
         }
         let configuration = [format!("{kind}webhookconfiguration"), name];
-        let outage = Self { ctx, configuration };
+        let registered = Self { ctx, configuration };
         accepts(ctx, namespace, &object.to_string());
-        outage
+        registered
     }
 }
 
-impl Drop for Outage<'_> {
+impl Drop for UnreachableServer<'_> {
     fn drop(&mut self) {
         let [kind, name] = &self.configuration;
         let output = self.ctx.cluster.kubectl().args(["delete", kind, name, "--ignore-not-found"]).run();
