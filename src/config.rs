@@ -23,7 +23,7 @@
 //!   identities:
 //!     - users: [system:serviceaccount:landscaper:manifest-deployer]
 //!       types: [landscaper.gardener.cloud/kubernetes-manifest]
-//! dryRun:                # portcullis reconcile --dry-run-deployer runs; makes `mutators: {dry-run: apply}` the default
+//! dryRun:                # for portcullis reconcile --dry-run-deployer; makes `mutators: {dry-run: apply}` the default
 //!   types: [landscaper.gardener.cloud/kubernetes-manifest, landscaper.gardener.cloud/helm]
 //! environmentConfigs:    # the level for changes that break a composite that uses it; see EN010
 //!   onChange: warn
@@ -32,7 +32,7 @@
 //!   flux-sources: off
 //! guard:                 # the users whose deletions the family GD judges; see docs/guard.md
 //!   controllers: [system:serviceaccount:flux-system:kustomize-controller]
-//!   hold: source         # stops revisions that delete too much at their source; by default, only deletions are stopped
+//!   hold: source         # stops revisions that delete too much at the source; by default, only deletions are stopped
 //! deletions:             # the deletions that KZ060 and KZ061 report; see docs/changes.md
 //!   protectedKinds: [Namespace, PersistentVolumeClaim, StatefulSet.apps]
 //!   maxCount: 9
@@ -66,28 +66,29 @@ use check::Check;
 
 pub use problem::Problem;
 
-/// A configuration file that cannot be used.
+/// The reason why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("{path}: {source}")]
     Unreadable {
-        /// The file.
+        /// The path of the file, for messages.
         path: String,
-        /// The reason.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The file is not valid YAML, or has unknown keys, values or names.
     #[error("{}", lines(path, problems))]
     Invalid {
-        /// The file.
+        /// The path of the file, for messages.
         path: String,
-        /// All problems that were found, in the order of their places.
+        /// All problems that were found, in the order of their lines and columns.
         problems: Vec<Problem>,
     },
 }
 
-/// Returns a line for each problem, in the form that editors and CI systems link to the file.
+/// Returns one line for each problem, in the form `path:line:column: text`, which editors and CI systems link to the
+/// file.
 fn lines(path: &str, problems: &[Problem]) -> String {
     problems.iter().map(|problem| format!("{path}:{problem}")).collect::<Vec<_>>().join("\n")
 }
@@ -112,21 +113,22 @@ struct File {
     check: Option<Spanned<Repository>>,
 }
 
-/// The section `check`: what the files of a repository do not say. Folders are relative to the configuration file.
+/// The section `check`: facts about a repository that its files do not contain. Folders are relative to the
+/// configuration file.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Repository {
-    /// The folders that are the roots of Flux sources, by `NAMESPACE/NAME`.
+    /// The root folder of each Flux source, by `NAMESPACE/NAME` of the source.
     pub sources: BTreeMap<String, String>,
-    /// The folders that hold all objects of a cluster: what is missing there does not exist.
+    /// The folders that contain all objects of a cluster, so that objects that are missing there do not exist.
     pub complete: Vec<String>,
 }
 
 impl Repository {
-    /// The name of the section.
+    /// The key of the section in the configuration file.
     const SECTION: &'static str = "check";
 
-    /// Returns the section of a policy.
+    /// Returns the section `check` of a policy; the default if it has none.
     pub fn of(policy: &Policy) -> Self {
         let section = policy.settings.section(Self::SECTION);
         section.and_then(|section| Self::deserialize(section.value()).ok()).unwrap_or_default()
@@ -160,7 +162,7 @@ struct ExemptionFile {
 /// Loads a configuration file.
 ///
 /// # Errors
-/// If it cannot be read, has unknown keys or values, or names an unknown rule or mutator.
+/// If the file cannot be read, has unknown keys or values, or names an unknown rule or mutator.
 pub fn load(path: &Path, registry: &Registry) -> Result<Policy, ConfigError> {
     let shown = path.display().to_string();
     let text =
@@ -168,7 +170,7 @@ pub fn load(path: &Path, registry: &Registry) -> Result<Policy, ConfigError> {
     parse(&text, &shown, registry)
 }
 
-/// Parses the text of a configuration file; `path` is for messages.
+/// Parses the text of a configuration file; `path` is used only in messages.
 ///
 /// # Errors
 /// See [`load`].

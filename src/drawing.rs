@@ -26,22 +26,22 @@ pub fn label(text: &str) -> String {
     text.replace('"', "#quot;")
 }
 
-/// A row of an outline.
+/// A row of an [`outline`]: one node of a tree.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// The index of the parent row, which comes earlier.
     pub parent: Option<usize>,
-    /// The depth in the tree.
+    /// The depth in the tree; 0 for the root.
     pub depth: usize,
-    /// The text in its box.
+    /// The text in the box of the node.
     pub text: String,
-    /// The tooltip; none if empty.
+    /// The tooltip of the box; empty for none.
     pub title: String,
-    /// Fill colour.
+    /// Fill colour of the box, such as [`PALE`].
     pub fill: &'static str,
-    /// Colour of its border, and of the line from its parent.
+    /// Colour of the box's border, and of the line from the parent.
     pub stroke: &'static str,
-    /// Whether the corners of its box are round.
+    /// Whether the corners of the box are round.
     pub is_round: bool,
 }
 
@@ -83,14 +83,14 @@ impl Row {
         )
     }
 
-    /// Returns a line from the parent, first down and then to the right.
+    /// Returns an SVG line from the parent's row to this one, first down and then to the right.
     fn line(&self, parent: usize, number: usize) -> String {
         let (x, from, to) = (self.x() - STEP / 2, 34 + parent * ROW, 22 + number * ROW);
         format!("<path d=\"M{x} {from} V{to} H{}\" fill=\"none\" stroke=\"{}\"/>\n", self.x(), self.stroke)
     }
 }
 
-/// Returns an SVG document with a tree: a row for each part, from top to bottom.
+/// Returns an SVG document of a tree: a row for each node, from top to bottom.
 pub fn outline(rows: &[Row]) -> String {
     let width = rows.iter().map(|row| row.x() + row.width() + 20).max().unwrap_or_default();
     let lines = rows.iter().enumerate().filter_map(|(number, row)| Some(row.line(row.parent?, number)));
@@ -98,7 +98,7 @@ pub fn outline(rows: &[Row]) -> String {
     svg(width, rows.len() * ROW + 20, &lines.chain(shapes).collect::<String>())
 }
 
-/// Returns an SVG document of this size in pixels, with text 13 pixels high.
+/// Returns an SVG document with these `shapes`, of this size in pixels, with text 13 pixels high.
 pub fn svg(width: usize, height: usize, shapes: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" \

@@ -20,7 +20,7 @@ pub(crate) fn connector(
     connect_timeout: Duration,
 ) -> Result<HttpsConnector<HttpConnector>, rustls::Error> {
     let mut roots = RootCertStore::empty();
-    // Without system CAs, `authorities` are still trusted.
+    // Errors are ignored: without system CAs, `authorities` are still trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for authority in authorities {
         roots.add(authority.clone())?;
@@ -34,7 +34,8 @@ pub(crate) fn connector(
     Ok(https.wrap_connector(http))
 }
 
-/// Returns the innermost cause of an error. Avoids the words "connection refused", which clients read as an outage of the webhook.
+/// Returns the innermost cause of an error. Avoids the words "connection refused", which clients read as an outage of
+/// the webhook.
 pub(crate) fn why(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

@@ -29,6 +29,7 @@
 //! | [`process`] | log, plain HTTP port and signals of long-running commands |
 //! | [`recording`] | recorded decisions (`serve --record`) and their replay |
 //! | [`reconciler`] | the controller manager, with leader election |
+//! | [`remotes`] | fetches git repositories and files for `portcullis build --fetch` |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; does not depend on rules |
 //! | [`cli`] | the commands |
 

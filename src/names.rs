@@ -32,7 +32,8 @@ pub fn is_dns_word(text: &str) -> bool {
     is_word(text, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit(), |byte| byte == b'-')
 }
 
-/// Returns whether a text starts and ends with a letter, and has only letters and inner characters.
+/// Returns whether a text begins and ends with a letter, and contains only letters and inner characters. The closures
+/// define which bytes these are.
 fn is_word(text: &str, is_letter: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(&is_letter);
     is_end(text.bytes().next())

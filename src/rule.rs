@@ -1,6 +1,7 @@
-//! The types of rules and mutators, which systems define and the gate runs.
+//! The types of rules and mutators, which the modules of kustomize, Landscaper and Crossplane define, and the gate
+//! runs.
 //!
-//! A rule is one file with one definition: a `static RULE: Rule`. Its function is pure: it maps the request and the
+//! Each rule is a file with one definition: a `static RULE: Rule`. Its function is pure: it maps the request and the
 //! catalog to findings, without I/O and clock. If a stale answer of the catalog would be unsafe, the rule names objects
 //! to read live, and the gate reads them from the API server before it runs the rule.
 
@@ -8,24 +9,24 @@ use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
 use crate::catalog::{Declaration, Kind, Reference, View};
 
-/// The definition of a rule, of a check of requests or of trees. Everything that names rules is derived from definitions:
-/// levels in the configuration, metrics labels, `portcullis rules`, SARIF.
+/// The description of a rule that checks requests or trees: id, name, level, summary and page. Levels in the
+/// configuration, metrics labels, `portcullis rules` and SARIF are derived from it.
 #[derive(Debug)]
 pub struct RuleInfo {
-    /// Stable id, such as `OW001`. It never changes its meaning.
+    /// Stable id, such as `OW001`. The meaning of an id never changes.
     pub id: &'static str,
     /// Stable name in words, such as `repository-context-not-an-object`.
     pub name: &'static str,
-    /// Level of its findings unless the configuration sets another one.
+    /// Level of the rule's findings, unless the configuration sets another one.
     pub level: Level,
-    /// A summary of what it reports, in one line.
+    /// Summary of what the rule reports, in one line.
     pub summary: &'static str,
-    /// Its page, `docs/rules/<ID>.md`, as Markdown.
+    /// Text of the rule's page, `docs/rules/<ID>.md`, as Markdown.
     pub page: &'static str,
 }
 
 impl RuleInfo {
-    /// Returns the family, which is the letters of the id: `OW`.
+    /// Returns the family of the rule: the letters of its id, such as `OW`.
     pub fn family(&self) -> &'static str {
         self.id.trim_end_matches(|c: char| c.is_ascii_digit())
     }
@@ -35,24 +36,25 @@ impl RuleInfo {
         Finding::new(self.id, self.level, field, message)
     }
 
-    /// Returns the text below a heading of the second level on the page, empty if there is no such heading.
+    /// Returns the text below a heading of the second level on the rule's page; empty without such a heading.
     pub fn section(&self, heading: &str) -> &'static str {
         let mut sections = self.page.split("\n## ").filter_map(|section| section.split_once('\n'));
         sections.find(|(title, _)| *title == heading).map(|(_, text)| text.trim()).unwrap_or_default()
     }
 }
 
-/// A rule about requests.
+/// A rule that checks requests.
 pub struct Rule {
-    /// Its definition.
+    /// Id, name, default level, summary and page of the rule.
     pub info: RuleInfo,
-    /// The requests that it matches.
+    /// The matchers of the requests that the rule checks.
     pub matchers: &'static [Match],
-    /// The kinds that it looks up.
+    /// The kinds of objects that the rule looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// The objects to read live, given the live reads so far; called again until it returns no more.
+    /// Returns the objects to read live, given the live reads so far; called again until it returns no more. `None` if
+    /// the rule reads none.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// Returns its findings.
+    /// Returns the findings of the rule for a request.
     pub check: fn(&Request<'_>, &View<'_>) -> Vec<Finding>,
 }
 
@@ -63,62 +65,63 @@ impl Rule {
     }
 }
 
-/// A mutator: computes a change of the object, which is sent as a JSON Patch.
+/// A mutator, which computes a change of the object in a request. The change is sent as a JSON Patch.
 pub struct Mutator {
     /// Stable name, such as `overwrite-patch`.
     pub name: &'static str,
-    /// The family of rules with which it is on or off, such as `OW`.
+    /// The family of rules, such as `OW`; the mutator is on if this family is on.
     pub family: &'static str,
-    /// A summary of what it adds, in one line.
+    /// Summary of what the mutator adds to the object, in one line.
     pub summary: &'static str,
-    /// The requests that it matches.
+    /// The matchers of the requests that the mutator handles.
     pub matchers: &'static [Match],
-    /// The kinds that it looks up.
+    /// The kinds of objects that the mutator looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// The objects to read live, as for a rule.
+    /// Returns the objects to read live, as in [`Rule::live_reads`].
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// The default mode.
+    /// The mode unless the configuration sets another one.
     pub mode: Mode,
-    /// Changes the draft.
+    /// Changes the draft of the object, and returns messages for the user, or the finding that denies the request.
     pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Mutated,
 }
 
 /// The result of a mutator: messages to the user, or the finding that denies the request.
 pub type Mutated = Result<Vec<String>, Box<Finding>>;
 
-/// A CustomResourceDefinition that a system adds.
+/// A CustomResourceDefinition that comes with portcullis, for objects that a family of rules reads.
 #[derive(Debug)]
 pub struct Definition {
-    /// The family of rules with which it is on or off, such as `DR`.
+    /// The family of rules, such as `DR`; the definition is used if this family is on.
     pub family: &'static str,
-    /// Its file name.
+    /// The file name of the manifest.
     pub file: &'static str,
-    /// The manifest.
+    /// The manifest as YAML.
     pub text: &'static str,
 }
 
-/// The group of a [`Match`] for declared kinds, whose plural name is then the name of their [`Declaration`].
+/// The value of [`Match::group`] for kinds that objects of the cluster declare, such as composites. [`Match::plural`]
+/// is then the name of the [`Declaration`].
 pub const DECLARED: &str = "*";
 
-/// The group and the plural name of a [`Match`] for all resources.
+/// The value of [`Match::group`] and [`Match::plural`] for all resources.
 pub const ANY: &str = "*";
 
-/// A request matcher: requests of one resource, or of all.
+/// A request matcher, which selects requests for one resource, or for all resources.
 #[derive(Debug)]
 pub struct Match {
-    /// API group, or [`DECLARED`].
+    /// API group, or [`DECLARED`], or [`ANY`].
     pub group: &'static str,
     /// API versions; the API server converts others (`matchPolicy: Equivalent`).
     pub versions: &'static [&'static str],
-    /// Plural name, or the name of a declaration.
+    /// Plural name of the resource, or the name of a [`Declaration`], or [`ANY`].
     pub plural: &'static str,
-    /// Kind of its objects.
+    /// Kind of the resource's objects, such as `Installation`.
     pub kind: &'static str,
-    /// Subresource, empty for the main resource.
+    /// Subresource, such as `status`; empty for the main resource.
     pub subresource: &'static str,
-    /// The operations.
+    /// The operations that match, such as create and update.
     pub operations: &'static [Operation],
-    /// The failure policy for these requests.
+    /// The failure policy for requests that match.
     pub failure_policy: FailurePolicy,
     /// The parts of the object, besides its metadata, that the rule or mutator reads; `None` for the whole object.
     pub reads: Option<&'static [Path]>,
@@ -129,14 +132,14 @@ pub struct Match {
 pub enum FailurePolicy {
     /// The request is denied (`Fail`): admitting it would cause lasting harm.
     Fail,
-    /// The request is denied, unless the match condition holds for it.
+    /// The request is denied (`Fail`), unless the match condition is true for it.
     FailUnless(&'static MatchCondition),
     /// The request is admitted (`Ignore`).
     Ignore,
 }
 
 impl FailurePolicy {
-    /// Returns whether requests are denied, all or some.
+    /// Returns whether all or some requests are denied if no replica answers.
     pub fn fails(self) -> bool {
         self != Self::Ignore
     }
@@ -147,8 +150,8 @@ impl FailurePolicy {
 pub struct MatchCondition {
     /// The name of the condition, such as `roots`.
     pub name: &'static str,
-    /// A CEL expression of `object` and `oldObject`. It may be false for a request that need not be denied, but must
-    /// not be true for one that must be.
+    /// A CEL expression over `object` and `oldObject`. It must be false for every request that must be denied, and may
+    /// be false for others.
     pub expression: &'static str,
 }
 
@@ -156,16 +159,16 @@ pub struct MatchCondition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// It is off.
+    /// The mutator is off.
     Off,
-    /// It writes the result into annotations, and does not change other fields.
+    /// The mutator writes its result into annotations, and does not change other fields.
     Annotate,
-    /// It patches the object itself, and records the original in annotations.
+    /// The mutator patches the object itself, and records the original in annotations.
     Apply,
 }
 
 impl Match {
-    /// Matches creations and updates of a resource, which are admitted if no replica answers.
+    /// Creates a matcher of creations and updates of a resource, which are admitted if no replica answers.
     pub const fn create_or_update(
         group: &'static str,
         versions: &'static [&'static str],
@@ -185,18 +188,19 @@ impl Match {
         }
     }
 
-    /// Restricts the parsed parts of objects to metadata and `parts`. Parsing an object is most of the work on it.
+    /// Returns the matcher with [`Match::reads`] set, so that only metadata and `parts` of objects are parsed. Parsing
+    /// is most of the work on an object.
     #[must_use]
     pub const fn reading(self, parts: &'static [Path]) -> Self {
         Self { reads: Some(parts), ..self }
     }
 
-    /// Returns whether it matches declared kinds.
+    /// Returns whether this matches kinds that objects of the cluster declare, such as composites.
     pub fn is_declared(&self) -> bool {
         self.group == DECLARED && self.plural != ANY
     }
 
-    /// Returns whether it matches a request; `declared_as` is the declaration of the request's kind, if any.
+    /// Returns whether a request matches; `declared_as` is the declaration of the request's kind, if any.
     pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
         let is_named = match declared_as {

@@ -9,7 +9,7 @@ const FRACTION: usize = 3;
 /// Maximum length of names that are compared, because the time grows with the square of the length.
 const MAX_LENGTH: usize = 100;
 
-/// Returns the most similar name, ignoring case, if it is similar enough to be what was meant.
+/// Returns the name that is most similar to `to`, ignoring case; `None` if more than a third of the letters differ.
 pub fn most_similar<'a>(to: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if to.len() > MAX_LENGTH {
         return None;
@@ -21,7 +21,7 @@ pub fn most_similar<'a>(to: &str, among: impl Iterator<Item = &'a str>) -> Optio
     (distance <= (wanted.chars().count() / FRACTION).max(1)).then_some(name)
 }
 
-/// Returns at most `max` of the names without duplicates: the most similar one first, equally similar ones in
+/// Returns at most `max` of the names, without duplicates: the most similar to `to` first, equally similar ones in
 /// alphabetical order.
 pub fn by_similarity<'a>(to: &str, names: impl Iterator<Item = &'a str>, max: usize) -> Vec<&'a str> {
     let distance = |name: &str| if name.len().max(to.len()) > MAX_LENGTH { usize::MAX } else { levenshtein(to, name) };

@@ -21,7 +21,7 @@ pub struct Answer {
     pub(super) warnings: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) audit_annotations: BTreeMap<String, String>,
-    /// The text of the JSON Patch.
+    /// The JSON Patch (RFC 6902) as JSON text; `None` if the answer does not change the object.
     #[serde(skip)]
     pub(super) patch: Option<Vec<u8>>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Status {
     pub details: Option<Details>,
 }
 
-/// `response.status.details`: the findings for programs.
+/// `response.status.details`: the findings in a form that clients can parse.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Details {
     #[serde(skip_serializing_if = "String::is_empty")]

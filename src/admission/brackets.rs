@@ -13,9 +13,9 @@ const BLANKS: [u8; BLOCK] = [b' '; BLOCK];
 /// A brace or square bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bracket {
-    /// Its offset in the text, in bytes.
+    /// Offset of the bracket in the text, in bytes.
     pub at: usize,
-    /// Whether it opens an object or list.
+    /// `true` for `{` and `[`, `false` for `}` and `]`.
     pub opens: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Brackets<'a> {
     found: u64,
     /// All ones if the next block begins inside a string, else zero.
     quoted: u64,
-    /// Whether the byte before the next block is a backslash that escapes.
+    /// Whether the last byte of the block is a backslash that escapes the first byte of the next block.
     escaped: bool,
     /// Whether the whole block is inside one string. Long strings are then skipped with `memchr`.
     is_text: bool,
@@ -74,7 +74,7 @@ impl<'a> Brackets<'a> {
         self.start += text;
     }
 
-    /// Returns the bytes of the block that a backslash escapes.
+    /// Returns a bit mask of the bytes of the block that a backslash escapes.
     #[cold]
     fn escapes(&mut self) -> u64 {
         let mut backslashes = bits(&self.block, |byte| byte == b'\\');
@@ -114,10 +114,11 @@ impl Iterator for Brackets<'_> {
     }
 }
 
-/// Returns a word with one bit per byte of the block for which `is` holds; the lowest bit is the first byte.
+/// Returns a bit mask of the bytes of the block for which `is` holds; the lowest bit stands for the first byte.
 #[inline]
 fn bits(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
-    // Each byte gets the bit of its group of group. Combining the groups with OR gives a transposed bit matrix.
+    // Each byte of group n, of eight bytes, becomes `1 << n` if `is` holds. The OR of all groups is the transposed bit
+    // matrix.
     let mut columns_of_bytes = [0_u8; BLOCK];
     for (at, (column, byte)) in columns_of_bytes.iter_mut().zip(block).enumerate() {
         *column = if is(*byte) { 1 << (at / 8) } else { 0 };

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 
 use super::{Phase, Request, Verdict};
 
-/// Decides about requests. The gate implements it; the server depends on this trait only.
+/// An interface for decisions about requests. The gate implements it; the server depends on this trait only.
 pub trait Decide: Send + Sync + 'static {
     /// Decides about a request, or returns `None` if no rule or mutator matches it. The server then admits and counts it
     /// without parsing its object.

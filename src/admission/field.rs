@@ -17,12 +17,12 @@ pub enum Segment {
 }
 
 impl FieldPath {
-    /// Returns the path of the object itself.
+    /// Returns the empty path, which stands for the whole object.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Returns the path with these keys.
+    /// Returns the path of a nested member: `["spec", "path"]` gives `spec.path`.
     pub fn of<const N: usize>(keys: [&str; N]) -> Self {
         Self(keys.map(|key| Segment::Key(key.to_owned())).into())
     }
@@ -50,7 +50,7 @@ impl FieldPath {
         &self.0
     }
 
-    /// Returns whether this is the path of the object itself.
+    /// Returns whether the path is empty, so that it stands for the whole object.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }

@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use super::FieldPath;
 
-/// The level of a finding.
+/// The level of a finding: what happens to the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// The rule does not run.
     Off,
-    /// Recorded in the API server's audit log and in ours, not shown to the user.
+    /// Recorded in the API server's audit log and in the log of Portcullis; not shown to the user.
     Audit,
     /// Shown to the user; the request is admitted.
     Warn,
-    /// The request is refused.
+    /// The request is denied.
     Deny,
 }
 
 impl Level {
-    /// Returns the name in configuration files and reports.
+    /// Returns the name of the level in configuration files and reports, such as `deny`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -38,7 +38,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// A finding of a rule: about an object, or with another `Location` about something else, such as a file of a tree.
+/// One result of a rule for an object, or, with another `Location`, for something else, such as a file of a tree.
 ///
 /// The message is a complete sentence; `help` describes the fix. Neither may contain the words that Landscaper treats
 /// as an outage (`connection refused`, `context deadline exceeded`, `failed to call webhook`, `proxy error`): it would
@@ -47,21 +47,21 @@ impl fmt::Display for Level {
 pub struct Finding<Location = InFiles> {
     /// The rule's id, such as `OW001`.
     pub rule: &'static str,
-    /// The level. Rules set their default; the gate applies the configuration.
+    /// The level. The rule sets its default level; the gate then applies the configured levels and exemptions.
     pub level: Level,
-    /// The field in the object.
+    /// Path of the field that has the error, such as `overwrites[0].source`; the root for the whole object.
     pub field: FieldPath,
     /// The error in one sentence, without the position.
     pub message: String,
-    /// The place that the field does not say, such as a file and a line.
+    /// The location in addition to `field`, such as a file and a line.
     pub location: Location,
-    /// The found value, as short JSON or text.
+    /// The value that was found in the field, as short JSON or text.
     pub found: Option<String>,
-    /// The allowed values.
+    /// The allowed values of the field, as text for users.
     pub allowed: Option<String>,
-    /// The fix, in one line.
+    /// How to remove the finding, in one line.
     pub help: Option<String>,
-    /// Whether the configuration, or a label that it honours, lets it through; its level is then `audit` at most.
+    /// Whether an exemption, by the configuration or by a label, reduces the level of the finding to at most `audit`.
     pub is_exempt: bool,
 }
 
@@ -76,7 +76,7 @@ impl Finding {
 }
 
 impl<Location> Finding<Location> {
-    /// Creates a finding at a location.
+    /// Creates a finding with a location.
     pub fn located(
         rule: &'static str,
         level: Level,
@@ -88,34 +88,34 @@ impl<Location> Finding<Location> {
         Self { rule, level, field, message, location, found, allowed, help, is_exempt: false }
     }
 
-    /// Replaces the location.
+    /// Replaces the location, and its type.
     pub fn with_location<Other>(self, location: Other) -> Finding<Other> {
         let Self { rule, level, field, message, found, allowed, help, is_exempt, .. } = self;
         Finding { rule, level, field, message, location, found, allowed, help, is_exempt }
     }
 
-    /// Sets the found value.
+    /// Sets the value that was found in the field.
     #[must_use]
     pub fn found(mut self, found: impl Into<String>) -> Self {
         self.found = Some(found.into());
         self
     }
 
-    /// Sets the allowed values.
+    /// Sets the text that describes the allowed values.
     #[must_use]
     pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
         self.allowed = Some(allowed.into());
         self
     }
 
-    /// Sets the fix.
+    /// Sets the help text, which describes the fix.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Returns the first line: rule, field and message.
+    /// Returns the finding as one line: rule id, field and message.
     pub fn headline(&self) -> String {
         if self.field.is_root() {
             return format!("{} {}", self.rule, self.message);

@@ -1,4 +1,4 @@
-//! JSON texts of requests: parsing, members in their order, and values in messages.
+//! Helpers for the JSON texts of requests: parsing, listing members in order, and printing values in messages.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use super::scan;
 pub use crate::go::json::{JsonError, MAX_DEPTH, parse};
 
-/// Looks up values by keys. [`Value::pointer`] allocates two texts for each key.
+/// Lookup of nested values by keys, without the two allocations for each key of [`Value::pointer`].
 pub trait Lookup {
-    /// Returns the value at a path of keys.
+    /// Returns the value at a path of keys; `None` if a member is missing.
     fn at(&self, keys: &[&str]) -> Option<&Value>;
 }
 
@@ -80,7 +80,7 @@ pub fn brief(value: &Value) -> String {
     cut
 }
 
-/// Returns the word for the type of a value, with its article, for messages.
+/// Returns the JSON type of a value with its article, such as `a list`, for messages.
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 pub struct Metadata<'v>(&'v Value);
 
 impl<'v> Metadata<'v> {
-    /// Returns the metadata of an object, which may have none.
+    /// Returns a view of the metadata of an object. All fields are absent if the object has no metadata.
     pub fn of(object: &'v Value) -> Self {
         Self(object.get("metadata").unwrap_or(&Value::Null))
     }
@@ -35,17 +35,17 @@ impl<'v> Metadata<'v> {
         self.text("namespace").unwrap_or_default()
     }
 
-    /// Returns the uid.
+    /// Returns `metadata.uid`.
     pub fn uid(self) -> Option<&'v str> {
         self.text("uid")
     }
 
-    /// Returns the resourceVersion.
+    /// Returns `metadata.resourceVersion`.
     pub fn resource_version(self) -> Option<&'v str> {
         self.text("resourceVersion")
     }
 
-    /// Returns the generation.
+    /// Returns `metadata.generation`.
     pub fn generation(self) -> Option<i64> {
         self.0.get("generation")?.as_i64()
     }
@@ -90,12 +90,12 @@ impl<'v> Metadata<'v> {
         self.list("managedFields")
     }
 
-    /// Returns the time at which the deletion was requested.
+    /// Returns `metadata.deletionTimestamp`, the RFC 3339 text of the time at which the deletion was requested.
     pub fn deletion_timestamp(self) -> Option<&'v str> {
         self.text("deletionTimestamp")
     }
 
-    /// Reports whether the object is being deleted: it has a `deletionTimestamp`, and finalizers keep it.
+    /// Reports whether the object is being deleted, which means that it has a `deletionTimestamp`.
     pub fn is_deleting(self) -> bool {
         self.0.get("deletionTimestamp").is_some_and(|time| !time.is_null())
     }

@@ -43,13 +43,13 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the object for changes other than annotations.
+    /// Returns the whole object for changes other than annotations. The first call copies the original.
     pub fn to_mut(&mut self) -> &mut Value {
         if self.whole.is_none() {
             self.whole = Some(self.annotated());
             self.annotations.clear();
         }
-        // Set just above.
+        // Does not insert: `whole` was set above.
         self.whole.get_or_insert(Value::Null)
     }
 
@@ -112,7 +112,7 @@ impl<'a> Draft<'a> {
             Some(Value::Object(now)) => {
                 self.annotations.iter().map(|(key, text)| operation(key, text.as_deref(), now)).collect()
             }
-            // `metadata` is not an object; the API server rejects the request.
+            // `metadata.annotations` is not an object; the API server rejects the request.
             Some(_) => return None,
         };
         Some(Patch(operations))
@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks the handmade patch against a diff of whole objects.
+    /// Compares the patch of annotations with a diff of whole objects.
     #[test]
     fn annotation_patches_equal_a_diff_of_objects() {
         let objects = [

@@ -8,10 +8,10 @@ use super::scan::{Jump, Scanner, Unread};
 /// A path in an object: member names from the outermost to the innermost.
 pub type Path = &'static [&'static str];
 
-/// Always parsed: the gate and messages use it.
+/// The member that is always parsed, because the gate and messages use it.
 const METADATA: &str = "metadata";
-/// Never parsed. The API server writes it for every object; it is often half of the object's size and consists of
-/// hundreds of small maps, so parsing it would cost more than the rest.
+/// The member of `metadata` that is never parsed. The API server writes it for every object; it is often half of the
+/// object's size and consists of hundreds of small maps, so parsing it would cost more than the rest.
 const MANAGED_FIELDS: &str = "managedFields";
 
 /// Parses an object without `metadata.managedFields`; with `parts`, only metadata and these parts.
@@ -33,10 +33,10 @@ pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Resul
 
 /// An object that is parsed member by member.
 enum Part<'p> {
-    /// The object itself.
+    /// The whole object. With paths, only its metadata and the values at these paths are parsed.
     Object(Option<&'p [Path]>),
     Metadata,
-    /// An object below, of which these paths are parsed.
+    /// A nested object, of which only the values at these paths are parsed.
     Below(Vec<Path>),
 }
 

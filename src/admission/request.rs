@@ -27,7 +27,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Parses the API server's name of an operation.
+    /// Parses the API server's name of an operation, such as `CREATE`.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "CREATE" => Some(Self::Create),
@@ -38,7 +38,7 @@ impl Operation {
         }
     }
 
-    /// Returns the API server's name of the operation.
+    /// Returns the API server's name of the operation, such as `CREATE`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -75,12 +75,13 @@ pub struct Resource<'a> {
 pub struct User<'a> {
     /// User name, such as `system:serviceaccount:kube-system:namespace-controller`.
     pub name: Cow<'a, str>,
-    /// Groups.
+    /// Groups of the user, such as `system:authenticated`.
     pub groups: Vec<Cow<'a, str>>,
 }
 
-/// The controllers that delete objects without namespace or owner: the namespace controller, the garbage collector, and
-/// the controller manager if all its controllers share one identity. Denying their requests helps nobody.
+/// User names of the controllers that delete objects after their namespace or owner: the namespace controller, the
+/// garbage collector, and the controller manager if all its controllers share one identity. Denying their requests
+/// would only block the cleanup.
 pub const COLLECTORS: [&str; 3] = [
     "system:serviceaccount:kube-system:namespace-controller",
     "system:serviceaccount:kube-system:generic-garbage-collector",
@@ -99,7 +100,7 @@ impl User<'_> {
     }
 }
 
-/// An object of a request. It stays raw text until it is read, and then only the required parts are parsed, never
+/// An object of a request. It stays raw text until [`Object::read`] parses the required parts of it, usually without
 /// `metadata.managedFields`.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
@@ -121,12 +122,12 @@ struct Parsed {
 static ABSENT: Value = Value::Null;
 
 impl<'a> Object<'a> {
-    /// Creates an unparsed object from its JSON text; `None` if the request has no such object.
+    /// Creates an unparsed object from its JSON text; `raw` is `None` if the request does not have the object.
     pub fn raw(raw: Option<&'a str>) -> Self {
         Self { raw, ..Self::default() }
     }
 
-    /// Like [`Object::raw`], from a text that has been scanned.
+    /// Like [`Object::raw`], with the jumps that a scan of the text recorded.
     pub(super) fn scanned(raw: Option<&'a str>, jumps: Vec<Jump>) -> Self {
         Self { raw, jumps, ..Self::default() }
     }
@@ -141,7 +142,7 @@ impl<'a> Object<'a> {
         self.raw.is_some() || self.parsed.get().is_some()
     }
 
-    /// Returns its JSON text; `None` if the request does not have it.
+    /// Returns the JSON text of the object; `None` if the request does not have the object.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         let parsed = || Some(Cow::Owned(self.parsed.get()?.value.to_string()));
         self.raw.map(Cow::Borrowed).or_else(parsed)
@@ -172,13 +173,13 @@ impl<'a> Object<'a> {
         self.whole.get_or_init(|| json::parse(raw).ok()).as_ref()
     }
 
-    /// Returns the [read](Self::read) parts; `null` before reading, and if the request does not have the object.
+    /// Returns the parts that [`Object::read`] parsed; `null` before that, and if the request does not have the object.
     pub fn value(&self) -> &Value {
         let whole = self.whole.get().and_then(Option::as_ref);
         whole.or_else(|| self.parsed.get().map(|parsed| &parsed.value)).unwrap_or(&ABSENT)
     }
 
-    /// Returns the typed view that `make` computes from the [read](Self::read) object, once for all rules. See
+    /// Returns the typed view that `make` computes from [`Object::value`], once for all rules. See
     /// [`TypedView::get_or_compute`].
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
         self.view.get_or_compute(|| make(self.value()))
@@ -198,7 +199,7 @@ pub struct Request<'a> {
     pub name: Cow<'a, str>,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: Cow<'a, str>,
-    /// The operation.
+    /// The operation, such as [`Operation::Create`].
     pub operation: Operation,
     /// The user who sends the request.
     pub user: User<'a>,
@@ -208,13 +209,13 @@ pub struct Request<'a> {
     pub object: Object<'a>,
     /// The stored object; absent on `CREATE`.
     pub old_object: Object<'a>,
-    /// The API server's deadline, less a margin for sending the answer.
+    /// The API server's deadline, less a margin for sending the answer; `None` if there is no deadline.
     pub deadline: Option<Instant>,
 }
 
 impl Request<'_> {
-    /// Parses metadata and `parts`, or everything, of both objects. [`Request::object`] and [`Request::old_object`]
-    /// return them.
+    /// Parses metadata and `parts` of both objects, or everything if `parts` is `None`. [`Request::object`] and
+    /// [`Request::old_object`] return the result.
     ///
     /// # Errors
     /// The name of the object that cannot be parsed, and the reason.
@@ -233,7 +234,7 @@ impl Request<'_> {
         self.old_object.value()
     }
 
-    /// Applies `patch` to the object, as for a later webhook.
+    /// Applies `patch` to the object, as the API server does before it calls the next webhook.
     #[must_use]
     pub fn patched(mut self, patch: &json_patch::Patch) -> Self {
         let mut object = self.object().clone();
@@ -251,7 +252,7 @@ impl Request<'_> {
 
     /// Returns whether the object is being deleted (`metadata.deletionTimestamp` is set).
     ///
-    /// Such an update only removes finalizers. Denying it would keep the object forever.
+    /// Updates of such an object usually remove finalizers. Denying them would keep the object forever.
     pub fn is_deleting(&self) -> bool {
         Metadata::of(self.object()).is_deleting()
     }

@@ -1,8 +1,8 @@
 //! Parses AdmissionReviews.
 //!
-//! These are not kube's types: kube writes a patch as an array of numbers, drops unknown metadata, and loses the uid if
-//! any field is invalid. Here the review borrows from the body, its objects stay raw text, and the uid is found in any
-//! valid JSON.
+//! Does not use the types of the crate `kube`, which write a patch as an array of numbers, drop unknown metadata, and
+//! lose the uid if any field is invalid. Here the review borrows from the body, its objects stay raw text, and the uid
+//! is found in any valid JSON.
 
 use std::borrow::Cow;
 
@@ -36,19 +36,19 @@ impl Version {
 /// A valid review.
 #[derive(Debug)]
 pub struct Review<'a> {
-    /// Its version.
+    /// The API version of the review.
     pub version: Version,
-    /// The request in it.
+    /// The request that the review contains.
     pub request: Request<'a>,
 }
 
-/// A review that cannot be read.
+/// The error for a review that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// A review without uid; it is answered with HTTP 400.
     #[error("this is not an AdmissionReview: {problem}; it needs a JSON object with request.uid")]
     NoUid {
-        /// The problem.
+        /// Why the review cannot be parsed.
         problem: String,
     },
     /// A review with a uid. It is denied with that uid, so that `failurePolicy: Ignore` does not admit the object.
@@ -56,9 +56,9 @@ pub enum Unreadable {
     WithUid {
         /// The request's uid.
         uid: String,
-        /// The version of the answer.
+        /// The API version for the answer.
         version: Version,
-        /// The problem.
+        /// Why the review cannot be parsed.
         problem: String,
     },
 }
@@ -72,7 +72,7 @@ pub fn read(body: &[u8]) -> Result<Review<'_>, Unreadable> {
     WireReview::scan(text).and_then(WireReview::into_review).map_err(|problem| unreadable(body, problem))
 }
 
-/// Finds the uid in a body that is otherwise invalid.
+/// Returns the error for an invalid body, with the uid if the body contains one.
 fn unreadable(body: &[u8], problem: String) -> Unreadable {
     let text = String::from_utf8_lossy(body);
     let version = member(&text, "apiVersion").and_then(string).and_then(|text| Version::parse(&text));
@@ -120,7 +120,7 @@ struct WireRequest<'a> {
     user_info: Raw<'a>,
     object: Raw<'a>,
     old_object: Raw<'a>,
-    /// The jumps of the object and of the old object.
+    /// The jumps that the scan recorded for `object` and for `oldObject`.
     jumps: [Vec<Jump>; 2],
     dry_run: Raw<'a>,
 }
@@ -259,7 +259,7 @@ impl<'a> WireRequest<'a> {
 
 const NULL: &str = "null";
 
-/// Sets a member, and reports duplicates.
+/// Sets a member; fails if it is already set.
 fn set<T>(member: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
     match member.replace(value) {
         None => Ok(()),

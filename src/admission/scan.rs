@@ -1,7 +1,7 @@
 //! A scanner that finds members in a JSON text without parsing their values.
 //!
-//! A review is a kilobyte around objects of any size, most of which are never parsed. The scanner skips values by their
-//! quotes and brackets; a parser reads those that are needed.
+//! A review adds about a kilobyte to objects of any size, most of which are never parsed. The scanner skips values by
+//! their quotes and brackets; a parser reads those that are needed.
 
 use std::borrow::Cow;
 
@@ -24,8 +24,8 @@ pub(super) struct Scanner<'a> {
     jumps: &'a [Jump],
 }
 
-/// The start and end of an object or list at the third level of a value, such as the elements of `spec.imports` in an
-/// Installation. A second scan skips it without following its content. Offsets are relative to the value, in bytes.
+/// The start and end of an object or list at the third level of a value, such as `spec.imports` in an Installation. A
+/// second scan skips it without following its content. Offsets are relative to the value, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
     from: usize,
@@ -65,13 +65,14 @@ impl<'a> Scanner<'a> {
         Self { jumps, ..self }
     }
 
-    /// Enters the object that begins here.
+    /// Enters the object that begins at the current position.
     pub(super) fn open(&mut self) -> Result<(), Unread> {
         self.is_first = true;
         self.expect(b'{', "an object")
     }
 
-    /// Returns the name of the next member, whose value must then be read or entered; `None` at the end of the object.
+    /// Returns the name of the next member; `None` at the end of the object. The caller must then read or enter its
+    /// value.
     pub(super) fn key(&mut self) -> Result<Option<Cow<'a, str>>, Unread> {
         let is_first = std::mem::take(&mut self.is_first);
         match self.peek() {
@@ -88,7 +89,7 @@ impl<'a> Scanner<'a> {
         Ok(Some(quoted))
     }
 
-    /// Returns the text of the value that begins here.
+    /// Returns the text of the value that begins at the current position, and moves after it.
     pub(super) fn value(&mut self) -> Result<&'a str, Unread> {
         self.value_and_jumps(&mut Vec::new())
     }
@@ -111,7 +112,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Parses the value that begins here.
+    /// Parses the value that begins at the current position, and moves after it.
     pub(super) fn parse(&mut self) -> Result<Value, Unread> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
@@ -120,12 +121,12 @@ impl<'a> Scanner<'a> {
         Ok(value)
     }
 
-    /// Checks that only white space follows.
+    /// Checks that only white space follows the current position.
     pub(super) fn end(&mut self) -> Result<(), Unread> {
         if self.peek().is_none() { Ok(()) } else { Err(self.misplaced("the end")) }
     }
 
-    /// Returns the next byte that is not white space.
+    /// Skips white space and returns the byte at the new position.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
@@ -244,8 +245,8 @@ fn closing_quote(bytes: &[u8]) -> Option<usize> {
     quote_after_even_backslashes(bytes, at)
 }
 
-/// Like [`closing_quote`], if there is not a quote before `at`. A long text may be full of escapes; only escaped quotes
-/// are examined.
+/// Like [`closing_quote`], for bytes whose closing quote is not before `at`. Examines only the quotes, because a long
+/// text may contain many escapes.
 #[cold]
 fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {

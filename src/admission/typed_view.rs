@@ -10,7 +10,7 @@ pub struct TypedView(OnceLock<Box<dyn Any + Send + Sync>>);
 impl TypedView {
     /// Returns the cached view, or computes and caches it with `make`.
     ///
-    /// A system has one view type per kind. A view of another type is computed anew on each call.
+    /// Rules use one type of view per kind of object. A view of another type is computed anew on each call.
     pub fn get_or_compute<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
         let cached = self.0.get_or_init(|| Box::new(make()));
         cached.downcast_ref::<T>().cloned().unwrap_or_else(make)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::{Answer, Cause, Details, Status};
 use super::{Finding, Level, Request, Unreadable, Version};
 
-/// The phase of admission, which is also the called webhook.
+/// The phase of admission: whether the API server calls the mutating or the validating webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
@@ -33,7 +33,7 @@ impl Phase {
 pub enum Refusal {
     /// The review, or an object in it, could not be read.
     Unreadable(String),
-    /// There was not a decision before the API server's deadline.
+    /// There is no decision: the API server's deadline expired, or, in shadow mode, the decision panicked.
     Undecided(String),
 }
 
@@ -44,13 +44,13 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Messages of the mutators to the user.
     pub notices: Vec<String>,
-    /// The answer to `portcullis verify`: a warning that is also sent in shadow mode and is not counted.
+    /// A warning that answers a request of `portcullis verify`. It is also sent in shadow mode, and is not counted.
     pub verification: Option<String>,
     /// The changes of the mutators.
     pub patch: Option<Patch>,
     /// Set if the request is denied without running the rules.
     pub refusal: Option<Refusal>,
-    /// Whether warnings are not sent: a controller would only log them.
+    /// Whether warnings are omitted from the answer, because the user is a controller, which would only log them.
     pub is_quiet: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All outcomes.
+    /// All outcomes, the most severe first.
     pub const ALL: [Self; 4] = [Self::Deny, Self::Patch, Self::Warn, Self::Allow];
 
     /// Returns the name for logs, metrics and audit annotations.
@@ -127,7 +127,7 @@ pub const MAX_WARNINGS: usize = 16;
 pub const MAX_WARNING_CHARS: usize = 256;
 /// The length that the API documentation recommends for a warning. Help text that does not fit is omitted, except suggestions.
 pub const RECOMMENDED_WARNING_CHARS: usize = 120;
-/// The beginning of help that names what was probably meant.
+/// The beginning of help texts that suggest a similar name.
 const SUGGESTION: &str = "did you mean ";
 /// Maximum number of findings in a message, more than a person reads; the rest are counted.
 pub const MAX_MESSAGE_FINDINGS: usize = 100;
@@ -145,7 +145,7 @@ impl Verdict {
         self.refusal.is_none() && self.denials().next().is_none()
     }
 
-    /// Returns the outcome.
+    /// Returns the outcome: the first of deny, patch, warn and allow that applies.
     pub fn outcome(&self) -> Outcome {
         match self {
             _ if !self.is_allowed() => Outcome::Deny,
@@ -160,7 +160,7 @@ impl Verdict {
         self.at_level(Level::Deny)
     }
 
-    /// Returns the findings of a level.
+    /// Returns the findings that have the level `level`.
     pub fn at_level(&self, level: Level) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.level == level)
     }
@@ -303,8 +303,8 @@ fn cause(finding: &Finding) -> Cause {
     }
 }
 
-/// Returns the headline, and the help if both fit into the recommended length. A suggestion may exceed it: it is what users
-/// need most.
+/// Returns the warning for a finding: the headline, and the help if both fit into the recommended length. Suggestions,
+/// and the help after a short headline, may exceed it.
 fn warning(finding: &Finding) -> String {
     let headline = match &finding.location {
         // The place comes before the message, because the end may be cut.
@@ -321,7 +321,8 @@ fn warning(finding: &Finding) -> String {
     }
 }
 
-/// Replaces control characters, which are invalid in HTTP headers.
+/// Replaces control characters, which are invalid in HTTP headers, by spaces, and cuts the text to
+/// [`MAX_WARNING_CHARS`].
 fn one_line(text: &str) -> String {
     // A text without ASCII control characters is returned unchanged; the test over all bytes is vectorized.
     let is_plain = text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));

@@ -1,7 +1,7 @@
 //! Fetches an archive by plain HTTP from an allowed host, without redirects or credentials, within limits, and checks
 //! its digest.
 //!
-//! Source of the protocol: fluxcd/pkg's `http/fetch/archive_fetcher.go`. Unlike that, a fetch is not retried.
+//! Source of the protocol: fluxcd/pkg's `http/fetch/archive_fetcher.go`. Unlike there, a failed fetch is not retried.
 
 use std::fmt::Display;
 use std::pin::pin;
@@ -30,13 +30,13 @@ const SUFFIXES: [&str; 4] = ["", ".svc", ".svc.cluster.local", ".svc.cluster.loc
 /// The port of plain HTTP.
 const HTTP: u16 = 80;
 
-/// The reason why an artifact was not fetched. Each text completes a sentence.
+/// The reason why an artifact was not fetched. The message is the end of a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The URL is not a plain HTTP URL.
     #[error("{0:?} is not an http:// URL")]
     Url(String),
-    /// The host is not allowed.
+    /// The host is not one of Flux's own hosts or of the configured ones.
     #[error("the host {0} is not in the list of allowed artifact hosts")]
     Host(String),
     /// The digest has an unknown algorithm or format.
@@ -45,22 +45,22 @@ pub enum FetchError {
     /// The host does not answer.
     #[error("{0} does not answer")]
     Unreachable(String),
-    /// The timeout expired.
+    /// The host did not send the archive within the timeout.
     #[error("{0} did not send it within {1:?}")]
     Slow(String, Duration),
     /// The connection was interrupted.
     #[error("the connection to {0} was interrupted: {1}")]
     Broken(String, String),
-    /// The response has an unexpected status.
+    /// The status of the response is neither 200 nor a redirect.
     #[error("{0} answered {1}")]
     Status(String, StatusCode),
     /// The response is a redirect.
     #[error("{0} answered with a redirect, which is not followed")]
     Redirect(String),
-    /// The archive exceeds the limit.
+    /// The archive is larger than this limit in bytes.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
-    /// The digest differs from the source's.
+    /// The digest of the archive differs from the one in the source's status.
     #[error("its digest is {found}, not {wanted}")]
     Mismatch {
         /// The digest of the archive.
@@ -76,7 +76,8 @@ pub enum FetchError {
     Unpacking,
 }
 
-/// Returns whether artifacts may be fetched from `host`. Its port must be included unless it is 80.
+/// Returns whether artifacts may be fetched from `host` and `port`: Flux's own hosts on port 80, and those in
+/// `configured`, with their port if it is not 80 (`minio.tools:9000`).
 pub fn is_allowed(host: &str, port: u16, configured: &[String]) -> bool {
     let own = || {
         let suffix = OWN_HOSTS.iter().find_map(|own| host.strip_prefix(own));
@@ -89,12 +90,12 @@ pub fn is_allowed(host: &str, port: u16, configured: &[String]) -> bool {
     own() || configured.iter().any(named)
 }
 
-/// Compares host names; a trailing dot is ignored.
+/// Returns whether two host names are equal, ignoring case and a trailing dot.
 fn is_same_host(one: &str, other: &str) -> bool {
     one.trim_end_matches('.').eq_ignore_ascii_case(other.trim_end_matches('.'))
 }
 
-/// The artifact to fetch.
+/// The parsed URL and digest of an artifact to fetch.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     host: String,
@@ -104,7 +105,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Checks that an artifact may be fetched.
+    /// Parses the URL and digest of an artifact, and checks that its host is allowed.
     pub(super) fn of(artifact: &Artifact, hosts: &[String]) -> Result<Self, FetchError> {
         let target = Self::of_any_host(artifact)?;
         match is_allowed(&target.host, target.port, hosts) {
@@ -113,7 +114,7 @@ impl Target {
         }
     }
 
-    /// Checks an artifact that may be fetched from any host, because the user of a command asks for it.
+    /// Parses the URL and digest of an artifact on any host, for commands whose user names the artifact.
     pub(super) fn of_any_host(artifact: &Artifact) -> Result<Self, FetchError> {
         let bad_url = || FetchError::Url(artifact.url.chars().take(200).collect());
         let uri: Uri = artifact.url.parse().map_err(|_| bad_url())?;
@@ -126,7 +127,7 @@ impl Target {
         Ok(Self { host, port, path, digest: Digest::of(&artifact.digest)? })
     }
 
-    /// Returns host and port, for messages.
+    /// Returns the host, with the port unless it is 80.
     pub(super) fn authority(&self) -> String {
         let Self { host, port, .. } = self;
         if *port == HTTP { host.clone() } else { format!("{host}:{port}") }
@@ -141,7 +142,7 @@ pub(super) struct Digest {
 }
 
 impl Digest {
-    /// Parses a digest: `sha256:` and 64 hexadecimal digits.
+    /// Parses a digest: `sha256:`, `sha384:` or `sha512:` and the hexadecimal digits.
     pub(super) fn of(text: &str) -> Result<Self, FetchError> {
         let algorithm = algorithm(text).ok_or_else(|| FetchError::Digest(text.to_owned()))?;
         Ok(Self { algorithm, text: text.to_owned() })
@@ -196,7 +197,7 @@ async fn ask(target: &Target, limits: &Limits) -> Result<Response<Incoming>, Fet
     let connect = TcpStream::connect((target.host.trim_end_matches('.'), target.port));
     let stream = timeout(limits.connect, connect).await.map_err(|_| unreachable())?.map_err(|_| unreachable())?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // Ends with the sender, or with the body if that lives longer.
+    // The task ends when the sender and the body are dropped.
     tokio::spawn(connection);
     let request = Request::get(&target.path)
         .header(HOST, &authority)
@@ -214,7 +215,7 @@ async fn ask(target: &Target, limits: &Limits) -> Result<Response<Incoming>, Fet
     }
 }
 
-/// Reads an archive of at most `most` bytes from `host`, and checks its digest.
+/// Reads an archive of at most `most` bytes from the body of a response of `host`, and checks its digest.
 pub(super) async fn read<B>(host: &str, digest: &Digest, body: B, most: u64) -> Result<Vec<u8>, FetchError>
 where
     B: Body<Data = Bytes>,

@@ -12,7 +12,8 @@ use crate::kustomize::delivery::Artifact;
 
 /// The tree of an artifact, or why it was not fetched, as the end of a sentence.
 type Fetched = Result<Arc<Unpacked>, String>;
-/// Digest and URL. A URL may serve the wrong bytes for a digest, so each URL is fetched.
+/// The key of a fetch: digest and URL. The URL belongs to it, because it may serve content that does not have the
+/// digest.
 type Key = (String, String);
 
 /// Fetches that are in flight, and those that failed recently.
@@ -21,11 +22,11 @@ pub(super) struct Fetches {
     state: Arc<State>,
     in_flight: SingleFlight<Key, Fetched>,
     failures: RecentFailures<Key>,
-    /// Limits the concurrent fetches of each host. There are no more hosts than are allowed.
+    /// Limits the concurrent fetches of each host. The map is bounded, because only allowed hosts are in it.
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Limits the total bytes of archives in transit.
     arriving: Semaphore,
-    /// Limits the concurrent fetches of each host. The map is bounded, because only allowed hosts are in it.
+    /// Limits unpacking to one archive at a time.
     unpacking: AsyncMutex<()>,
 }
 
@@ -47,7 +48,7 @@ impl Fetches {
     /// Returns the cached tree of an artifact, or the result of its fetch, which it starts if necessary.
     ///
     /// # Errors
-    /// Why it is not fetched.
+    /// The reason why the artifact is not fetched, as the end of a sentence.
     pub(super) fn of(&self, artifact: &Artifact, hosts: &[String]) -> Result<Fetch, String> {
         if let Some(unpacked) = self.state.trees.get(&artifact.digest) {
             return Ok(Fetch::Cached(unpacked));
@@ -94,17 +95,17 @@ impl Fetches {
     }
 }
 
-/// The tree of an artifact, or the fetch of it.
+/// The cached tree of an artifact, or the fetch in flight.
 pub(super) enum Fetch {
     Cached(Arc<Unpacked>),
     InFlight(SharedResult<Fetched>),
 }
 
 impl Fetch {
-    /// Waits for the tree.
+    /// Returns the tree, after waiting for a fetch in flight.
     ///
     /// # Errors
-    /// Why it was not fetched.
+    /// The reason why the artifact was not fetched, as the end of a sentence.
     pub(super) async fn tree(self) -> Fetched {
         match self {
             Self::Cached(unpacked) => Ok(unpacked),

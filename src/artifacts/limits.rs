@@ -47,32 +47,32 @@ pub const CONNECT: Duration = Duration::from_secs(5);
 /// Time for which a failed fetch is not retried; callers get the error at once.
 pub const FAILED: Duration = Duration::from_secs(5);
 
-/// The limits. [`Limits::default`] uses the constants of this module.
+/// The limits of fetched and cached artifacts. [`Limits::default`] uses the constants of this module.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Maximum bytes of an archive.
+    /// Maximum size of an archive, in bytes.
     pub packed: u64,
-    /// Maximum bytes of a tree.
+    /// Maximum size of an unpacked tree, in bytes.
     pub unpacked: u64,
-    /// Maximum files, links and folders of a tree.
+    /// Maximum number of files, links and folders in a tree.
     pub entries: usize,
-    /// Maximum bytes of all archives in transit.
+    /// Maximum total size of archives in transit, in bytes.
     pub arriving: u64,
-    /// Maximum bytes of all cached trees.
+    /// Maximum total size of cached trees, in bytes.
     pub kept_trees: u64,
     /// Maximum number of cached trees.
     pub max_trees: usize,
-    /// Maximum bytes of all cached verdicts.
+    /// Maximum total size of cached verdicts, in bytes.
     pub kept_verdicts: u64,
     /// Maximum number of cached verdicts.
     pub max_verdicts: usize,
     /// Maximum bytes that are read to judge one root.
     pub read: u64,
-    /// Concurrent fetches per host.
+    /// Maximum number of concurrent fetches from one host.
     pub fetches: usize,
     /// Maximum number of running or waiting fetches.
     pub max_fetches: usize,
-    /// Maximum number of remembered failures.
+    /// Maximum number of recent failures that are cached.
     pub max_failures: usize,
     /// Timeout of a fetch.
     pub fetch: Duration,

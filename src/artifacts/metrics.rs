@@ -1,11 +1,11 @@
-//! Metrics of artifacts.
+//! Metrics of the artifact cache.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The counters of fetches and verdicts.
+/// Counters of fetches and verdicts, and the size of the cached trees.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     fetches: Family<[(&'static str, &'static str); 1], Counter>,
@@ -17,7 +17,7 @@ const FETCHES: [&str; 2] = ["failed", "fetched"];
 const VERDICTS: [&str; 2] = ["kept", "judged"];
 
 impl Metrics {
-    /// Registers the metrics.
+    /// Creates the metrics and adds them to `registry`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("artifact_fetches", "Fetches of artifacts, by outcome", metrics.fetches.clone());

@@ -4,9 +4,9 @@
 //! root ─► verdict cached? ─► tree cached? ─► fetch (single flight) ─► verify digest ─► unpack ─► judge ─► cache
 //! ```
 //!
-//! A handler waits until its deadline; the fetch continues after it, and the next request finds its result. Artifacts are
-//! fetched from allowed hosts only, without credentials and without following redirects. An archive is unpacked only if
-//! its digest is correct. Everything is bounded; see [`limits`].
+//! A handler waits until its deadline; the fetch continues after it, and the next request finds its result. Artifacts
+//! are fetched from allowed hosts only, without credentials and without following redirects. An archive is unpacked
+//! only if its digest is correct. Everything is bounded; see [`limits`].
 
 mod fetch;
 mod fetches;
@@ -36,7 +36,7 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::Tree;
 use fetches::Fetches;
 
-/// Fetches and judges trees.
+/// The artifact cache, which fetches and judges trees.
 pub struct Artifacts {
     state: Arc<State>,
     fetches: Arc<Fetches>,
@@ -48,16 +48,16 @@ struct State {
     metrics: Metrics,
     trees: Lru<String, Arc<Unpacked>>,
     verdicts: Lru<Question, Arc<Judged>>,
-    /// The bases that the roots of a tree share, by its digest and their builder.
+    /// The bases that several roots of a tree share, by the tree's digest and the roots' profile.
     bases: Lru<(String, Profile), Arc<Shared>>,
-    /// Limits judging to one root at a time, which takes a millisecond, so that requests have the processors.
+    /// Limits judging to one root at a time (about a millisecond), so that it leaves processors to other requests.
     judging: Semaphore,
 }
 
 /// A fetched tree, with its parsed kustomization files.
 struct Unpacked {
     tree: Arc<Tree>,
-    /// `None` if they are too large to be cached.
+    /// The parsed kustomization files of the tree; `None` if they are too large to be cached.
     files: Option<Files>,
 }
 
@@ -67,14 +67,14 @@ impl Unpacked {
         Self { tree: Arc::new(tree), files }
     }
 
-    /// Estimates its maximum size in bytes.
+    /// Estimates the maximum size of the tree with its parsed files, in bytes.
     fn weight(&self) -> u64 {
         let parsed = if self.files.is_some() { self.tree.kustomizations_cost() * limits::PARSED } else { 0 };
         self.tree.weight() + parsed
     }
 }
 
-/// The key of a verdict: the tree, the folder, and how it is built.
+/// The key of a cached verdict: the tree, the folder in it, and the options of the build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     digest: String,
@@ -83,7 +83,7 @@ struct Question {
 }
 
 impl Question {
-    /// Estimates its size in bytes.
+    /// Estimates the size of the key, in bytes.
     fn weight(&self) -> usize {
         let (At::Folder(path) | At::FolderIfAny(path)) = &self.at else { return size_of::<Self>() };
         let spec = self.options.flux.weight();
@@ -92,7 +92,7 @@ impl Question {
 }
 
 impl Artifacts {
-    /// Creates an empty cache. Fetches run on the runtime of their first caller.
+    /// Creates an empty cache. Each fetch runs on the Tokio runtime of its first caller.
     pub fn new(limits: Limits, metrics: Metrics) -> Self {
         let state = Arc::new(State {
             trees: Lru::new(limits.kept_trees, limits.max_trees),
@@ -160,7 +160,7 @@ impl Artifacts {
 }
 
 impl State {
-    /// Returns the bases that the roots of a tree share, as one builder builds them.
+    /// Returns the bases that the roots of a tree share, as built for one profile.
     fn bases_of(&self, digest: &str, profile: Profile) -> Arc<Shared> {
         let key = (digest.to_owned(), profile);
         self.bases.get(&key).unwrap_or_else(|| {
@@ -170,7 +170,7 @@ impl State {
         })
     }
 
-    /// Judges a root on a blocking thread, one root at a time.
+    /// Runs `work`, which judges a root, on a blocking thread, one root at a time. Fails after `last`.
     async fn work(
         self: Arc<Self>,
         work: impl FnOnce() -> Result<Arc<Judged>, String> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Fetches one artifact for a command, which has no cache. The limits are those of the cache.
+//! Fetches one artifact for a command, which does not use the artifact cache but has the same limits.
 
 use std::fmt::Display;
 

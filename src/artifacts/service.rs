@@ -5,17 +5,18 @@ use hyper::Uri;
 /// A Service that serves an artifact within the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// Namespace.
+    /// Namespace of the Service.
     pub namespace: String,
-    /// Name and port, as the service proxy and RBAC call it: `source-controller:80`.
+    /// Name and port of the Service, as in service proxy paths and RBAC rules: `source-controller:80`.
     pub name: String,
-    /// The path of the artifact at the Service.
+    /// The path of the artifact below the Service's URL, such as `/gitrepository/…`.
     path: String,
 }
 
 impl Service {
-    /// Reads the URL of an artifact, such as `http://source-controller.flux-system.svc.cluster.local./gitrepository/…`; `None` if its
-    /// host is not the name of a Service.
+    /// Parses the URL of an artifact on a Service, such as
+    /// `http://source-controller.flux-system.svc.cluster.local./gitrepository/…`. `None` if the host is not the name of
+    /// a Service.
     pub fn of(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
         let authority = uri.authority()?;
@@ -27,12 +28,12 @@ impl Service {
         }
         let port = uri.port_u16().unwrap_or(80);
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        // The request has the rights of the user, so it must not lead out of the Service.
+        // The request has the rights of the user, so its path must stay below the path of the Service.
         let is_inside = !path.contains('%') && !uri.path().split('/').any(|part| [".", ".."].contains(&part));
         is_inside.then(|| Self { namespace: (*namespace).to_owned(), name: format!("{name}:{port}"), path })
     }
 
-    /// Returns the path of the artifact at the API server.
+    /// Returns the path of the artifact at the API server's service proxy.
     pub fn proxy_path(&self) -> String {
         let Self { namespace, name, path } = self;
         format!("/api/v1/namespaces/{namespace}/services/{name}/proxy{path}")

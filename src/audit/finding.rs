@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::admission::{Finding, Level, Metadata};
 use crate::catalog::Reference;
 
-/// The rule id for objects that no rule could read.
+/// The rule id of entries for objects that could not be parsed or judged.
 pub const UNREADABLE: &str = "unreadable";
 /// Maximum number of findings that are kept; each needs some hundred bytes. With more findings, audit some rules at a
 /// time.
@@ -18,15 +18,15 @@ const MAX_MESSAGE_CHARS: usize = 1024;
 /// A reference to a stored object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject {
-    /// Its namespace; empty for cluster-scoped objects.
+    /// Namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Its kind.
+    /// Kind of the object, such as `Installation`.
     pub kind: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Its API version.
+    /// API version of the object: group and version, such as `landscaper.gardener.cloud/v1alpha1`.
     pub api_version: String,
-    /// Its uid, if any.
+    /// Uid of the object; empty if it has none, as in files.
     pub uid: String,
 }
 
@@ -65,7 +65,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the name in policy reports.
+    /// Returns the name of the outcome in policy reports: `skip`, `warn`, `fail` or `error`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Skip => "skip",
@@ -79,21 +79,21 @@ impl Outcome {
 /// A finding on a stored object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The object.
+    /// The object with the finding.
     pub subject: Subject,
-    /// The rule's id, or [`UNREADABLE`].
+    /// The id of the rule, or [`UNREADABLE`].
     pub rule: &'static str,
-    /// The level that an unchanged update of the object would have.
+    /// The level of the finding if the object is updated without changes.
     pub level: Level,
-    /// Whether it is exempt.
+    /// Whether an exemption in the configuration applies to the finding.
     pub is_exempt: bool,
-    /// The field; empty for the whole object.
+    /// The path of the field with the error; empty for the whole object.
     pub field: String,
-    /// The message.
+    /// The message of the finding, truncated to a maximum length.
     pub message: String,
-    /// The fix.
+    /// How to fix the finding, if the rule says so.
     pub help: Option<String>,
-    /// Whether the previous report did not have it; `None` without a previous report.
+    /// Whether the finding is not in the previous report; `None` without a previous report.
     pub is_new: Option<bool>,
 }
 
@@ -105,14 +105,14 @@ impl Entry {
         Self { subject, rule, level, is_exempt, field, message, help: help.map(cut), is_new: None }
     }
 
-    /// Creates the entry for an object that cannot be read.
+    /// Creates the entry for an object that cannot be parsed or judged, for the reason `why`.
     pub(super) fn unreadable(subject: &Subject, why: String) -> Self {
         let (subject, message) = (subject.clone(), cut(why));
         let (field, help) = (String::new(), None);
         Self { subject, rule: UNREADABLE, level: Level::Deny, is_exempt: false, field, message, help, is_new: None }
     }
 
-    /// Returns the outcome.
+    /// Returns the outcome of the finding, for policy reports and metrics.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self { rule: UNREADABLE, .. } => Outcome::Error,
@@ -139,24 +139,24 @@ fn cut(text: String) -> String {
 /// A kind whose objects could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// The kind: `installations.landscaper.gardener.cloud`.
+    /// Full name of the resource: `installations.landscaper.gardener.cloud`.
     pub resource: String,
-    /// API group and kind of its objects.
+    /// API group and kind of the objects: `landscaper.gardener.cloud` and `Installation`.
     pub group_kind: (String, String),
-    /// The reason.
+    /// The error of the request that lists the objects.
     pub why: String,
 }
 
 /// The result of an audit.
 #[derive(Debug, Clone, Default)]
 pub struct Audited {
-    /// The findings, by severity.
+    /// The findings, the most severe first.
     pub entries: Vec<Entry>,
     /// Number of findings that were omitted because there are more than the maximum.
     pub cut: usize,
     /// Number of judged objects.
     pub objects: usize,
-    /// Number of passes (an object for which a rule reported nothing), by namespace.
+    /// Number of passes by namespace. A pass is one rule that reports nothing for one object.
     pub passes: BTreeMap<String, usize>,
     /// The kinds that could not be read.
     pub unread: Vec<Unread>,

@@ -9,11 +9,11 @@ use super::target::{Chosen, Served, Target};
 use crate::admission::{Level, Object, Operation, Phase, Refusal, Request, Resource, User, Verdict, json};
 use crate::gate::Gate;
 
-/// The user name of audit requests, for rules and exemptions.
+/// The user name in the requests of an audit, which rules and exemptions match.
 pub(super) const USER: &str = "portcullis:audit";
 
-/// Parses an object of a list, and adds its API version and kind, which lists may omit. If it cannot be parsed, returns
-/// an audit with that error.
+/// Parses an object of a list, and sets its API version and kind, which lists may omit. If it cannot be parsed, returns
+/// an audit result with only this error.
 pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     let (why, mut object) = match json::parse(text) {
         Ok(Value::Object(object)) => (None, object),
@@ -31,7 +31,7 @@ pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     }
 }
 
-/// Runs the rules on an object, as an update without changes.
+/// Runs the rules on an object, as an update without changes. Rules that match only creations run on its creation.
 pub(super) async fn judge(gate: &Gate, chosen: &Chosen, target: &Target, object: Value) -> Audited {
     let subject = Subject::of(&object);
     let mut entries: Vec<Entry> = Vec::new();

@@ -25,7 +25,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics.
+    /// Creates the metrics and adds them to `registry`, with the prefix `audit_`.
     pub fn register(registry: &mut Registry) -> Self {
         let registry = registry.sub_registry_with_prefix("audit");
         let metrics = Self::default();
@@ -52,7 +52,7 @@ impl Metrics {
         self.found(audited);
     }
 
-    /// Records the findings, also if only some objects were audited again.
+    /// Sets the numbers of findings, also after only some objects were audited again.
     pub fn found(&self, audited: &Audited) {
         self.findings.clear();
         for entry in &audited.entries {
@@ -60,7 +60,7 @@ impl Metrics {
         }
     }
 
-    /// Records a failed audit, or reports that could not be written.
+    /// Counts a failed run: the audit failed, or its reports could not be written.
     pub fn failed(&self) {
         self.runs.get_or_create(&[("result", "failed")]).inc();
     }

@@ -47,22 +47,22 @@ use target::{Served, Target};
 /// Objects that are judged concurrently; some wait for trees.
 const AT_ONCE: usize = 8;
 
-/// An audit.
+/// An audit of stored objects: runs the chosen rules on the objects of a cluster or of files.
 pub struct Audit {
-    /// The gate. The audit owns its catalog, and fills and empties it.
+    /// The gate that judges the objects. Nothing else may use its catalog, which the audit fills and clears.
     pub gate: Arc<Gate>,
     /// Namespaces whose objects are judged; empty for all objects.
     pub namespaces: Vec<String>,
-    /// The rules that are run.
+    /// The rules that the audit runs.
     pub chosen: Chosen,
 }
 
 /// The progress of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Number of judged objects.
+    /// Number of objects that are judged so far.
     pub done: usize,
-    /// Number of objects known so far.
+    /// Number of objects that are known so far, judged or not.
     pub all: usize,
 }
 
@@ -94,11 +94,11 @@ impl Audit {
         Ok(audited.sorted())
     }
 
-    /// Audits the objects in files, in place of a cluster; fetches trees on `runtime`. Holds one object at a time, besides
-    /// what the catalog stores.
+    /// Audits the objects in files instead of a cluster; fetches kustomize trees on `runtime`. Keeps one object in
+    /// memory at a time, in addition to the catalog.
     ///
     /// # Errors
-    /// Everything that cannot be read.
+    /// All errors of files and objects that cannot be read.
     pub fn files(
         &self,
         paths: &[PathBuf],
@@ -107,7 +107,7 @@ impl Audit {
     ) -> Result<Audited, Vec<ManifestError>> {
         let all = manifests::fill(self.gate.catalog(), paths, DEFAULT_NAMESPACE)?;
         let targets = target::all(&self.gate, &self.chosen);
-        // A file that turns out not to be JSON is read again as YAML.
+        // Skips objects that are read twice: a file that turns out not to be JSON is read again as YAML.
         let (mut audited, mut seen) = (Audited::default(), HashSet::new());
         let errors = manifests::each(paths, |object| {
             let target = targets.iter().find(|target| target.is_of(object.group(), object.kind));
@@ -127,7 +127,7 @@ impl Audit {
         self.covers(Metadata::of(object).namespace())
     }
 
-    /// Returns whether objects in a namespace are judged.
+    /// Returns whether the audit judges objects in a namespace.
     pub fn covers(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace)
     }
@@ -197,7 +197,7 @@ impl Audit {
     }
 }
 
-/// Returns a hash of what identifies an object.
+/// Returns a hash of the API version, kind, namespace and name of an object.
 fn identity(object: &Value) -> u64 {
     let text = |key| object.get(key).and_then(Value::as_str);
     let metadata = Metadata::of(object);
@@ -220,16 +220,16 @@ impl Unread {
 /// A resource that an audit lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its API group.
+    /// API group of the resource; empty for the core group.
     pub group: &'static str,
-    /// Its plural name.
+    /// Plural name of the resource, such as `installations`.
     pub plural: &'static str,
-    /// The families of rules that need it, sorted.
+    /// The families of rules that read the resource, such as `LS`, sorted.
     pub families: Vec<&'static str>,
 }
 
 /// Returns the resources that an audit lists, for granting permissions. Excludes composites, whose kinds are known only
-/// at run time, and the guard, which judges deletions only.
+/// at run time, and resources that only the guard needs, which judges deletions.
 pub fn listed() -> Vec<Listed> {
     let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for family in Registry::standard().default_families() {

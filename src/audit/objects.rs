@@ -7,10 +7,10 @@ use super::{Audit, Audited, cluster};
 use crate::catalog::Reference;
 
 impl Audit {
-    /// Audits objects of a cluster, with only the kinds in the catalog that the rules about them look up.
+    /// Audits some objects of a cluster. Loads only the kinds that the rules about these objects look up.
     ///
     /// # Errors
-    /// If something cannot be read.
+    /// If an object or a kind that rules look up cannot be read.
     pub async fn objects(&self, client: &Client, objects: &[Reference]) -> Result<Audited, kube::Error> {
         let mut kinds: Vec<_> = objects.iter().map(|object| object.kind).collect();
         kinds.dedup_by(|one, other| std::ptr::eq(*one, *other));
@@ -31,7 +31,7 @@ impl Audit {
         Ok(audited.sorted())
     }
 
-    /// Audits one object; finds nothing if it does not exist.
+    /// Audits one object; the result is empty if it does not exist or no rule applies to it.
     async fn object(&self, client: &Client, object: &Reference) -> Result<Audited, kube::Error> {
         let of_kind = |target: &target::Target| target.is_of(object.kind.group, object.kind.kind);
         let Some(target) = target::all(&self.gate, &self.chosen).into_iter().find(of_kind) else {

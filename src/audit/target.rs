@@ -13,16 +13,16 @@ use crate::catalog::Scope;
 use crate::gate::{Gate, Policy, Registry};
 use crate::rule::{Match, Rule};
 
-/// Rules about the identity of writers, which stored objects do not have.
+/// Ids of rules about the user who writes an object, which cannot run on stored objects.
 const ABOUT_WRITERS: [&str; 1] = ["DP010"];
-/// Kinds that are not listed, because that would read confidential data.
+/// API group and plural name of resources that are not listed, because that would read confidential data.
 const CONFIDENTIAL: [(&str, &str); 1] = [("", "secrets")];
 
 pub(super) fn is_confidential(group: &str, plural: &str) -> bool {
     CONFIDENTIAL.contains(&(group, plural))
 }
 
-/// The rules to run.
+/// The selection of rules that an audit runs.
 #[derive(Debug, Clone, Default)]
 pub struct Chosen {
     /// Rule ids and families; empty for all rules.
@@ -30,7 +30,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Returns whether a rule is run on stored objects.
+    /// Returns whether the audit runs the rule with this id and family.
     pub(super) fn has(&self, id: &str, family: &str) -> bool {
         let is_named = |name: &String| name == id || name == family;
         !ABOUT_WRITERS.contains(&id) && (self.rules.is_empty() || self.rules.iter().any(is_named))
@@ -46,20 +46,20 @@ impl Chosen {
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) group: String,
-    /// The versions that rules read, the preferred one first.
+    /// The API versions that rules can read, the preferred one first.
     pub(super) versions: Vec<String>,
     pub(super) plural: String,
     pub(super) kind: String,
     /// The subresources that rules match; `""` is the main resource.
     pub(super) subresources: Vec<&'static str>,
-    /// The rules that match updates.
+    /// Ids of the rules that match updates.
     pub(super) asked: HashSet<&'static str>,
-    /// The rules that match only creations.
+    /// Ids of the rules that match creations but not updates.
     pub(super) of_creation: HashSet<&'static str>,
 }
 
-/// Returns every resource that rules match, whether or not a cluster serves it; includes the declared kinds in the
-/// catalog.
+/// Returns every resource that the chosen rules match, even if no cluster serves it. Includes declared kinds, such as
+/// those of composites, that are in the catalog.
 pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
     let (registry, policy) = (gate.registry(), gate.policy());
     let mut targets: BTreeMap<(String, String), Target> = BTreeMap::new();
@@ -74,7 +74,8 @@ pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
 
 type Matchers<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
 
-/// Returns the matchers of the chosen rules, and of deliveries for rules on trees.
+/// Returns the matchers of the chosen rules; also, with `None`, those of the sources of trees if a chosen rule checks
+/// trees.
 fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Matchers<'r> {
     let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
     let of_rules = rules.flat_map(|rule| rule.matchers.iter().map(move |matcher| (matcher, Some(*rule))));
@@ -84,7 +85,7 @@ fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Mat
     of_rules.chain(deliveries.flat_map(|delivery| delivery.matchers.iter().map(|matcher| (matcher, None)))).collect()
 }
 
-/// Returns the resources of a matcher.
+/// Returns the resources that a matcher covers; for declared kinds, one for each kind in the catalog.
 fn of(matcher: &Match, gate: &Gate) -> Vec<Target> {
     if !matcher.is_declared() {
         let versions = matcher.versions.iter().map(|version| (*version).to_owned()).collect();
@@ -132,13 +133,13 @@ impl Target {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Returns whether an object is of this kind.
+    /// Returns whether an object with this API group and kind belongs to the target.
     pub(super) fn is_of(&self, group: &str, kind: &str) -> bool {
         kind == self.kind && group == self.group
     }
 }
 
-/// A target that the cluster serves.
+/// A target that the cluster serves, with the API version to read.
 #[derive(Debug, Clone)]
 pub(super) struct Served {
     pub(super) target: Target,
@@ -168,7 +169,7 @@ impl Served {
         }
     }
 
-    /// Returns the client for its objects, in one namespace or in all.
+    /// Returns the client for the objects of the target, in one namespace or, with `None`, in all.
     pub(super) fn api(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk(&self.target.group, &self.version, &self.target.kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, &self.target.plural);

@@ -31,7 +31,7 @@ pub enum CertificateError {
 }
 
 impl Certificate {
-    /// Returns a certificate without parsing its bytes.
+    /// Creates a certificate from its DER and the times of issue and expiry, without parsing the DER.
     pub fn new(der: Vec<u8>, issued: OffsetDateTime, expires: OffsetDateTime) -> Self {
         Self { der, issued, expires }
     }
@@ -62,23 +62,23 @@ impl Certificate {
         &self.der
     }
 
-    /// Returns the SHA-256 digest in hexadecimal.
+    /// Returns the SHA-256 digest of the DER in hexadecimal.
     pub fn fingerprint(&self) -> String {
         let digest = ring::digest::digest(&ring::digest::SHA256, &self.der);
         digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns when it was issued.
+    /// Returns the time at which the certificate was issued.
     pub fn issued(&self) -> OffsetDateTime {
         self.issued
     }
 
-    /// Returns when it expires.
+    /// Returns the time at which the certificate expires.
     pub fn expires(&self) -> OffsetDateTime {
         self.expires
     }
 
-    /// Returns when two thirds of its life are over.
+    /// Returns the time at which the certificate should be replaced: after two thirds of its life.
     pub fn due(&self) -> OffsetDateTime {
         self.issued + (self.expires - self.issued) * 2 / 3
     }
@@ -88,7 +88,8 @@ impl Certificate {
         self.issued - BACKDATED <= now && now < self.expires
     }
 
-    /// Returns whether it should be replaced: two thirds of its life are over, or it is not valid.
+    /// Returns whether the certificate should be replaced at `now`: two thirds of its life are over, or it is not
+    /// valid.
     pub fn is_due(&self, now: OffsetDateTime) -> bool {
         now >= self.due() || !self.is_valid(now)
     }

@@ -1,4 +1,4 @@
-//! The clock of this module, which tests control.
+//! The source of time for the CA: the system's clocks, or a function that tests control.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,32 +6,32 @@ use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 
-/// The time of both clocks.
+/// The times of the wall clock and the monotonic clock, read at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// The wall clock, by which certificates are valid. It may jump.
+    /// The time of the wall clock, which decides whether a certificate is valid. The wall clock may jump.
     pub wall: OffsetDateTime,
-    /// The monotonic clock.
+    /// The time of the monotonic clock, since an arbitrary start.
     pub steady: Duration,
 }
 
-/// A source of time.
+/// A source of time, which returns a [`Reading`] on each call.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Reading + Send + Sync>);
 
 impl Clock {
-    /// Returns the system's clocks.
+    /// Creates a source that reads the system's clocks.
     pub fn system() -> Self {
         let began = Instant::now();
         Self::driven_by(move || Reading { wall: OffsetDateTime::now_utc(), steady: began.elapsed() })
     }
 
-    /// Returns a clock that calls `read`.
+    /// Creates a source that calls `read` for each reading. Tests use it.
     pub fn driven_by(read: impl Fn() -> Reading + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
-    /// Returns the current time.
+    /// Returns the current times of both clocks.
     pub fn read(&self) -> Reading {
         (self.0)()
     }

@@ -19,32 +19,33 @@ use super::certificate::Certificate;
 use super::state::{Data, State};
 use super::steps::Bundle;
 
-/// The names of the webhook configurations of both kinds. The second one exists only if composites are handled.
+/// The names of Portcullis's webhook configurations, mutating and validating. The second one exists only if composites
+/// are handled.
 pub const CONFIGURATIONS: [&str; 2] = ["portcullis", "portcullis-composites"];
-/// The suffix of the names of our webhooks. Other webhooks in our configurations are not changed.
+/// The suffix of the names of Portcullis's webhooks. Other webhooks in the same configurations are not changed.
 pub const DOMAIN: &str = ".portcullis.dev";
-/// The annotation on the Secret that requests a new CA. It is removed when the rotation begins.
+/// The annotation on the Secret of the CA that requests a new CA. It is removed when the rotation begins.
 pub const RENEW: &str = "portcullis.dev/renew-ca";
-/// The field manager of writes.
+/// The field manager of writes to the Secret and the webhook configurations.
 const MANAGER: &str = "portcullis";
 
-/// The reason why the cluster could not be read or written.
+/// An error while reading or writing the Secret of the CA or a webhook configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The API server returned an error.
     #[error("{what} cannot be {done}: {source}{}", advice(source))]
     Api {
-        /// The object.
+        /// The kind and name of the object, such as `MutatingWebhookConfiguration portcullis`.
         what: String,
         /// The action that failed: `read` or `written`.
         done: &'static str,
-        /// The error.
+        /// The error of the Kubernetes client.
         source: kube::Error,
     },
-    /// The object was changed since it was read.
+    /// Another client changed the named object after it was read.
     #[error("{0} was changed by another client since it was read")]
     Changed(String),
-    /// The JSON Patch could not be created.
+    /// The JSON Patch of the named object could not be created.
     #[error("cannot create the patch of {0}")]
     Patch(String),
 }
@@ -58,7 +59,7 @@ fn advice(error: &kube::Error) -> &'static str {
     }
 }
 
-/// The Secret and the webhook configurations of one installation.
+/// A client for the Secret of the CA and the webhook configurations of Portcullis.
 #[derive(Clone)]
 pub(super) struct Cluster {
     secrets: Api<Secret>,
@@ -67,23 +68,23 @@ pub(super) struct Cluster {
     kinds: [(&'static str, Api<DynamicObject>); 2],
 }
 
-/// A webhook configuration as it was read.
+/// A webhook configuration, as read from the API server.
 pub(super) struct Configuration {
     kind: usize,
     name: &'static str,
     version: String,
-    /// The index of each of our webhooks, and its bundle.
+    /// The index of each Portcullis webhook in `webhooks`, and its caBundle.
     bundles: Vec<(usize, Bundle)>,
 }
 
-/// The Secret as it was read.
+/// The Secret of the CA, as read from the API server.
 #[derive(Default)]
 pub(super) struct Stored {
     secret: Option<Secret>,
     pub(super) state: State,
-    /// Problems of its data, one sentence each.
+    /// The invalid parts of the Secret's data, one sentence each.
     pub(super) problems: Vec<String>,
-    /// Whether a new CA was requested.
+    /// Whether the annotation [`RENEW`] on the Secret requests a new CA.
     pub(super) rotation_requested: bool,
 }
 
@@ -101,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// Returns our webhook configurations that exist.
+    /// Reads the webhook configurations of Portcullis that exist.
     pub(super) async fn configurations(&self) -> Result<Vec<Configuration>, ClusterError> {
         let mut found = Vec::new();
         for (kind, (kind_name, api)) in self.kinds.iter().enumerate() {
@@ -114,7 +115,7 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Returns the Secret, or the default if it does not exist.
+    /// Reads the Secret of the CA; returns the default if it does not exist.
     pub(super) async fn stored(&self) -> Result<Stored, ClusterError> {
         let read = self.secrets.get_opt(&self.secret).await.map_err(failed("read", &self.secret_name()))?;
         let Some(secret) = read else { return Ok(Stored::default()) };
@@ -124,7 +125,8 @@ impl Cluster {
         Ok(Stored { secret: Some(secret), state, problems, rotation_requested })
     }
 
-    /// Replaces the state that was read, unless it was changed in between. `answered` removes the request for a new CA.
+    /// Writes `state` into the Secret, unless another client changed the Secret after `stored` was read. If `answered`,
+    /// the annotation that requests a new CA is removed.
     pub(super) async fn write(&self, stored: &Stored, state: &State, answered: bool) -> Result<(), ClusterError> {
         let post = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let mut secret = stored.secret.clone().unwrap_or_default();
@@ -144,8 +146,8 @@ impl Cluster {
         written.map(drop).map_err(failed("written", &self.secret_name()))
     }
 
-    /// Writes `wanted` into every bundle of a configuration that differs, unless the configuration was changed in between.
-    /// Returns the number of changed bundles.
+    /// Writes the CAs `wanted` into every caBundle of a configuration that differs, unless another client changed the
+    /// configuration after it was read. Returns the number of changed bundles.
     pub(super) async fn publish(
         &self,
         configuration: &Configuration,
@@ -171,7 +173,7 @@ impl Cluster {
         patched.map(|_| wrong.len()).map_err(failed("written", &what))
     }
 
-    /// Notifies `changed` whenever one of the objects changes, for ever.
+    /// Notifies `changed` whenever the Secret or a webhook configuration changes. Never returns.
     pub(super) async fn watch(&self, changed: Arc<Notify>) {
         let configurations = self.kinds.iter().flat_map(|(_, api)| CONFIGURATIONS.map(|name| (api, name)));
         let watches = configurations.map(|(api, name)| watch(api.clone(), name, &changed));
@@ -184,7 +186,7 @@ impl Cluster {
     }
 }
 
-/// Watches one object by name, which permissions restricted to that name allow.
+/// Watches one object by name and notifies `changed` of every event. A permission for that name suffices.
 async fn watch<K>(api: Api<K>, name: &str, changed: &Notify)
 where
     K: Resource + Clone + fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
@@ -212,7 +214,7 @@ impl Configuration {
         }
     }
 
-    /// Returns the bundles of its webhooks.
+    /// Returns the caBundles of the Portcullis webhooks in this configuration.
     pub(super) fn bundles(&self) -> impl Iterator<Item = Bundle> {
         self.bundles.iter().map(|(_, bundle)| bundle.clone())
     }
@@ -228,7 +230,8 @@ fn bundle(webhook: &Value) -> Bundle {
     Bundle(text.and_then(|text| Certificate::read_all(&text).ok()).unwrap_or_default())
 }
 
-/// Converts an error. 404, 409 and 422 (a failed test of a JSON Patch) mean that another client changed the object.
+/// Converts an error of the Kubernetes client. At a write, 404, 409 and 422 (a failed test of a JSON Patch) mean that
+/// another client changed the object.
 fn failed(done: &'static str, what: &str) -> impl FnOnce(kube::Error) -> ClusterError {
     let what = what.to_owned();
     move |source| match &source {

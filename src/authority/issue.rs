@@ -1,5 +1,5 @@
-//! Issues CAs and leaf certificates: ECDSA P-256, because the API server does not resume sessions and each handshake costs a
-//! signature.
+//! Issues CAs and leaf certificates, with ECDSA P-256 keys: the API server does not resume TLS sessions, so each
+//! handshake costs a signature.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
@@ -15,22 +15,22 @@ use super::state::Authority;
 /// A leaf certificate, its key and its CA.
 #[derive(Clone)]
 pub struct Leaf {
-    /// The leaf.
+    /// The leaf certificate.
     pub certificate: Certificate,
-    /// Its private key, PKCS #8 in PEM.
+    /// The private key of the leaf, PKCS #8 in PEM.
     pub key: String,
-    /// The CA.
+    /// The certificate of the CA that signed the leaf.
     pub signer: Certificate,
 }
 
 impl Leaf {
-    /// Returns whether it should be replaced, because the CA changed or it is due.
+    /// Returns whether the leaf should be replaced, because `signer` is another CA or the leaf is due.
     pub fn is_due(&self, signer: &Certificate, now: OffsetDateTime) -> bool {
         self.signer != *signer || self.certificate.is_due(now)
     }
 }
 
-/// Creates a CA.
+/// Creates a self-signed CA that is valid from `now` for `life`.
 ///
 /// # Errors
 /// If key generation or signing fails.

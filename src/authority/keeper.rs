@@ -1,5 +1,5 @@
-//! The control loop of the CA: observes the cluster, renews its own leaf if due, takes one step, and repeats when
-//! something changed or is due.
+//! The control loop of the CA: reads the Secret and the caBundles, renews the leaf of this replica if due, takes one
+//! step, and repeats when an object changes or a step is due.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,19 +29,19 @@ const MANY_CONFLICTS: usize = 5;
 
 /// The settings of a [`Keeper`].
 pub struct Settings {
-    /// The client of the cluster.
+    /// The Kubernetes client.
     pub client: Client,
-    /// The namespace of the Secret.
+    /// The namespace of the Secret of the CA.
     pub namespace: String,
-    /// The name of the Secret.
+    /// The name of the Secret of the CA.
     pub secret: String,
     /// The source of the certificate of this replica.
     pub source: Source,
-    /// Lifetimes and overlap.
+    /// The lifetimes of certificates, and the overlap of CAs in a rotation.
     pub timing: Timing,
-    /// The source of time.
+    /// The wall clock and the monotonic clock.
     pub clock: Clock,
-    /// The metrics.
+    /// The metrics that the keeper updates.
     pub metrics: Metrics,
     /// The readiness condition: met once clients trust this replica.
     pub condition: Condition,
@@ -56,14 +56,14 @@ pub enum Source {
         /// Called with every new leaf, to serve it.
         serve: Box<dyn Fn(&Leaf) + Send + Sync>,
     },
-    /// Others issue the certificate and mount it.
+    /// The certificate is issued elsewhere, for example by cert-manager, and mounted into the pod.
     Provided {
-        /// The file with the CA of the certificate, PEM.
+        /// The path of the PEM file with the CAs of the certificate.
         authority: PathBuf,
     },
 }
 
-/// The reason why an iteration failed.
+/// The reason why an iteration of the control loop failed.
 #[derive(Debug, thiserror::Error)]
 enum KeeperError {
     #[error(transparent)]
@@ -79,7 +79,7 @@ pub struct Keeper {
     settings: Settings,
     cluster: Cluster,
     leaf: Option<Leaf>,
-    /// The state that was read last, and since when it is unchanged, by the monotonic clock.
+    /// The state that was read last, and the time of the monotonic clock since which it is unchanged.
     known: Option<(State, Duration)>,
     /// The last state with a signing CA that was read, to restore a lost Secret from.
     remembered: Option<State>,
@@ -89,7 +89,7 @@ pub struct Keeper {
     is_ready: bool,
 }
 
-/// The cluster as observed in one iteration.
+/// The webhook configurations, the Secret and the time, as read in one iteration.
 struct Observation {
     configurations: Vec<Configuration>,
     bundles: Vec<Bundle>,
@@ -98,7 +98,7 @@ struct Observation {
 }
 
 impl Keeper {
-    /// Returns a keeper.
+    /// Creates a keeper. [`Keeper::run`] starts the control loop.
     pub fn new(settings: Settings) -> Self {
         let cluster = Cluster::new(&settings.client, &settings.namespace, &settings.secret);
         let (problems, conflicts, is_ready) = (Vec::new(), 0, false);
@@ -115,7 +115,7 @@ impl Keeper {
         }
     }
 
-    /// Runs the control loop for ever.
+    /// Runs the control loop. Never returns.
     pub async fn run(mut self) {
         let changed = Arc::new(Notify::new());
         let cluster = self.cluster.clone();
@@ -150,7 +150,7 @@ impl Keeper {
         }
     }
 
-    /// Counts every failure, and logs each one once.
+    /// Counts a failure of an iteration, and logs it unless it repeats the previous one.
     fn fail(&mut self, error: String) {
         self.settings.metrics.failed();
         if !self.is_ready {
@@ -190,7 +190,7 @@ impl Keeper {
         })
     }
 
-    /// Reads the CAs of a certificate that others issue.
+    /// Reads the CAs of the mounted certificate; returns `None` if the replica signs its own leaf.
     fn provided(&self) -> Result<Option<Vec<Certificate>>, KeeperError> {
         let Source::Provided { authority } = &self.settings.source else { return Ok(None) };
         let problem = |problem: String| KeeperError::Provided { path: authority.display().to_string(), problem };
@@ -202,7 +202,7 @@ impl Keeper {
         Ok(Some(authorities))
     }
 
-    /// Reads the bundles, then the Secret; [`steps`] says why in that order.
+    /// Reads the webhook configurations, and then the Secret; [`steps`] explains the order.
     async fn observe(&self) -> Result<Observation, ClusterError> {
         let configurations = self.cluster.configurations().await?;
         let stored = self.cluster.stored().await?;
@@ -210,7 +210,7 @@ impl Keeper {
         Ok(Observation { configurations, bundles, stored, reading: self.settings.clock.read() })
     }
 
-    /// Replaces the leaf if it is due, signed by the CA that was just read.
+    /// Signs and serves a new leaf if the current one is due, with the CA that was just read.
     fn renew_leaf(&mut self, observed: &Observation) -> Result<(), KeeperError> {
         let Source::SelfManaged { names, serve } = &self.settings.source else { return Ok(()) };
         let now = observed.reading.wall;
@@ -241,7 +241,7 @@ impl Keeper {
         let state = &observed.stored.state;
         let expires = state.current.as_ref().map(|current| current.certificate.expires().unix_timestamp());
         self.settings.metrics.ca_expires(expires.unwrap_or_default());
-        // Readiness does not change back: an emptied bundle affects all replicas alike.
+        // A ready replica stays ready if a bundle is emptied, because that affects all replicas alike.
         if self.is_ready {
             return;
         }
@@ -254,7 +254,7 @@ impl Keeper {
         }
     }
 
-    /// Returns for how long the state is known to be unchanged, ignoring reports of replicas.
+    /// Records the observed state, and returns for how long it has not changed, ignoring [`State::used`].
     fn unchanged(&mut self, observed: &Observation) -> time::Duration {
         let steady = observed.reading.steady;
         let since = match &self.known {
@@ -289,7 +289,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Returns the time until the next iteration: `rest`, or less if the leaf or a report is due earlier.
+    /// Returns the time until the next iteration: `rest`, or less if the leaf is due earlier.
     fn rest(&self, rest: time::Duration, now: OffsetDateTime) -> Duration {
         let leaf = self.leaf.as_ref().map_or(rest, |leaf| leaf.certificate.due() - now);
         rest.min(leaf).try_into().unwrap_or_default()

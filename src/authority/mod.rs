@@ -11,9 +11,9 @@
 //! There is no leader. All replicas compute the same step from what they read, and write it with the resourceVersion that they
 //! read: one succeeds, the others read again. If a replica dies between two steps, another one continues.
 //!
-//! Replicas whose certificate others issue keep the CA of that certificate in the same bundles; see [`provided`].
+//! Replicas with a certificate that is issued elsewhere keep its CA in the same bundles; see [`provided`].
 //!
-//! Does not depend on the server: a callback receives each leaf.
+//! This module does not depend on the server: a callback receives each leaf.
 
 pub mod certificate;
 pub mod clock;

@@ -1,7 +1,8 @@
-//! Computes the steps of a replica whose certificate others issue: cert-manager, or a person with a Secret.
+//! Computes the steps of a replica with a provided certificate, which cert-manager or a person issues.
 //!
-//! Such a replica keeps its CA in the caBundles too. The CA is recorded in the same Secret as a self-managed one, among the
-//! CAs whose leaves replicas may serve, so replicas of both kinds agree on the bundles while one kind replaces the other:
+//! The replica keeps its CA in the caBundles too. The CA is recorded in the same Secret as a self-managed one, among
+//! the CAs whose leaves replicas may serve. So replicas with self-managed and with provided certificates agree on the
+//! bundles while one group replaces the other:
 //!
 //! ```text
 //!                 Trust                  Publish, AnnounceProvided           an overlap later           Forget
@@ -9,10 +10,11 @@
 //!                                                                                   (a leaf's life and an overlap later)
 //! ```
 //!
-//! The replica is not ready before every API server has had the time to see B, so no server of A stops earlier. A and its
-//! private key, if it was self-managed, are forgotten when no replica can serve one of its leaves any more. Replicas of both kinds may
-//! run side by side for any time: each reports regularly that it uses its CA, and nobody removes a CA with a recent report. No replica
-//! is ready without a recent report about its CA.
+//! The replica is not ready before every API server has had the time to see B, so no replica with A stops earlier. A
+//! and its private key, if it was self-managed, are removed when no replica can serve one of its leaves any more.
+//! Replicas with self-managed and with provided certificates may run side by side for any time: each reports regularly
+//! that it uses its CA, and no replica removes a CA with a recent report. No replica is ready without a recent report
+//! about its CA.
 
 use time::{Duration, OffsetDateTime};
 
@@ -32,15 +34,16 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     match seen.state.announced {
         None => Step::AnnounceProvided,
         Some(_) if is_use_unreported(seen, provided, timing) => Step::Use(provided.to_vec()),
-        // The replica becomes ready then; see `unready`.
+        // The replica becomes ready after this time; see `unready`.
         Some(_) if seen.unchanged < timing.recovery => Step::Rest((timing.recovery - seen.unchanged).min(POLL)),
         Some(_) if wanted.iter().all(|certificate| provided.contains(certificate)) => Step::Rest(POLL),
         Some(announced) => forget(seen, announced, provided, timing),
     }
 }
 
-/// Returns the state that also trusts the provided CAs. CAs that only the bundles have stay trusted: replicas may serve their
-/// leaves. If there are none at all, nobody has to wait for API servers.
+/// Returns the state that also trusts the provided CAs. CAs that only the bundles contain stay trusted, because
+/// replicas may serve their leaves. If no other CA is trusted, `announced` is set to an overlap ago, so that no replica
+/// waits for API servers.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
@@ -50,14 +53,15 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     let is_first = state.bundle().iter().all(|certificate| provided.contains(certificate));
     state.announced = is_first.then_some(seen.now - timing.overlap);
     if !is_first {
-        // The signing CA too: its replicas report from now on.
+        // Report the signing CA as used too; its replicas repeat the report from now on.
         let signing = state.current.as_ref().map(|current| current.certificate.clone());
         state.record_use(provided.iter().chain(&signing), seen.now);
     }
     state
 }
 
-/// Returns the step that leaves only the provided CAs, once no replica serves a leaf of another one.
+/// Returns the step that removes all CAs but the provided ones, or waits while a replica may serve a leaf of another
+/// CA.
 fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;
@@ -72,14 +76,15 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether other CAs are trusted too, and replicas of those may forget the provided ones because no report about
-/// them is recent.
+/// Returns whether a provided CA lacks a recent report while other CAs are trusted too, so that their replicas could
+/// remove it.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)
 }
 
-/// Returns why API servers may not trust a leaf of the provided CAs, now or until this replica's next report; `None` if they do.
+/// Returns the reason why an API server might not trust a leaf of the provided CAs, now or until this replica's next
+/// report; `None` if all of them trust it.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);
@@ -89,7 +94,7 @@ pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Op
     if is_use_unreported(seen, provided, timing) {
         return Some(UNREPORTED.to_owned());
     }
-    // The time in the Secret is another node's: the full overlap covers the difference between their clocks.
+    // Another node may have recorded this time: the full overlap covers the difference between the clocks.
     let is_seen =
         |announced: OffsetDateTime| announced + timing.overlap <= seen.now || seen.unchanged >= timing.recovery;
     let waits = "the CA is in every caBundle; waiting until all API servers have seen it";

@@ -21,15 +21,15 @@ use time::format_description::well_known::Rfc3339;
 
 use super::certificate::Certificate;
 
-/// The last report of replicas that they serve leaves of a CA, by the fingerprint of the CA.
+/// The times of the last reports that a replica serves a leaf of a CA, by the fingerprint of the CA.
 pub type Uses = BTreeMap<String, OffsetDateTime>;
 
 /// A CA: its certificate and its key in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authority {
-    /// The certificate.
+    /// The certificate of the CA.
     pub certificate: Certificate,
-    /// The private key, PKCS #8 in PEM.
+    /// The private key of the CA, PKCS #8 in PEM.
     pub key: String,
 }
 
@@ -40,33 +40,33 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// The next CA.
+/// The next CA of a rotation, which does not sign yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Next {
-    /// The CA.
+    /// The certificate and the key of the CA.
     pub authority: Authority,
-    /// Since when every bundle contains it.
+    /// The time since which every bundle contains the CA; `None` before.
     pub published: Option<OffsetDateTime>,
 }
 
-/// The shared state of the CA.
+/// The state of the CA that all replicas share through the Secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// The signing CA.
+    /// The CA that signs leaves; `None` before the first one signs, or if the Secret was lost.
     pub current: Option<Authority>,
-    /// The next CA, during a rotation.
+    /// The next CA, during a rotation; `None` otherwise.
     pub next: Option<Next>,
-    /// Former CAs, the most recent first.
+    /// Former and provided CAs, the most recent first.
     pub old: Vec<Certificate>,
     /// The time at which the current CA replaced the most recent former one, or a provided one was added.
     pub switched: Option<OffsetDateTime>,
-    /// Since when every bundle contains the provided CAs, which are among the former ones.
+    /// The time since which every bundle contains the provided CAs, which are listed in `old`; `None` before.
     pub announced: Option<OffsetDateTime>,
-    /// Reports of replicas, while provided CAs and others are trusted.
+    /// The last reports of replicas about the CAs that they use, while provided CAs and others are trusted.
     pub used: Uses,
 }
 
-/// The data of a Secret.
+/// The field `data` of a Secret, with decoded values.
 pub type Data = BTreeMap<String, Vec<u8>>;
 
 const CURRENT: [&str; 2] = ["ca.crt", "ca.key"];
@@ -114,30 +114,30 @@ impl State {
         set(USED, (!self.used.is_empty()).then(|| self.used.iter().filter_map(use_of).collect()));
     }
 
-    /// Returns whether two states differ at most in the reports of replicas.
+    /// Returns whether two states differ at most in the reports of replicas ([`State::used`]).
     pub fn trusts_the_same(&self, other: &Self) -> bool {
         let without = |state: &Self| Self { used: Uses::new(), ..state.clone() };
         without(self) == without(other)
     }
 
-    /// Returns when a replica reported last that it serves a leaf of this CA.
+    /// Returns the time of the last report that a replica serves a leaf of this CA; `None` without a report.
     pub fn last_use(&self, certificate: &Certificate) -> Option<OffsetDateTime> {
         self.used.get(&certificate.fingerprint()).copied()
     }
 
-    /// Records that replicas serve leaves of these CAs.
+    /// Records a report at `now` that replicas serve leaves of these CAs.
     pub fn record_use<'c>(&mut self, certificates: impl IntoIterator<Item = &'c Certificate>, now: OffsetDateTime) {
         self.used.extend(certificates.into_iter().map(|certificate| (certificate.fingerprint(), now)));
     }
 
-    /// Returns the CA that signs leaves. Without a current CA, a replica without a valid leaf uses the next CA, because no client
-    /// connects to it yet; a replica with a valid leaf keeps it.
+    /// Returns the CA that signs leaves. Without a current CA, a replica without a valid leaf uses the next CA, because
+    /// no client connects to the replica yet; a replica with a valid leaf keeps the leaf.
     pub fn signer(&self, has_good_leaf: bool) -> Option<&Authority> {
         let next = self.next.as_ref().filter(|_| !has_good_leaf).map(|next| &next.authority);
         self.current.as_ref().or(next)
     }
 
-    /// Returns the certificates that every bundle should contain.
+    /// Returns the certificates that every caBundle should contain: current, next, and former or provided CAs.
     pub fn bundle(&self) -> Vec<Certificate> {
         let next = self.next.as_ref().map(|next| &next.authority);
         let mut bundle: Vec<Certificate> = Vec::new();
@@ -176,7 +176,7 @@ impl Reader<'_> {
         read.inspect_err(|error| self.problems.push(format!("{key}: {error}"))).unwrap_or_default()
     }
 
-    /// Parses the reports of replicas, and skips invalid lines.
+    /// Parses the entry `used`, the reports of replicas, and skips invalid lines.
     fn uses(&mut self) -> Uses {
         let text = self.text(USED).unwrap_or_default();
         let report = |line: &str| {

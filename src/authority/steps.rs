@@ -39,7 +39,7 @@ pub const POLL: Duration = Duration::seconds(30);
 /// CA meanwhile, so the clock differences that the full overlap covers do not matter.
 const RECOVERY: Duration = Duration::seconds(50);
 
-/// Why a replica is not ready before its first report.
+/// The reason why a replica is not ready before its first report about its CA.
 pub(super) const UNREPORTED: &str = "the Secret has no recent report that replicas use the CA; reporting it";
 
 /// Pause before the second observation.
@@ -60,8 +60,8 @@ pub struct Timing {
 }
 
 impl Default for Timing {
-    /// Returns a year for CAs, a week for leaves (a replica may lose the API server for a weekend), and five minutes of overlap (a
-    /// lost watch is noticed within 45 seconds by client-go's HTTP/2 pings).
+    /// Returns a year for CAs, a week for leaves (a replica may lose the API server for a weekend), and five minutes of
+    /// overlap (a lost watch is noticed within 45 seconds by client-go's HTTP/2 pings).
     fn default() -> Self {
         Self::new(Duration::days(365), Duration::days(7), Duration::minutes(5))
     }
@@ -92,68 +92,69 @@ impl Timing {
         Ok(())
     }
 
-    /// Returns how long after Switch a leaf of the former CA may be served.
+    /// Returns the time after Switch for which replicas may serve leaves of the former CA: a leaf's life and an
+    /// overlap.
     pub(super) fn retirement(&self) -> Duration {
         self.leaf + self.overlap
     }
 
-    /// Returns how often replicas report that they serve leaves of a CA.
+    /// Returns the interval at which replicas report that they serve leaves of a CA: a quarter of a leaf's life.
     fn report(&self) -> Duration {
         self.leaf / 4
     }
 
-    /// Returns how long after the last report a leaf of a CA may be served: a replica that cannot reach the API server renewed its
-    /// leaf before its next report was due.
+    /// Returns the time after the last report for which replicas may serve leaves of a CA. A replica that cannot reach
+    /// the API server renewed its leaf before its next report was due.
     fn lease(&self) -> Duration {
         self.retirement() + self.report()
     }
 }
 
-/// The certificates of a caBundle; empty if it cannot be read.
+/// The CA certificates of a webhook's caBundle; empty if it cannot be parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bundle(pub Vec<Certificate>);
 
 impl Bundle {
-    /// Returns whether it contains a CA.
+    /// Returns whether the bundle contains this CA.
     pub fn holds(&self, certificate: &Certificate) -> bool {
         self.0.contains(certificate)
     }
 
-    /// Returns whether it contains exactly these certificates, in any order.
+    /// Returns whether the bundle contains exactly these certificates, in any order.
     pub fn is(&self, wanted: &[Certificate]) -> bool {
         wanted.iter().all(|one| self.holds(one)) && self.0.iter().all(|one| wanted.contains(one))
     }
 }
 
-/// The input of [`next`].
+/// The observed state, bundles and times: the input of [`next`].
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'s> {
-    /// The shared state.
+    /// The state of the CA, as read from the Secret.
     pub state: &'s State,
-    /// All bundles of our webhook configurations, read before the state.
+    /// The caBundles of all Portcullis webhooks, read before the state.
     pub bundles: &'s [Bundle],
     /// The last state with a signing CA that this process has read.
     pub remembered: Option<&'s State>,
-    /// The wall clock.
+    /// The time of the wall clock.
     pub now: OffsetDateTime,
     /// The time for which this process has observed this state, by the monotonic clock.
     pub unchanged: Duration,
-    /// Whether a new CA was requested.
+    /// Whether an annotation on the Secret requests a new CA.
     pub rotation_requested: bool,
 }
 
-/// A step of the CA.
+/// A step of a CA rotation: a write, or a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Create the next CA.
     Prepare,
-    /// Record these as former CAs: bundles contain them, and the former CA is unknown.
+    /// Record these CAs as former ones: bundles contain them, and the Secret has no signing CA.
     Keep(Vec<Certificate>),
-    /// Write this state, whose CA this process remembers: the Secret was lost.
+    /// Write this state, with the signing CA that this process remembers, because the Secret was lost.
     Restore(Box<State>),
-    /// Withdraw the announcement of the next CA.
+    /// Withdraw the announcement of the next CA, because a bundle does not contain the CA any more.
     Withdraw,
-    /// Write these certificates into every bundle that differs.
+    /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
     /// Record that every bundle contains the next CA.
     Announce,
@@ -163,18 +164,18 @@ pub enum Step {
     Redate,
     /// Remove the former CAs.
     Retire,
-    /// Write this state, which trusts the CAs of this replica's certificate, or only these.
+    /// Write this state, which trusts the CAs of this replica's mounted certificate, in addition to others or alone.
     Trust(Box<State>),
-    /// Record that every bundle contains the CAs of this replica's certificate.
+    /// Record that every bundle contains the CAs of this replica's mounted certificate.
     AnnounceProvided,
-    /// Report that this replica serves a leaf of one of these CAs, so that replicas of another kind keep them.
+    /// Report that this replica serves a leaf of one of these CAs, so that replicas with another CA do not remove them.
     Use(Vec<Certificate>),
     /// Wait, for at most this long.
     Rest(Duration),
 }
 
 impl Step {
-    /// Returns a description for the log.
+    /// Returns a short description of the step for the log.
     pub fn sentence(&self) -> &'static str {
         match self {
             Self::Prepare => "create the next CA",
@@ -194,7 +195,7 @@ impl Step {
     }
 }
 
-/// Returns the next step.
+/// Returns the next step of a replica that signs its own leaf.
 pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     if let Some(restored) = restored(seen) {
         return Step::Restore(Box::new(restored));
@@ -223,13 +224,14 @@ pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     }
 }
 
-/// Returns the step that reports the signing CA, if replicas with provided CAs report theirs.
+/// Returns the step that reports the signing CA as used, if [`is_use_unreported`]; `None` otherwise.
 fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     let current = &seen.state.current.as_ref()?.certificate;
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether replicas with provided CAs may forget the signing CA because no report about it is recent.
+/// Returns whether the signing CA lacks a recent report while provided CAs are trusted too, so that their replicas
+/// could remove it.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)
@@ -241,19 +243,20 @@ pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timin
     certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
 }
 
-/// Returns how long replicas may still serve leaves of these CAs, by the last reports.
+/// Returns for how long replicas may still serve leaves of these CAs, from the last reports; zero without reports.
 pub(super) fn in_use<'c>(
     seen: &Seen<'_>,
     certificates: impl IntoIterator<Item = &'c Certificate>,
     timing: &Timing,
 ) -> Duration {
     let uses = certificates.into_iter().filter_map(|certificate| seen.state.last_use(certificate));
-    // A report cannot be in the future, but for the difference between clocks.
+    // A report in the future comes from a clock that is ahead, by at most an overlap.
     uses.map(|at| (at.min(seen.now + timing.overlap) + timing.lease()) - seen.now).max().unwrap_or(Duration::ZERO)
 }
 
-/// Returns the state to restore, if the signing CA is missing and the remembered one is valid and in every bundle. Certificates in
-/// bundles that the remembered state does not contain become former CAs, because other replicas may have rotated since.
+/// Returns the state to restore, if the signing CA is missing and the remembered one is valid and in every bundle.
+/// Certificates in bundles that the restored state does not contain become former CAs, because other replicas may have
+/// rotated since.
 fn restored(seen: &Seen<'_>) -> Option<State> {
     let authority = seen.remembered?.current.as_ref().filter(|_| seen.state.current.is_none())?;
     let certificate = &authority.certificate;
@@ -271,12 +274,13 @@ fn restored(seen: &Seen<'_>) -> Option<State> {
     Some(state)
 }
 
-/// Returns whether every bundle contains a CA.
+/// Returns whether every bundle contains this CA.
 pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns why clients would not trust a leaf of this state, now or until this replica's next report; `None` if they would.
+/// Returns the reason why API servers might not trust a leaf of the signing CA, now or until this replica's next
+/// report; `None` if all of them trust it.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
@@ -294,9 +298,10 @@ pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     is_use_unreported(seen, certificate, timing).then(|| UNREPORTED.to_owned())
 }
 
-/// Returns the certificates in bundles that are not `wanted`, limited to the free places among the former CAs. The order is
-/// that of the bundles, because bundles list the signing CA first and then the former ones, most recent first. Expired certificates
-/// are included, because this clock may be wrong; the time of issue is not used, because clocks differ.
+/// Returns the certificates in bundles that are not `wanted`, at most as many as the state can add to its former CAs
+/// ([`MAX_OLD`]). The order is that of the bundles, because bundles list the signing CA first and then the former ones,
+/// most recent first. Expired certificates are included, because this clock may be wrong; the time of issue is not
+/// used, because clocks differ.
 pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();
@@ -311,7 +316,8 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
     unknown
 }
 
-/// Returns the step for the first CA, while bundles contain no certificates of other replicas.
+/// Returns the step when the first CA is prepared and the bundles contain no other CA: Switch, after a second
+/// observation.
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
@@ -335,7 +341,7 @@ fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
 }
 
 impl State {
-    /// Returns the state after a step that needs no new CA.
+    /// Returns the state after a step other than [`Step::Prepare`], for which [`State::prepared`] is used.
     #[must_use]
     pub fn after(&self, step: &Step, now: OffsetDateTime) -> Self {
         let mut after = self.clone();
@@ -354,8 +360,8 @@ impl State {
         after
     }
 
-    /// Returns the state with `authority` as the next CA. If provided CAs are trusted, it is reported as used, so that their replicas
-    /// keep it until it signs, and do not change the state meanwhile.
+    /// Returns the state with `authority` as the next CA. If provided CAs are trusted, the next CA is reported as used,
+    /// so that replicas with provided CAs keep it until it signs, and do not change the state meanwhile.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         let mut after = self.clone();

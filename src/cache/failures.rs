@@ -1,29 +1,30 @@
-//! Recent failures, which are not tried again for a while.
+//! Recent failures: callers return the recorded error for a while, instead of trying again.
 
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use super::Lru;
 
-/// Messages of failures, with a time to live and a maximum number.
+/// A cache of error messages by key, with a time to live and a maximum number of entries.
 pub struct RecentFailures<K> {
     messages: Lru<K, (Instant, String)>,
     time_to_live: Duration,
 }
 
 impl<K: Hash + Eq> RecentFailures<K> {
-    /// Creates an empty list.
+    /// Creates an empty cache. An entry expires after `time_to_live`; beyond `max_entries`, the least recently used
+    /// ones are evicted.
     pub fn new(time_to_live: Duration, max_entries: usize) -> Self {
         Self { messages: Lru::new(u64::MAX, max_entries), time_to_live }
     }
 
-    /// Returns the message of a failure that has not expired.
+    /// Returns the recorded message of a key, unless it has expired.
     pub fn get(&self, key: &K) -> Option<String> {
         let (since, message) = self.messages.get(key)?;
         (since.elapsed() < self.time_to_live).then_some(message)
     }
 
-    /// Records a failure.
+    /// Records the message of a failure for a key, and starts its time to live.
     pub fn insert(&self, key: K, message: String) {
         self.messages.insert(key, (Instant::now(), message), 1);
     }

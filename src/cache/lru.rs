@@ -9,7 +9,7 @@ use super::lock;
 
 /// A cache with LRU eviction. The total weight never exceeds its limit.
 ///
-/// The crate lru keeps the order of use. It bounds the number of entries only; the weights are added here.
+/// The crate `lru` provides the order of use; this type enforces the limits of weight and number.
 pub struct Lru<K, V>(Mutex<Entries<K, V>>);
 
 struct Entries<K, V> {
@@ -20,12 +20,12 @@ struct Entries<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Lru<K, V> {
-    /// Creates an empty cache. The unit of weights is the caller's, mostly bytes.
+    /// Creates an empty cache. Callers choose the unit of weights, mostly bytes.
     pub fn new(max_weight: u64, max_entries: usize) -> Self {
         Self(Mutex::new(Entries { values: LruCache::unbounded(), weight: 0, max_weight, max_entries }))
     }
 
-    /// Returns the value of a key, and marks it as used.
+    /// Returns the value of a key, which becomes the most recently used entry.
     pub fn get(&self, key: &K) -> Option<V> {
         lock(&self.0).values.get(key).map(|(value, _)| value.clone())
     }
@@ -36,7 +36,7 @@ impl<K: Hash + Eq, V: Clone> Lru<K, V> {
         lock(&self.0).insert(key, value, u64::try_from(weight).unwrap_or(u64::MAX));
     }
 
-    /// Returns the total weight.
+    /// Returns the total weight of the cached values.
     pub fn weight(&self) -> u64 {
         lock(&self.0).weight
     }

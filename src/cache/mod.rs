@@ -10,7 +10,8 @@ pub use failures::RecentFailures;
 pub use lru::Lru;
 pub use single_flight::{Full, SharedResult, SingleFlight};
 
-/// Locks a mutex. Every change under these locks is one call, so a panic leaves no half of one.
+/// Locks a mutex, also after a thread panicked while it held the lock. The data is consistent then, because every
+/// change is a single call.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,7 +18,7 @@ pub type SharedResult<T> = Shared<BoxFuture<'static, Option<T>>>;
 #[error("too many computations are in flight")]
 pub struct Full;
 
-/// Computations in flight, by key. They run on tasks of their own, so they complete even if no caller waits any longer.
+/// Computations in flight, by key. Each runs on its own task, so it completes even if no caller waits for it any more.
 pub struct SingleFlight<K, T> {
     in_flight: InFlight<K, T>,
     max: usize,
@@ -26,7 +26,7 @@ pub struct SingleFlight<K, T> {
 
 type InFlight<K, T> = Arc<Mutex<HashMap<K, SharedResult<T>>>>;
 
-/// Removes a computation when it completes or panics.
+/// A guard that removes a computation from the map when it is dropped, also after a panic.
 struct Removal<K: Hash + Eq, T>(InFlight<K, T>, K);
 
 impl<K: Hash + Eq, T> Drop for Removal<K, T> {
@@ -40,17 +40,18 @@ where
     K: Hash + Eq + Clone + Send + 'static,
     T: Clone + Send + Sync + 'static,
 {
-    /// Allows at most `max` computations in flight.
+    /// Creates an instance that allows at most `max` computations in flight.
     pub fn new(max: usize) -> Self {
         Self { in_flight: Arc::default(), max }
     }
 
     /// Returns the computation in flight for a key, or starts it on the current runtime.
     ///
-    /// A computation that stores its result in a cache must do so before it returns: the next caller starts another one.
+    /// A computation that stores its result in a cache must do so before it returns, because the next caller starts
+    /// another computation.
     ///
     /// # Errors
-    /// [`Full`].
+    /// [`Full`], if too many other computations are in flight.
     pub fn share<F>(&self, key: K, compute: impl FnOnce() -> F) -> Result<SharedResult<T>, Full>
     where
         F: Future<Output = T> + Send + 'static,

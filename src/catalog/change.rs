@@ -1,22 +1,22 @@
-//! Changes of the catalog, for controllers and recordings.
+//! Notifications of changes in the catalog, for controllers and recordings.
 
 use std::sync::Arc;
 
 use super::{Catalog, Coverage, Kind, Reference, Stored};
 
-/// A change of one object.
+/// A change of one object in the catalog: created, updated or deleted.
 #[derive(Debug, Clone)]
 pub struct Change {
     /// The object's kind.
     pub kind: &'static Kind,
-    /// The object before; `None` for a new one.
+    /// The object before the change; `None` if it was created.
     pub before: Option<Arc<Stored>>,
-    /// The object now; `None` for a deleted one.
+    /// The object after the change; `None` if it was deleted.
     pub now: Option<Arc<Stored>>,
 }
 
 impl Change {
-    /// Returns the reference to the object.
+    /// Returns the kind, namespace and name of the changed object.
     pub fn reference(&self) -> Reference {
         let stored = self.now.as_ref().or(self.before.as_ref());
         let (namespace, name) = stored.map_or(("", ""), |stored| (stored.namespace(), stored.name()));
@@ -24,12 +24,13 @@ impl Change {
     }
 }
 
-/// An observer of the catalog. Its methods run in the watch after the change, so they must be quick.
+/// An observer of changes in the catalog. The catalog calls its methods synchronously after each change, so they must
+/// be quick.
 pub trait Observe: Send + Sync {
     /// Handles a created, changed or deleted object.
     fn changed(&self, change: &Change, catalog: &Catalog);
 
-    /// Handles the end of a listing of a kind.
+    /// Handles a new coverage of a kind, for example when its first listing ends.
     fn covered(&self, kind: &'static Kind, coverage: Coverage) {
         let _ = (kind, coverage);
     }

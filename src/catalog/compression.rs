@@ -1,9 +1,9 @@
 //! Compression of stored objects.
 //!
-//! Objects of one kind are alike: the same keys, the same prefixes, the same registries and namespaces. Each is compressed
-//! on its own with Zstandard and a dictionary of the first ones of its kind, so that any of them can be read, replaced or
-//! dropped without the others. A trained dictionary would save another 5 to 15 %, but training takes 6 MB that the C
-//! allocator does not return.
+//! Objects of one kind have much in common: keys, prefixes, registries, namespaces. Each object is compressed
+//! separately, with Zstandard and a dictionary of the first objects of its kind, so that any object can be read,
+//! replaced or dropped without the others. A trained dictionary would save another 5 to 15 %, but training takes 6 MB
+//! that the C allocator does not return.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -20,7 +20,7 @@ const SAMPLE_BYTES: usize = 4096;
 const MIN_BYTES: usize = 32;
 /// The compression level. Higher levels save 2 % and take twice as long.
 const LEVEL: zstd_safe::CompressionLevel = 1;
-/// The magic number at the beginning of every frame, which is not stored.
+/// The magic number at the beginning of every Zstandard frame. It is not stored.
 const MAGIC: &[u8] = &zstd_safe::MAGICNUMBER.to_le_bytes();
 
 thread_local! {
@@ -28,7 +28,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
-/// The form in which a text is stored.
+/// The form in which a text is stored: plain or compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Plain text.
@@ -63,12 +63,12 @@ impl fmt::Debug for Dictionary {
     }
 }
 
-/// The first objects of a kind, which become its dictionary.
+/// Samples from the first objects of a kind, from which the compression dictionary is created.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Vec<u8>);
 
 impl Samples {
-    /// Adds an object, and returns the dictionary once it is full.
+    /// Adds an object to the samples; returns the dictionary as soon as there are enough samples.
     pub(super) fn add(&mut self, text: &str) -> Option<Dictionary> {
         let room = SAMPLE_BYTES.min(DICTIONARY_BYTES - self.0.len());
         self.0.extend(uuids::pack(text).iter().take(room));

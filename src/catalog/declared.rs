@@ -1,4 +1,4 @@
-//! Kinds that are known only at run time, because objects declare them: composites, by CompositeResourceDefinitions.
+//! Kinds that objects declare at run time. For example, a CompositeResourceDefinition declares a kind of composites.
 //!
 //! A [`Declaration`] names the kind of the declaring objects. The catalog stores objects of declared kinds like any
 //! others, and starts and stops their watches. A kind is handled only if its declaring object has the label
@@ -14,15 +14,16 @@ use super::store::Store;
 use super::{Index, Kind, Scope, Storage};
 use crate::admission::Metadata;
 
-/// The label that selects a declaring object, with the value `"true"`: the kind that it declares is handled.
+/// The label of a declaring object, such as a CompositeResourceDefinition, that selects the kind that it declares. Its
+/// value is `"true"`.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
 /// Maximum number of declared kinds in a process, which are never freed. No cluster serves so many.
 const MAX_KINDS: usize = 5000;
 
-/// A declaration of kinds: which objects declare other kinds, and how the catalog stores those.
+/// A description of declared kinds: which objects declare them, and how the catalog stores their objects.
 #[derive(Debug)]
 pub struct Declaration {
-    /// The name of the declared kinds in messages and matchers: `composites`.
+    /// The name of the declared kinds in messages and matchers, such as `composites`.
     pub name: &'static str,
     /// The kind of the declaring objects, such as CompositeResourceDefinition.
     pub by: &'static Kind,
@@ -30,22 +31,23 @@ pub struct Declaration {
     pub declares: fn(&Value) -> Option<Declared>,
     /// The indexes over objects of the declared kinds.
     pub indexes: &'static [&'static Index],
-    /// The part of the objects that the catalog stores. Kinds that are not watched can still be matched by rules.
+    /// The part of the objects that the catalog stores, and whether they are watched. Rules also match kinds that are
+    /// not watched.
     pub storage: Storage,
 }
 
 /// A kind that an object declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// API group.
+    /// The API group, such as `example.org`.
     pub group: String,
-    /// API version that is watched.
+    /// The API version in which the objects are watched, such as `v1alpha1`.
     pub version: String,
-    /// Kind.
+    /// The kind, such as `XDatabase`.
     pub kind: String,
-    /// Plural name.
+    /// The plural name of the kind, such as `xdatabases`.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// Whether the kind is namespaced or cluster-scoped.
     pub scope: Scope,
 }
 
@@ -89,26 +91,26 @@ struct Held {
     store: Arc<RwLock<Store>>,
 }
 
-/// The declaration of one object.
+/// The kind that one object declares, and whether the object has the label [`CHOOSING_LABEL`].
 #[derive(Debug, PartialEq, Eq)]
 struct Declaring {
     declared: Declared,
     is_labelled: bool,
 }
 
-/// The declarations, by the index of their [`Declaration`] and the name of the object.
+/// The declared kinds, by the index of their [`Declaration`] and the name of the declaring object.
 type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 
 /// The declared kinds of a catalog.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
-    /// The declarations by object. They are kept apart from the objects, so that a change of one object does not
-    /// require parsing all others.
+    /// The declared kinds by declaring object. They are stored separately from the objects, so that a change of one
+    /// object does not require parsing all others.
     declaring: Mutex<AllDeclaring>,
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,
     changes: watch::Sender<()>,
-    /// Whether whole objects are stored.
+    /// Whether whole objects are stored instead of their declared parts.
     pub(super) is_whole: bool,
 }
 
@@ -125,7 +127,7 @@ impl DeclaredKinds {
         }
     }
 
-    /// Returns the store of a kind.
+    /// Returns the store of a kind; `None` if the kind is not declared.
     pub(super) fn store(&self, kind: &'static Kind) -> Option<Arc<RwLock<Store>>> {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
@@ -150,7 +152,7 @@ impl DeclaredKinds {
         self.changes.subscribe()
     }
 
-    /// Returns whether objects of a kind declare others.
+    /// Returns whether objects of this kind declare other kinds.
     pub(super) fn is_declaring(&self, kind: &'static Kind) -> bool {
         self.declarations.iter().any(|declaration| std::ptr::eq(declaration.by, kind))
     }
@@ -159,13 +161,14 @@ impl DeclaredKinds {
         self.declaring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Selects the kinds that objects of these names declare, in addition to objects with the label.
+    /// Selects the kinds whose declaring objects have one of these names, in addition to those with the label. `*`
+    /// selects all.
     pub(super) fn choose(&self, names: HashSet<String>) {
         *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
         self.follow(&self.declaring());
     }
 
-    /// Updates the declared kinds after a change of a declaring object, which is `None` if it was deleted.
+    /// Updates the declared kinds after a change of a declaring object; `object` is `None` if it was deleted.
     pub(super) fn note(&self, kind: &'static Kind, name: &str, object: Option<&Value>) {
         let mut declaring = self.declaring();
         let mut is_changed = false;
@@ -187,7 +190,7 @@ impl DeclaredKinds {
         }
     }
 
-    /// Adds stores of newly declared kinds, and drops those of kinds that are no longer declared.
+    /// Adds stores for newly declared kinds, and removes the stores of kinds that are no longer declared.
     fn follow(&self, declaring: &AllDeclaring) {
         let chosen = declaring.iter().filter(|((_, name), declaring)| self.is_chosen(name, declaring));
         let mut wanted: Vec<(&'static Declaration, &'static Kind)> = chosen

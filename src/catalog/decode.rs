@@ -57,7 +57,7 @@ enum Place {
     Below,
 }
 
-/// The treatment of a member: skipped, copied or decoded further.
+/// The way in which a member of an object is decoded: skipped, copied or decoded further.
 enum Member<'p> {
     Skip,
     ApiVersion,

@@ -1,8 +1,8 @@
-//! Returns memory that was freed to the operating system.
+//! Returns freed memory to the operating system.
 //!
-//! mimalloc keeps freed memory for a while, in case it is needed again. It returns the memory of a thread when that thread
-//! allocates or ends later, and the memory of threads that have ended when any thread ends later. A server that waits for
-//! requests after loading its catalog does neither, so loading runs on a thread that ends.
+//! mimalloc keeps freed memory for a while, in case it is needed again. It returns the freed memory of a running thread
+//! when that thread later allocates or ends, and the memory of ended threads when any other thread ends. A server that
+//! waits for requests after loading its catalog does neither, so it loads the catalog on a separate thread.
 
 use std::hint::black_box;
 use std::num::NonZero;
@@ -14,25 +14,25 @@ use std::time::Duration;
 /// Longer than the time for which mimalloc keeps freed memory: 10 ms for pages, 100 ms for segments.
 const PURGE_DELAY: Duration = Duration::from_millis(150);
 
-/// Runs `work` on a thread of its own. The memory that it and its threads freed returns to the operating system soon after
-/// its end.
+/// Runs `work` on a separate thread. Soon after its end, the memory that `work` and its threads freed returns to the
+/// operating system.
 pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| scope.spawn(work).join());
-    // One for `work`, and one for each of its threads.
+    // One for the thread of `work`, and one for each thread that it starts.
     let (holders, are_ready) = hold(available_parallelism().map_or(1, NonZero::get) + 1);
     are_ready.into_iter().for_each(drop);
     start(move || release(holders));
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Starts threads that take over the memory of threads that have ended. A long-lived thread that starts now would
-/// otherwise take it over, and never return it. The receiver is closed when all have taken it over.
+/// Starts short-lived threads that take over the memory of ended threads. Otherwise, a long-lived thread that starts
+/// now would take it over and never return it. The receiver is closed when all threads have taken over memory.
 fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     let (sender, are_ready) = channel();
     let holders = (0..count).filter_map(|_| {
         let ready = sender.clone();
         start(move || {
-            // The first allocation of a thread takes a segment.
+            // A thread takes over a segment of memory at its first allocation.
             drop(black_box(Box::new(0_u64)));
             drop(ready);
             sleep(PURGE_DELAY);
@@ -41,7 +41,8 @@ fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     (holders.collect(), are_ready)
 }
 
-/// Waits until the holders end and mimalloc may return their memory; then ends a thread, which makes it do so.
+/// Waits until the threads of [`hold`] end and mimalloc may return their memory; then starts and ends a thread, at
+/// whose end mimalloc returns it.
 fn release(holders: Vec<JoinHandle<()>>) {
     for holder in holders {
         let _ = holder.join();
@@ -50,7 +51,7 @@ fn release(holders: Vec<JoinHandle<()>>) {
     let _ = start(|| drop(black_box(Box::new(0_u64)))).map(JoinHandle::join);
 }
 
-/// Starts a thread. Without it, memory returns later.
+/// Starts a thread; `None` if this fails, and then the memory is returned later.
 fn start(work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     Builder::new().spawn(work).ok()
 }

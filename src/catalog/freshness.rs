@@ -1,7 +1,7 @@
 //! Tracks when the API server last sent data about each kind.
 //!
-//! A quiet watch and a broken one look alike, except that a working one gets a bookmark about every minute. kube's
-//! watcher does not report bookmarks, so a layer of the client records the arrival of every frame of a response.
+//! A quiet watch and a broken one look alike, except that a working one receives a bookmark about every minute. So a
+//! layer of the client records the arrival of every frame of a response, including bookmarks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -38,8 +38,8 @@ impl Freshness {
         }
     }
 
-    /// Records the arrival of every frame of a body. Lists and watches of all namespaces have the same path, which
-    /// identifies the kind.
+    /// Records the arrival of every frame of a response body. Lists and watches of all namespaces have the same path,
+    /// which identifies the kind.
     fn observe<B: HttpBody<Data = Bytes> + Send + 'static>(self, path: String, body: B) -> Body<B> {
         body.map_frame(move |frame| {
             self.note(&path);

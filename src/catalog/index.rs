@@ -20,7 +20,7 @@ enum Posting {
 }
 
 impl Posting {
-    /// Returns the objects of a small posting, sorted by name; an empty list for a large one.
+    /// Returns the objects of a posting with up to three objects, sorted by name; an empty list for a larger posting.
     fn few(&self) -> &[Id] {
         match self {
             Self::One(id) => std::slice::from_ref(id),
@@ -106,7 +106,7 @@ impl Hasher for Hashed {
 #[derive(Debug, Default)]
 pub(super) struct Postings {
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
-    /// Number of objects in large postings.
+    /// Number of objects in postings with more than three objects.
     shared: usize,
 }
 
@@ -160,7 +160,7 @@ impl Postings {
     }
 }
 
-/// Returns the number of objects in a large posting.
+/// Returns the number of objects in a posting with more than three objects; 0 for a smaller posting.
 fn shared(posting: &Posting) -> usize {
     posting.many().map_or(0, Ordered::len)
 }

@@ -11,17 +11,17 @@ use crate::admission::Path;
 pub struct Kind {
     /// API group, empty for the core group.
     pub group: &'static str,
-    /// API version that is watched.
+    /// API version in which the objects are watched, such as `v1`.
     pub version: &'static str,
     /// Kind, such as `Context`.
     pub kind: &'static str,
     /// Plural name, such as `contexts`.
     pub plural: &'static str,
-    /// Whether objects live in namespaces.
+    /// Whether the kind is namespaced or cluster-scoped.
     pub scope: Scope,
-    /// Indexes for looking objects up other than by name.
+    /// Indexes for look-ups other than by name, for example by label.
     pub indexes: &'static [&'static Index],
-    /// The part of its objects that the catalog stores.
+    /// The part of the objects that the catalog stores, and whether it watches them.
     pub storage: Storage,
 }
 
@@ -37,7 +37,7 @@ pub enum Scope {
 /// An index: computes keys under which an object is found within its namespace.
 #[derive(Debug)]
 pub struct Index {
-    /// A description of the keys.
+    /// The name of the index, which describes its keys, such as `label`.
     pub name: &'static str,
     /// The paths that `keys` reads, besides the name and the namespace. Only these are parsed when an object is stored.
     pub parts: &'static [Path],
@@ -57,18 +57,18 @@ pub static NAMESPACES: Kind = Kind {
 };
 
 impl Kind {
-    /// Returns the `apiVersion` of its objects.
+    /// Returns the `apiVersion` of the kind's objects, such as `landscaper.gardener.cloud/v1alpha1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Returns the parts of its objects that its indexes read.
+    /// Returns the parts of an object that the indexes of its kind read.
     pub(super) fn indexed_parts(&self) -> Part {
         let paths: Vec<Path> = self.indexes.iter().flat_map(|index| index.parts).copied().collect();
         Part::of(&paths)
     }
 
-    /// Returns whether this is the `apiVersion` of its objects.
+    /// Returns whether `api_version` has the group and the version of this kind.
     pub(super) fn is_api_version(&self, api_version: &str) -> bool {
         api_version.rsplit_once('/').unwrap_or(("", api_version)) == (self.group, self.version)
     }
@@ -81,24 +81,24 @@ impl Kind {
         text("kind") == self.kind && group == self.group
     }
 
-    /// Returns whether its objects are never watched, and only read live by name.
+    /// Returns whether objects of this kind are not watched, but only read live by name.
     pub fn is_read_by_name(&self) -> bool {
         !self.storage.is_watched()
     }
 
-    /// Returns whether its objects are never watched, and read live by name in any namespace.
+    /// Returns whether objects of this kind are not watched, but read live by name in any namespace.
     pub fn is_read_everywhere(&self) -> bool {
         matches!(self.storage, Storage::Live(_))
     }
 
-    /// Returns the full resource name: `contexts.landscaper.gardener.cloud`.
+    /// Returns the full resource name, such as `contexts.landscaper.gardener.cloud`.
     pub fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 }
 
 impl Scope {
-    /// Returns the namespace under which an object of this scope is stored.
+    /// Returns the namespace under which an object of this scope is stored; empty for cluster-scoped objects.
     pub(super) fn namespace(self, namespace: &str) -> &str {
         match self {
             Self::Namespaced => namespace,

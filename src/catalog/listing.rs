@@ -5,7 +5,7 @@ use super::prepared::Prepared;
 use super::store::Store;
 use super::{Catalog, Coverage, Kind};
 
-/// A listing of a kind in progress. If it is dropped before the end, no object is removed.
+/// A listing of a kind that is in progress. If it is dropped before [`Listing::finish`], no object is removed.
 pub struct Listing<'c> {
     catalog: &'c Catalog,
     kind: &'static Kind,
@@ -28,7 +28,7 @@ impl<'c> Listing<'c> {
         self.count
     }
 
-    /// Adds an object by its JSON text. Reports and counts an object that cannot be stored.
+    /// Stores an object from its JSON text. Logs and counts an object that cannot be stored.
     pub fn add(&mut self, text: &str) {
         match self.catalog.decode(self.kind, text) {
             Ok(object) => {
@@ -39,7 +39,7 @@ impl<'c> Listing<'c> {
         }
     }
 
-    /// Adds a prepared object.
+    /// Stores an object that is already decoded and compressed.
     pub(super) fn add_prepared(&mut self, object: &Prepared<'_>) {
         self.count += 1;
         self.catalog.store_prepared(self.kind, object);

@@ -1,4 +1,4 @@
-//! Metrics of the catalog, labelled with the kind.
+//! Prometheus metrics of the catalog, with the kind of the objects as label.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,12 +34,13 @@ impl Outcome {
         [(Self::Found, "found"), (Self::Gone, "gone"), (Self::Failed, "failed"), (Self::Late, "late")];
 }
 
-/// Registers the number and size of stored objects per kind, and the `freshness` of watches.
+/// Registers metrics of each kind: the number and size of stored objects, and the time since the last watch event if
+/// `freshness` is given.
 pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, freshness: Option<Freshness>) {
     registry.register_collector(Box::new(Kinds { catalog, freshness }));
 }
 
-/// A collector of metrics per kind. It runs at every scrape, because declared kinds come and go.
+/// A collector of metrics per kind. It runs at every scrape, because declared kinds are added and removed at run time.
 struct Kinds {
     catalog: Arc<Catalog>,
     freshness: Option<Freshness>,
@@ -85,7 +86,7 @@ impl Collector for Kinds {
     }
 }
 
-/// A live reader that counts and times the reads of another one.
+/// A live reader that forwards to another live reader, and counts and times its reads.
 pub struct Counted<C> {
     reads: C,
     results: [Counter; 4],

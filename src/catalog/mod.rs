@@ -1,8 +1,8 @@
 //! The catalog: the objects that rules look up, and the only way to read anything that is not in the request.
 //!
-//! The catalog does not depend on any system. A system declares the [`Kind`]s that it looks up, each with the [`Index`]es it
-//! needs. Watches on a cluster ([`cluster`]) or manifests from a folder ([`manifests`]) fill the catalog; rules cannot tell
-//! which.
+//! The catalog does not depend on any system, such as Crossplane or Landscaper. A system declares the [`Kind`]s that it
+//! looks up, each with the [`Index`]es it needs. Watches on a cluster ([`cluster`]) or manifests from a folder
+//! ([`manifests`]) fill the catalog; rules work with both.
 //!
 //! The cost of a look-up does not depend on the number of objects: they are found by namespace and name, or through an
 //! index. Rules read through a [`View`], in which the results of live reads take precedence over the catalog.
@@ -71,7 +71,7 @@ pub trait LiveReader: Send + Sync {
 /// The pending answer of a [`LiveReader`].
 pub type LiveReading<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + 'a>>;
 
-/// The stored objects of a cluster, or of a folder of manifests instead of a cluster.
+/// A cache of the objects of a cluster, or of a folder of manifests instead of a cluster.
 pub struct Catalog {
     stores: Vec<(&'static Kind, RwLock<Store>)>,
     declared: DeclaredKinds,
@@ -93,7 +93,7 @@ impl Catalog {
         }
     }
 
-    /// Enables declarations of kinds by objects.
+    /// Sets which objects declare further kinds, for example CompositeResourceDefinitions.
     #[must_use]
     pub fn declaring(mut self, declarations: Vec<&'static Declaration>) -> Self {
         self.declared = DeclaredKinds::new(declarations);
@@ -111,20 +111,20 @@ impl Catalog {
         self
     }
 
-    /// Creates a complete catalog that contains `objects`.
+    /// Creates a catalog with `objects` in which all kinds are completely listed.
     pub fn of(kinds: impl IntoIterator<Item = &'static Kind>, objects: Vec<Value>) -> Self {
         let catalog = Self::new(kinds);
         catalog.replace_all(objects);
         catalog
     }
 
-    /// Sets the reader for live reads; without one, the catalog answers them.
+    /// Sets the reader for live reads; without one, live reads return objects of the catalog.
     pub fn set_live_reader(&mut self, reader: Arc<dyn LiveReader>) {
         self.live_reader = Some(reader);
     }
 
-    /// Selects the kinds that objects of these names declare, besides those of objects with [`CHOOSING_LABEL`]. `*`
-    /// selects all.
+    /// Selects the declared kinds whose declaring objects have one of these names, in addition to those with
+    /// [`CHOOSING_LABEL`]. `*` selects all.
     pub fn choose(&self, names: HashSet<String>) {
         self.declared.choose(names);
     }
@@ -144,7 +144,7 @@ impl Catalog {
         self.declared.named(group, plural)
     }
 
-    /// Returns a receiver of changes of the set of declared kinds.
+    /// Returns a receiver that is notified when the set of declared kinds changes.
     pub fn declared_changes(&self) -> watch::Receiver<()> {
         self.declared.changes()
     }
@@ -154,7 +154,7 @@ impl Catalog {
         self.observer = Some(observer);
     }
 
-    /// Returns its kinds, except the declared ones.
+    /// Returns the kinds of the catalog, without the declared kinds.
     pub fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
         self.stores.iter().map(|(kind, _)| *kind)
     }
@@ -185,7 +185,7 @@ impl Catalog {
         self.read(kind, |store| store.contains(kind.scope.namespace(namespace), name)).unwrap_or_default()
     }
 
-    /// Returns the object with this name.
+    /// Returns the object with this namespace and name; `None` if it is not stored.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         let held = self.read(kind, |store| store.find(kind.scope.namespace(namespace), name))??;
         Some(self.parsed().get(held))
@@ -233,11 +233,11 @@ impl Catalog {
         held.into_iter().map(|held| Arc::new(Stored::held(held))).collect()
     }
 
-    /// Reads an object from the API server.
+    /// Reads an object from the API server; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// Why the API server did not answer.
+    /// The reason why the API server did not answer, or why the object cannot be decoded.
     pub async fn read_live(&self, reference: &Reference) -> Result<Option<Arc<Stored>>, String> {
         let Some(reader) = &self.live_reader else {
             let found = self.find(reference.kind, &reference.namespace, &reference.name);
@@ -249,8 +249,8 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits for `asked` until the deadline `last`. Without an API server `asked` is ready at once, and the runtime may
-    /// have no timer.
+    /// Waits for the result of live reads, `asked`, until the deadline `last`; `None` if it passes. Without a live
+    /// reader there is no deadline: `asked` is ready at once, and the runtime may have no timer.
     pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
         match self.live_reader {
             Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),
@@ -266,7 +266,7 @@ impl Catalog {
         self.stores.iter().find(|(held, _)| std::ptr::eq(*held, kind)).map(|(_, store)| store)
     }
 
-    // After a panic under the lock, an index may have a wrong entry for one object until that object changes.
+    // After a panic while the lock is held, an index may have a wrong entry for one object until that object changes.
     fn read<T>(&self, kind: &'static Kind, look: impl FnOnce(&Store) -> T) -> Option<T> {
         if let Some(store) = self.store(kind) {
             return Some(look(&store.read().unwrap_or_else(PoisonError::into_inner)));

@@ -1,4 +1,4 @@
-//! Numbers the namespaces of the objects of one kind.
+//! Assigns a number to each namespace that has objects of one kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Namespaces {
         self.numbers.get(name).copied()
     }
 
-    /// Returns the shared name of a namespace.
+    /// Returns the name of the namespace with this number; `None` if no namespace has it.
     pub(super) fn name(&self, number: NamespaceId) -> Option<&Arc<str>> {
         let namespace = self.all.get(usize::try_from(number).ok()?)?.as_ref()?;
         Some(&namespace.name)
@@ -41,7 +41,7 @@ impl Namespaces {
         Some(number)
     }
 
-    /// Counts the removal of an object.
+    /// Counts the removal of an object from a namespace, and frees the number of a namespace without objects.
     pub(super) fn leave(&mut self, number: NamespaceId) {
         let Some(place) = self.at(number) else { return };
         let Some(namespace) = place else { return };
@@ -52,7 +52,7 @@ impl Namespaces {
         }
     }
 
-    /// Returns the names, sorted.
+    /// Returns the names of the namespaces, sorted.
     pub(super) fn sorted(&self) -> Vec<&Arc<str>> {
         let mut names: Vec<_> = self.numbers.keys().collect();
         names.sort_unstable();
@@ -66,7 +66,7 @@ impl Namespaces {
     fn add(&mut self, name: &str) -> Option<NamespaceId> {
         let name: Arc<str> = name.into();
         let namespace = Some(Namespace { name: Arc::clone(&name), objects: 0 });
-        // New namespaces are rare.
+        // A linear search is fast enough, because new namespaces are rare.
         let place = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
         let number = NamespaceId::try_from(place).ok()?;
         match self.all.get_mut(place) {

@@ -1,4 +1,4 @@
-//! A sorted list of the records of a large posting.
+//! A sorted list of the objects under an index key that has many objects.
 
 use super::records::{Id, Records};
 
@@ -7,8 +7,8 @@ const CHUNK: usize = 256;
 /// Number of ids by which the capacity of a chunk grows.
 const GROWTH: usize = 16;
 
-/// Ids of records, sorted by the names of the records. They are in chunks of 4 bytes per id, so that an insertion does
-/// not move all.
+/// A list of record ids, sorted by the names of the records. It consists of chunks with 4 bytes per id, so that an
+/// insertion moves only the ids of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     chunks: Vec<Vec<Id>>,
@@ -41,7 +41,7 @@ impl Ordered {
         chunk.insert(place, id);
         self.length += 1;
         if chunk.len() > CHUNK {
-            // Lists arrive in the order of names: then full chunks stay full.
+            // Listed objects arrive in the order of their names, so full chunks stay full.
             let middle = if at + 1 == self.chunks.len() { CHUNK } else { CHUNK / 2 };
             self.split(at, middle);
         }

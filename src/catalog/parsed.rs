@@ -16,8 +16,9 @@ const EXPANSION: usize = 20;
 /// Additional size of a parsed object, including its typed view.
 const OVERHEAD: usize = 1024;
 
-/// An approximate LRU cache of two generations. When the new generation has half of the size, it becomes the old one, and the
-/// old one is dropped; reading an old object moves it to the new generation.
+/// An approximate LRU cache of parsed objects in two generations. When the new generation reaches half of
+/// [`MAX_BYTES`], it becomes the old one, and the previous old one is dropped. A look-up of an object in the old
+/// generation moves it to the new one.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     new: HashMap<Key, Arc<Stored>>,
@@ -39,10 +40,10 @@ fn weight(held: &Held) -> usize {
 }
 
 impl Parsed {
-    /// Returns the cached object; adds it if it is absent.
+    /// Returns the cached object of a record; adds it to the cache if it is absent.
     pub(super) fn get(&mut self, held: Held) -> Arc<Stored> {
         let (key, added) = (key(&held), weight(&held));
-        // A reader may be late with an object that was replaced meanwhile.
+        // A slow reader may look up a record that was replaced meanwhile.
         if let Some(known) = self.new.get(&key).filter(|known| known.is_of(&held)) {
             return Arc::clone(known);
         }

@@ -10,9 +10,9 @@ pub(super) const EVERYTHING: &[Path] = &[&[EVERY]];
 /// A tree of the paths that a kind declares.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// The whole value.
+    /// The whole value at this path.
     Whole,
-    /// Only parts of these members.
+    /// Only these members, and of each member only its part.
     Members(Vec<(&'static str, Part)>),
 }
 

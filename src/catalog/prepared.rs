@@ -16,7 +16,7 @@ use super::stored;
 /// The size of a full batch: its memory is reused soon, and threads synchronize once per batch.
 const BATCH_BYTES: usize = 16 * 1024;
 
-/// What preparing objects of a kind needs to know.
+/// The data of a store that is needed to prepare objects of its kind.
 #[derive(Debug)]
 pub(super) struct Preparation {
     pub(super) dictionary: Option<Arc<Dictionary>>,
@@ -29,7 +29,7 @@ pub(super) struct Preparation {
 /// A key in one of the indexes of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexKey {
-    /// The number of the index.
+    /// The position of the index in [`Kind::indexes`].
     pub(super) index: usize,
     /// The hash of the namespace and the key.
     pub(super) hash: u64,
@@ -41,26 +41,26 @@ pub(super) struct Prepared<'b> {
     pub(super) namespace: &'b str,
     pub(super) name: &'b str,
     pub(super) parts: Compressed<'b>,
-    /// Its keys in the indexes of its kind.
+    /// The keys of the object in the indexes of its kind.
     pub(super) keys: &'b [IndexKey],
 }
 
-/// Objects that are ready to be stored. They share their allocations, because a batch is freed by another thread than
-/// the one that made it, and the allocator returns small allocations of other threads late.
+/// A batch of objects that are ready to be stored. They share their allocations, because one thread creates a batch and
+/// another frees it, and the allocator returns small allocations of other threads late.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     entries: Vec<Entry>,
-    /// The namespaces and names.
+    /// The namespaces and names of all objects, concatenated.
     names: String,
-    /// The compressed parts.
+    /// The compressed parts of all objects, concatenated.
     parts: Vec<u8>,
     keys: Vec<IndexKey>,
 }
 
-/// An object in a batch.
+/// An object in a batch, as ranges of the shared buffers.
 #[derive(Debug)]
 struct Entry {
-    /// A number that the caller chose for its kind.
+    /// The number with which the caller identifies the object's kind.
     kind: usize,
     form: Form,
     text_length: u32,
@@ -71,8 +71,8 @@ struct Entry {
 }
 
 impl Batch {
-    /// Prepares an object. Skips an object that is larger than 4 GiB, which decoders reject. `number` is returned with
-    /// the object.
+    /// Prepares an object and adds it to the batch. Skips an object that is larger than 4 GiB, which decoders reject.
+    /// [`Batch::objects`] returns `number` with the object.
     pub(super) fn add(&mut self, number: usize, kind: &Kind, object: &Projection, with: &Preparation) {
         let Ok(text_length) = u32::try_from(object.text.len()) else { return };
         let namespace = kind.scope.namespace(&object.namespace);
@@ -130,7 +130,7 @@ pub(super) fn index_keys(
     if kind.indexes.is_empty() {
         return;
     }
-    // What was decoded before can be decoded again.
+    // The text was decoded before, so decoding does not fail.
     let parts = Projection::of(kind, &with.indexed, text).map(|parts| parts.text).unwrap_or_default();
     let object = stored::value(kind, namespace, name, &parts);
     for (number, index) in kind.indexes.iter().enumerate() {

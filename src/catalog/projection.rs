@@ -14,11 +14,11 @@ const MAX_NAME_BYTES: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{namespace}{}{name}: {problem}", if namespace.is_empty() { "" } else { "/" })]
 pub struct Undecodable {
-    /// Its namespace, if it was read before the error.
+    /// The namespace of the object; empty if the error occurred before it was decoded.
     pub namespace: String,
-    /// Its name, if it was read before the error.
+    /// The name of the object; empty if the error occurred before it was decoded.
     pub name: String,
-    /// The problem.
+    /// The reason why the object cannot be stored, such as that it is nested too deep.
     pub problem: String,
 }
 

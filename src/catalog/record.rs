@@ -28,7 +28,7 @@ impl Compressed<'_> {
         compression::decompress(self.form, &self.stored, size(self.text_length), dictionary)
     }
 
-    /// Returns the bytes of a record.
+    /// Encodes a record of the object with its namespace and name.
     pub(super) fn record(&self, namespace: NamespaceId, name: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + name.len() + self.stored.len());
         bytes.push(self.form as u8);
@@ -46,22 +46,22 @@ impl Compressed<'_> {
 /// Maximum length of the header: the form and four numbers.
 const HEADER_BYTES: usize = 1 + 4 * 5;
 
-/// A stored object, read from its bytes.
+/// A stored object, decoded from the bytes of its record. The parts remain compressed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'b> {
     form: Form,
-    /// The number of its namespace.
+    /// The number of the object's namespace.
     pub(super) namespace: NamespaceId,
-    /// The length of the JSON text of its parts.
+    /// The length of the JSON text of the declared parts, in bytes.
     pub(super) text_length: usize,
     pub(super) name: &'b str,
     stored: &'b [u8],
-    /// Its length in bytes.
+    /// The length of the encoded record, in bytes.
     pub(super) length: usize,
 }
 
 impl<'b> Record<'b> {
-    /// Reads the record at the beginning of `bytes`; `None` if they are damaged.
+    /// Decodes the record at the beginning of `bytes`; `None` if they are damaged.
     pub(super) fn read(bytes: &'b [u8]) -> Option<Self> {
         let (form, mut rest) = bytes.split_first()?;
         let namespace = take_number(&mut rest)?;
@@ -73,7 +73,8 @@ impl<'b> Record<'b> {
         Some(Self { form, namespace, text_length, name, stored, length: bytes.len() - rest.len() })
     }
 
-    /// Reads only the namespace and the name of a record. Indexes are sorted by name, so this is the most frequent read.
+    /// Decodes only the namespace and the name of a record. Indexes are sorted by name, so this is the most frequent
+    /// access.
     pub(super) fn read_name(bytes: &'b [u8]) -> Option<(NamespaceId, &'b [u8])> {
         let mut rest = bytes.get(1..)?;
         let namespace = take_number(&mut rest)?;
@@ -88,12 +89,12 @@ impl<'b> Record<'b> {
         compression::decompress(self.form, self.stored, self.text_length, dictionary)
     }
 
-    /// Returns whether its parts were compressed before there was a dictionary.
+    /// Returns whether the parts were compressed before the kind had a dictionary.
     pub(super) fn lacks_dictionary(&self) -> bool {
         self.form == Form::Alone
     }
 
-    /// Returns whether it has the same parts.
+    /// Returns whether this record has the same parts as `parts`.
     pub(super) fn holds(&self, parts: &Compressed<'_>, dictionary: Option<&Dictionary>) -> bool {
         let is_same_form = self.form == parts.form;
         is_same_form && self.stored == &*parts.stored

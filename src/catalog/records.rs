@@ -74,7 +74,7 @@ impl Records {
         self.places.len() > 4 * self.len()
     }
 
-    /// Returns a record, and its bytes.
+    /// Returns the decoded record with this id, and its bytes.
     pub(super) fn get(&self, id: Id) -> Option<(Record<'_>, &[u8])> {
         let bytes = self.bytes_from(id)?;
         let record = Record::read(bytes)?;
@@ -86,12 +86,12 @@ impl Records {
         Record::read_name(self.bytes_from(id)?)
     }
 
-    /// Returns the name of a record; empty for an unused id. Bytes of UTF-8 have the same order as the text.
+    /// Returns the name of a record as UTF-8, whose bytes sort like the text; empty for an unused id.
     pub(super) fn name_bytes(&self, id: Id) -> &[u8] {
         self.namespace_and_name(id).map(|(_, name)| name).unwrap_or_default()
     }
 
-    /// Returns the block of a record, from the beginning of the record.
+    /// Returns the bytes of a block from the beginning of a record, including the records after it.
     fn bytes_from(&self, id: Id) -> Option<&[u8]> {
         let place = self.places.get(at(id))?;
         self.blocks.get(at(place.block))?.bytes.get(at(place.offset)..)
@@ -112,7 +112,7 @@ impl Records {
         }
         let id = Id::try_from(self.places.len()).ok()?;
         if self.places.len() == self.places.capacity() {
-            // Doubling would leave a half of it unused.
+            // Doubling the capacity would leave up to half of it unused.
             self.places.reserve_exact(self.places.len() / 8 + 16);
         }
         self.places.push(place);
@@ -222,7 +222,7 @@ impl Records {
         }
     }
 
-    /// Moves the records of a block to others, and drops it.
+    /// Moves the records of a block to other blocks, and frees the block.
     fn move_records(&mut self, number: u32) {
         let Some(block) = self.blocks.get_mut(at(number)).map(std::mem::take) else { return };
         self.used -= block.used;

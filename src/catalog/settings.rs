@@ -1,4 +1,4 @@
-//! Sections of the configuration that belong to systems; rules read them like objects.
+//! Sections of the configuration file that belong to systems such as Crossplane. Rules read them like objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Stored;
 
-/// Sections of the configuration by name.
+/// Sections of the configuration file, by name, such as `environmentConfigs`.
 #[derive(Debug, Clone, Default)]
 pub struct Settings(BTreeMap<&'static str, Arc<Stored>>);
 
@@ -15,14 +15,14 @@ impl Settings {
     /// An empty set of sections.
     pub(super) const NONE: &'static Self = &Self(BTreeMap::new());
 
-    /// Adds a section.
+    /// Adds a section of the configuration file.
     #[must_use]
     pub fn with(mut self, name: &'static str, section: Value) -> Self {
         self.0.insert(name, Arc::new(Stored::new(section)));
         self
     }
 
-    /// Returns a section.
+    /// Returns the section with this name; `None` if it is not set.
     pub fn section(&self, name: &str) -> Option<&Stored> {
         self.0.get(name).map(|section| &**section)
     }

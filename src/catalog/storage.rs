@@ -12,10 +12,11 @@ pub enum Storage {
     /// Objects are watched, and only these paths are stored: those that rules, mutators, controllers, explanations and
     /// indexes read. [`EVERY`](super::EVERY) in a path matches every member or item.
     Parts(&'static [Path]),
-    /// Objects are not watched. Live reads fetch these paths of objects that a rule names, so the permission `get` is
-    /// enough.
+    /// Objects are not watched. Live reads fetch these paths of single objects. The permission `get` in the namespaces
+    /// of these objects is enough.
     ByName(&'static [Path]),
-    /// Objects are not watched. Live reads fetch these paths of objects in any namespace.
+    /// Objects are not watched. Live reads fetch these paths of single objects, with the permission `get` in all
+    /// namespaces.
     Live(&'static [Path]),
 }
 

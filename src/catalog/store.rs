@@ -29,23 +29,23 @@ pub enum Coverage {
     Complete,
 }
 
-/// The size of a kind in the catalog.
+/// The number and size of the objects of one kind in the catalog.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
     /// Number of objects.
     pub objects: usize,
-    /// Bytes of the objects and their indexes.
+    /// Memory that the objects and their indexes take, in bytes.
     pub bytes: usize,
 }
 
-/// A change of the objects in a store.
+/// A change of one object in a store: the object before and after the change.
 #[derive(Debug)]
 pub(super) struct Changed {
     pub(super) before: Option<Held>,
     pub(super) now: Option<Held>,
 }
 
-/// The objects of one kind.
+/// The stored objects of one kind, with their indexes.
 pub(super) struct Store {
     kind: &'static Kind,
     part: Arc<Part>,
@@ -153,7 +153,8 @@ impl Store {
         ids.take(limit).filter_map(|id| self.held(id)).collect()
     }
 
-    /// Stores an object, and replaces the one with the same name. Returns the change; `None` if they are equal.
+    /// Stores an object, and replaces the object with the same namespace and name. Returns the change; `None` if both
+    /// are equal.
     pub(super) fn insert(&mut self, new: &Prepared<'_>) -> Option<Changed> {
         match self.id(new.namespace, new.name) {
             Some(id) => self.replace(id, new),
@@ -246,7 +247,7 @@ impl Store {
         keys
     }
 
-    /// Updates the indexes of an object.
+    /// Updates the indexes when the keys of an object change from `before` to `now`.
     fn file(&mut self, id: Id, before: &[IndexKey], now: &[IndexKey]) {
         for key in before.iter().filter(|key| !now.contains(key)) {
             if let Some(postings) = self.indexes.get_mut(key.index) {
@@ -260,7 +261,7 @@ impl Store {
         }
     }
 
-    /// Adds a text to the dictionary, unless it is complete.
+    /// Adds an object to the samples for the dictionary, unless the dictionary is complete.
     fn learn(&mut self, parts: &Compressed<'_>) {
         if self.dictionary.is_none() {
             self.dictionary = self.samples.add(&parts.original(None)).map(Arc::new);

@@ -55,7 +55,7 @@ impl Held {
         self.record().map_or_else(String::new, |record| record.text(self.dictionary.as_deref()))
     }
 
-    /// Parses the object.
+    /// Parses the declared parts of the object, and adds kind, namespace and name.
     pub(super) fn value(&self) -> Value {
         value(self.kind, &self.namespace, self.name(), &self.text())
     }
@@ -68,7 +68,7 @@ impl Held {
 
 /// Parses the declared parts in `text`, and adds kind, namespace and name.
 pub(super) fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Value {
-    // What was decoded before is JSON.
+    // The text was decoded before, so it is JSON.
     let mut object = match json::parse(text) {
         Ok(Value::Object(object)) => object,
         _ => Map::new(),
@@ -85,7 +85,7 @@ pub(super) fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Val
 }
 
 impl Stored {
-    /// Creates an object from a whole value.
+    /// Creates an object from a parsed value, with all its parts.
     pub fn new(value: Value) -> Self {
         Self { source: Source::Value, value: OnceLock::from(value), view: TypedView::default() }
     }
@@ -94,7 +94,7 @@ impl Stored {
     ///
     /// # Errors
     ///
-    /// If it cannot be stored.
+    /// If the text is not a JSON object, is nested too deep, or has a name that is too long.
     pub fn projected(kind: &'static Kind, text: &str) -> Result<Self, Undecodable> {
         let Projection { namespace, name, text, .. } = Projection::of(kind, &Part::of(kind.storage.parts()), text)?;
         Ok(Self::new(value(kind, &namespace, &name, &text)))
@@ -109,12 +109,12 @@ impl Stored {
         if let Source::Held(held) = &self.source { Some(held) } else { None }
     }
 
-    /// Returns whether it is the object of a record.
+    /// Returns whether this object was created from a record that equals `held`.
     pub(super) fn is_of(&self, held: &Held) -> bool {
         self.as_held().is_some_and(|known| known.is_same_as(held))
     }
 
-    /// Returns the object, with the parts that its kind declares.
+    /// Returns the object as JSON, with the parts that its kind declares.
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| match &self.source {
             Source::Value => Value::Null,
@@ -138,7 +138,8 @@ impl Stored {
         }
     }
 
-    /// Returns the typed view that `make` computes from the object, once. See [`TypedView::get_or_compute`].
+    /// Returns the typed view that `make` computes from the object. It is computed once and cached; see
+    /// [`TypedView::get_or_compute`].
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
         self.view.get_or_compute(|| make(self.value()))
     }

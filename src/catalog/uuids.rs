@@ -1,4 +1,4 @@
-//! Packs UUIDs in texts.
+//! Packs UUIDs in texts into 17 bytes each, so that the texts compress better.
 //!
 //! Objects contain UUIDs: their own, those of their owners, and those of jobs. Random digits compress badly and would
 //! be a third of a compressed Installation, so a UUID of 36 bytes is written as [`MARK`] and 16 bytes.
@@ -27,7 +27,7 @@ pub(super) fn pack(text: &str) -> Vec<u8> {
     packed
 }
 
-/// Restores a text of `length` bytes that was packed.
+/// Unpacks the UUIDs in a packed text; `length` is the length of the unpacked text in bytes.
 pub(super) fn unpack(packed: &[u8], length: usize) -> Vec<u8> {
     let (mut text, mut rest) = (Vec::with_capacity(length), packed);
     while let Some(mark) = memchr(MARK, rest) {

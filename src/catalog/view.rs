@@ -8,19 +8,19 @@ use std::sync::Arc;
 use super::{Catalog, Coverage, Index, Kind, Settings, Stored};
 use crate::admission::TypedView;
 
-/// A reference to an object.
+/// A reference to an object by kind, namespace and name.
 #[derive(Clone)]
 pub struct Reference {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: &'static Kind,
-    /// Its namespace; ignored for cluster-scoped kinds.
+    /// The namespace of the object; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 
 impl Reference {
-    /// Creates a reference.
+    /// Creates a reference to an object. Ignores the namespace for cluster-scoped kinds.
     pub fn new(kind: &'static Kind, namespace: &str, name: &str) -> Self {
         Self { kind, namespace: kind.scope.namespace(namespace).to_owned(), name: name.to_owned() }
     }
@@ -57,7 +57,7 @@ pub enum LiveRead {
     Exists(Arc<Stored>),
     /// The object does not exist.
     Gone,
-    /// The API server did not answer in time; the reason.
+    /// It is unknown whether the object exists, because the API server did not answer in time; contains the reason.
     Unknown(String),
 }
 
@@ -74,25 +74,25 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Creates a view of `catalog` and the results `live_reads`.
+    /// Creates a view of `catalog` in which the results `live_reads` take precedence.
     pub fn new(catalog: &'a Catalog, live_reads: &'a LiveReads) -> Self {
         Self { catalog, live_reads, settings: Settings::NONE, shared: None }
     }
 
-    /// Adds the sections of the configuration.
+    /// Adds the sections of the configuration file.
     #[must_use]
     pub fn under(self, settings: &'a Settings) -> Self {
         Self { settings, ..self }
     }
 
-    /// Sets the place for the value of [`View::once`], which belongs to one request.
+    /// Sets the cache for the value of [`View::once`]. Each request has its own cache.
     #[must_use]
     pub fn sharing(self, shared: &'a TypedView) -> Self {
         Self { shared: Some(shared), ..self }
     }
 
-    /// Returns what `make` computes from the request and this view. If the view belongs to a request, it is computed once
-    /// for all rules; a system has one type of such values for each kind.
+    /// Returns the value that `make` computes from the request and this view. With a cache (see [`View::sharing`]), all
+    /// rules of a request share the first value. A value of another type is computed on each call.
     pub fn once<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
         match self.shared {
             Some(shared) => shared.get_or_compute(make),
@@ -100,12 +100,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns a section of the configuration.
+    /// Returns the section of the configuration file with this name; `None` if it is not set.
     pub fn setting(&self, section: &str) -> Option<&'a Stored> {
         self.settings.section(section)
     }
 
-    /// Returns the object with this name.
+    /// Returns the object with this namespace and name; `None` if it is not stored, or a live read did not find it.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),
@@ -139,14 +139,15 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns a reference for a live read if the catalog does not have the object, which may be newer than the last
-    /// event.
+    /// Returns a reference for a live read if the catalog does not have the object. It may have been created after the
+    /// last event.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
         let is_found = self.catalog.contains(kind, namespace, name);
         (!is_found).then(|| Reference::new(kind, namespace, name))
     }
 
-    /// Returns at most `limit` objects that `index` has under `key`, sorted by name; see [`Catalog::indexed`].
+    /// Returns at most `limit` objects that `index` has under `key`, sorted by name, without those that live reads did
+    /// not find. See [`Catalog::indexed`].
     pub fn indexed(
         &self,
         kind: &'static Kind,
@@ -178,7 +179,7 @@ impl<'a> View<'a> {
         found.iter().filter_map(|stored| self.find(kind, stored.namespace(), stored.name())).collect()
     }
 
-    /// Returns the number of objects that `index` has under `key`.
+    /// Returns the number of objects in the catalog that `index` has under `key`; see [`Catalog::count`].
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.catalog.count(kind, index, namespace, key)
     }

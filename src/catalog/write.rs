@@ -14,7 +14,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// If it cannot be stored.
+    /// If the object cannot be stored, for example because it is nested too deep.
     pub fn decode(&self, kind: &'static Kind, text: &str) -> Result<Projection, Undecodable> {
         match self.read(kind, Store::part) {
             Some(part) => Projection::of(kind, &part, text),
@@ -29,7 +29,8 @@ impl Catalog {
         batch.objects().for_each(|(_, prepared)| self.store_prepared(kind, &prepared));
     }
 
-    /// Prepares an object while the store is not locked, and adds it to a batch with this number.
+    /// Compresses an object and computes its index keys while the store is not locked, and adds it to a batch under
+    /// `number`.
     pub(super) fn prepare(&self, number: usize, kind: &'static Kind, object: &Projection, batch: &mut Batch) {
         if let Some(preparation) = self.read(kind, Store::preparation) {
             batch.add(number, kind, object, &preparation);
@@ -58,7 +59,7 @@ impl Catalog {
     /// Stores objects of any kinds, and replaces those with the same names. Skips kinds that the catalog does not have.
     pub fn insert_all<'v>(&self, objects: impl Iterator<Item = &'v Value> + Clone) {
         self.insert_kinds(&self.kinds().collect::<Vec<_>>(), objects.clone());
-        // Declared kinds are known only after the objects that declare them.
+        // Declared kinds are known only after their declaring objects are stored.
         self.insert_kinds(&self.declared(), objects);
     }
 
@@ -81,7 +82,7 @@ impl Catalog {
         self.read(kind, Store::rejected).unwrap_or_default()
     }
 
-    /// Removes an object.
+    /// Removes the object with this namespace and name.
     pub fn remove(&self, kind: &'static Kind, namespace: &str, name: &str) {
         if let Some(gone) = self.write(kind, |store| store.remove(kind.scope.namespace(namespace), name)).flatten() {
             self.notify(kind, gone);
@@ -93,7 +94,7 @@ impl Catalog {
         Listing::begin(self, kind)
     }
 
-    /// Replaces all objects of a kind.
+    /// Replaces all objects of a kind, and sets its coverage.
     pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
         let mut listing = self.list(kind);
         objects.iter().for_each(|object| listing.add(&object.to_string()));
@@ -102,12 +103,13 @@ impl Catalog {
 
     /// Replaces all objects with `objects` of any kinds. Skips kinds that the catalog does not have.
     pub fn replace_all(&self, objects: Vec<Value>) {
-        // Declared kinds are known only after the objects that declare them.
+        // Declared kinds are known only after their declaring objects are stored.
         let rest = self.replace_kinds(self.kinds().collect(), objects);
         self.replace_kinds(self.declared(), rest);
     }
 
-    /// Replaces the objects of `kinds`, some of which may hold other parts of the same objects. Returns the objects of other kinds.
+    /// Replaces the objects of `kinds`. Several kinds may store different parts of the same objects. Returns the
+    /// objects of other kinds.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();
@@ -132,7 +134,7 @@ impl Catalog {
         }
     }
 
-    /// Sets the coverage of a kind.
+    /// Sets the coverage of a kind, and notifies the observer.
     pub fn set_coverage(&self, kind: &'static Kind, coverage: Coverage) {
         self.write(kind, |store| store.set_coverage(coverage));
         self.cover(kind, coverage);

@@ -54,10 +54,10 @@ pub(super) struct Args {
     strict: bool,
 }
 
-/// The result of an audit with its reports.
+/// The result of an audit, and of comparing it with policy reports.
 struct Outcomes {
     audited: Audited,
-    /// The version that wrote the earlier reports.
+    /// The version of Portcullis that wrote the earlier policy reports.
     before: Option<String>,
     /// The reason why the reports were not compared or written.
     problem: Option<ReportError>,
@@ -116,7 +116,7 @@ impl Args {
         Ok(Outcomes { audited, before, problem })
     }
 
-    /// Compares with the earlier reports, and writes new ones if requested.
+    /// Compares the audit with the earlier policy reports, and writes new ones with `--report`.
     async fn reported(
         &self,
         client: Client,

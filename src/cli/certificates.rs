@@ -87,7 +87,7 @@ fn secret(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Parses a whole number with its unit.
+/// Parses a duration that is a whole number with its unit, such as `7d`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wanted = || format!("{text:?} is not a duration; write a whole number and s, m, h or d, such as 7d");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wanted)?;

@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(if args.command.is_empty() { code } else { code.max(command(&args.command)) })
 }
 
-/// Checks a file, and prints the result.
+/// Checks a configuration file, prints the result, and returns the exit code.
 pub(super) fn file(path: &Path) -> Result<u8, Unusable> {
     let (text, shown) = text(path)?;
     match config::parse(&text, &shown, &Registry::standard()) {
@@ -65,7 +65,7 @@ fn text(path: &Path) -> Result<(String, String), Unusable> {
     Ok((text, shown))
 }
 
-/// Checks a command line.
+/// Checks the arguments of a command without running it, and returns the exit code.
 fn command(words: &[String]) -> u8 {
     let shown = words.first().map(String::as_str).unwrap_or_default();
     match Cli::try_parse_from(std::iter::once("portcullis").chain(words.iter().map(String::as_str))) {

@@ -1,4 +1,4 @@
-//! Reads the kustomizations in files, and finds out who builds what.
+//! Reads the kustomizations in files, and finds out which objects build them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::kustomize::options::{NotAllowed, Options, Profile, Restrictor};
 use crate::kustomize::roots::{self, References};
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// The builder of the kustomizations (`--builder`).
+/// The builder of the kustomizations (`--profile`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     /// For each kustomization, the builder that the files name.
@@ -40,7 +40,7 @@ impl std::str::FromStr for Choice {
 /// The folders of Flux sources, by namespace and name.
 pub(super) type Sources = BTreeMap<(String, String), TreePath>;
 
-/// The folders with kustomization files among some files.
+/// The folders of the kustomization files among the given files.
 pub(super) struct Folders {
     folders: Vec<TreePath>,
     /// The folders to which no other folder refers.
@@ -73,12 +73,12 @@ impl Folders {
     }
 }
 
-/// The kustomizations in some files.
+/// The kustomizations that were found in the given files.
 ///
 /// The tree is the whole file system, because roots may refer to files anywhere; files are read on demand.
 pub(super) struct Scan {
     pub(super) tree: Arc<Tree>,
-    /// The files.
+    /// All given files, as paths in the tree.
     pub(super) files: Vec<TreePath>,
     /// The files that are neither kustomization files nor parts of kustomizations.
     pub(super) manifests: Vec<TreePath>,
@@ -98,7 +98,7 @@ impl Scan {
     pub(super) fn of(files: &mut Vec<PathBuf>, options: &Options) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
         let (read, mut paths) = (Files::of_repository(), TreePaths::default());
-        // A patch is no object, whoever may load it.
+        // A patch is not an object, even if it is outside of the folders from which it may be loaded.
         let any = Options { restrictor: Restrictor::None, ..options.clone() };
         let Folders { folders, roots, references } = Folders::of(files, &mut paths, &tree, &any, &read)?;
         let (mut all, mut manifests) = (Vec::new(), Vec::new());
@@ -131,7 +131,7 @@ pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     Ok(Git { top: TreePath::root(), submodules, ..git })
 }
 
-/// Returns the folders among paths.
+/// Returns the paths that are folders, as paths in the tree.
 pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
     paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
 }
@@ -146,7 +146,7 @@ fn is_kustomization(file: &Path) -> bool {
     file.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
 }
 
-/// A source and its folder: `flux-system/apps=../apps`.
+/// A Flux source and its folder: `flux-system/apps=../apps`.
 #[derive(Debug, Clone)]
 pub(super) struct SourceFolder {
     namespace: String,
@@ -166,10 +166,10 @@ impl std::str::FromStr for SourceFolder {
     }
 }
 
-/// The policy for a repository, and what is known of its folders.
+/// The policy for a repository, and the folders that the configuration describes.
 pub(super) struct Known {
     pub(super) policy: Policy,
-    /// The folders of sources.
+    /// The folders of Flux sources, from the configuration file and from flags.
     pub(super) sources: Sources,
     /// The folders that hold all objects of a cluster.
     complete: Vec<TreePath>,

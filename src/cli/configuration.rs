@@ -53,7 +53,7 @@ impl Metrics {
     }
 }
 
-/// Keeps a gate's policy equal to its file.
+/// A watcher that keeps the policy of a gate equal to the configuration file.
 pub(super) struct Configuration {
     path: PathBuf,
     gate: Arc<Gate>,
@@ -62,9 +62,9 @@ pub(super) struct Configuration {
     recorder: Option<Arc<Recorder>>,
     /// The content of the file at the last check; the inner `None` means that it could not be read.
     seen: Option<Option<Vec<u8>>>,
-    /// The reason why the current file is not used.
+    /// The error in the current file, which is therefore not used.
     problem: Option<String>,
-    /// The expired exemptions that were reported.
+    /// The expired exemptions that were already logged.
     reported: HashSet<String>,
 }
 
@@ -124,7 +124,7 @@ impl Configuration {
         }
     }
 
-    /// Returns the expired exemptions, and logs each once.
+    /// Returns the expired exemptions, logs each once, and updates the metrics of exemptions.
     fn expired(&mut self) -> Vec<String> {
         let (policy, now) = (self.gate.policy(), OffsetDateTime::now_utc());
         let gone = policy.exemptions.iter().filter(|exemption| exemption.is_expired(now));
@@ -149,7 +149,7 @@ fn described(exemption: &Exemption) -> String {
     format!("{} in {} until {until}", exemption.rule, exemption.namespaces.join(", "))
 }
 
-/// Returns the note for `/readyz`.
+/// Returns the note for `/readyz` about an invalid file and expired exemptions; `None` if there is neither.
 fn note(problem: Option<&str>, expired: &[String]) -> Option<String> {
     let problem = problem.map(|problem| {
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -24,19 +24,19 @@ pub(super) struct Args {
     dry_run: bool,
 }
 
-/// The repository of the Action and the hook.
+/// URL of the repository that contains the GitHub Action and the pre-commit hook.
 const HOME: &str = env!("CARGO_PKG_REPOSITORY");
-/// The version of the Action and the hook.
+/// Version of the GitHub Action and the pre-commit hook.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The configuration of pre-commit.
+/// File name of the configuration of pre-commit.
 const PRE_COMMIT: &str = ".pre-commit-config.yaml";
 
-/// A file of the repository.
+/// A file to write into the repository.
 struct File {
     path: &'static str,
     /// The text for a new file, or the part to append.
     text: String,
-    /// Whether the text can be appended to a file that has none of it.
+    /// Whether the text can be appended to an existing file that does not mention portcullis.
     appends: bool,
 }
 
@@ -112,7 +112,7 @@ fn job(git: &Git) -> Option<File> {
 }
 
 impl File {
-    /// Writes the file unless it exists, and returns a description.
+    /// Writes the file, or appends the text to an existing file if possible. Returns a description of what was done.
     fn write(&self, args: &Args) -> Result<String, Unusable> {
         let path = args.folder.join(self.path);
         let failed = |error: std::io::Error| Unusable::because(path.display(), error);
@@ -154,8 +154,8 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// Returns a pre-commit configuration with the repository of another one appended; `None` if its list `repos` is not the last
-/// key, or is not in block style.
+/// Returns the pre-commit configuration `text` with the repository of `new` appended; `None` if its list `repos` is not
+/// the last key, or is not in block style.
 fn appended(text: &str, new: &str) -> Option<String> {
     let is_key = |line: &&str| line.starts_with(|letter: char| letter.is_ascii_alphabetic());
     let item = text.lines().find(|line| line.trim_start().starts_with("- repo:"))?;

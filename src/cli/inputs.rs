@@ -24,7 +24,7 @@ pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy,
     }
 }
 
-/// The configuration file of a repository.
+/// File name of the configuration of a repository.
 pub(super) const REPOSITORY_FILE: &str = "portcullis.yaml";
 
 /// Returns the given configuration file, or that of the repository: in the current folder, or in the closest folder above it up
@@ -64,7 +64,7 @@ pub(super) fn catalog(registry: &Registry, paths: &[PathBuf], namespace: &str) -
     Ok(catalog)
 }
 
-/// Converts the first of the errors in files.
+/// Converts the first error in files to the error of a command.
 pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
     Unusable::new(errors.first().map(ToString::to_string).unwrap_or_default())
 }
@@ -74,7 +74,7 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
 
-/// Like [`client`], but a server that is not available is asked only once.
+/// Like [`client`], but does not repeat requests to a server that is not available.
 pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     let mut config = cluster_config(kubeconfig).await?;
     config.default_retry = false;

@@ -86,7 +86,7 @@ fn differences(folder: &Path, manifests: &[(String, String)]) -> u8 {
 }
 
 impl Args {
-    /// Returns every file with its text.
+    /// Returns the manifests as pairs of file name and text.
     fn manifests(&self) -> Result<Vec<(String, String)>, Unusable> {
         let registration = self.registration()?;
         let manager = match self.chart {
@@ -150,7 +150,7 @@ impl Args {
     }
 }
 
-/// Returns whether a file is for something that needs a flag, or another kind in the cluster.
+/// Returns a test for optional files: those of controllers that need a flag, and CRDs that not every cluster needs.
 fn is_optional(controllers: &[Box<dyn Controller>]) -> impl Fn(&str) -> bool {
     move |file| {
         let mut optional = controllers.iter().filter(|one| one.is_optional());

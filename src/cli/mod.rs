@@ -169,7 +169,7 @@ fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Like [`print`], for output that is written in parts.
+/// Like [`print()`], for output that is written in parts.
 fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let _ = write(&mut out).and_then(|()| out.flush());

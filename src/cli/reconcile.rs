@@ -183,7 +183,7 @@ fn modest() -> artifacts::Limits {
     }
 }
 
-/// Returns which findings about the plans of revisions are reported: those of rules at level `warn` or above.
+/// Returns the settings that report findings about plans of revisions for rules at level `warn` or above.
 fn plans(policy: &Policy) -> PlanSettings {
     let registry = Registry::standard();
     let is_silent = |info: &&RuleInfo| policy.level_of(info.id, info.family(), info.level, "") < Level::Warn;
@@ -221,7 +221,8 @@ impl Args {
         self.of_families(controllers)
     }
 
-    /// Keeps the controllers whose family is on. Fails for a controller that its flag enabled.
+    /// Keeps the controllers whose family is on. Fails if a flag enables a controller whose family is off, or if none
+    /// is left.
     fn of_families(&self, controllers: Vec<Box<dyn Controller>>) -> Result<Vec<Box<dyn Controller>>, Unusable> {
         let on = self.families.on();
         let (controllers, off): (Vec<_>, Vec<_>) = controllers
@@ -271,7 +272,8 @@ impl Election {
         Ok(timing)
     }
 
-    /// Returns a new identity after each start, so that the Lease of a previous process is not taken for ours.
+    /// Returns an identity that differs after each start, so that a process does not take the Lease of a previous one
+    /// for its own.
     fn identity(&self) -> String {
         let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
         let name = self.identity.clone().or_else(host).unwrap_or_else(|| "portcullis".to_owned());

@@ -81,7 +81,7 @@ fn read(file: &Path) -> Result<String, Unusable> {
     std::fs::read_to_string(file).map_err(because)
 }
 
-/// Returns the recordings, sorted by name.
+/// Returns the files of the recordings at `paths`; those in a folder are sorted by name.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Unusable> {
     let mut found = Vec::new();
     for path in paths {
@@ -123,7 +123,7 @@ struct Report {
     shown: Vec<Shown>,
 }
 
-/// A decision that is shown.
+/// A decision that the report shows because it differs.
 struct Shown {
     place: String,
     request: String,

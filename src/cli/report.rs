@@ -47,7 +47,7 @@ pub(super) struct Located {
     pub(super) help: Option<String>,
     /// The Kubernetes object; `null` for a finding in a file.
     pub(super) object: Value,
-    /// Whether its level was lowered because nothing builds what it is about.
+    /// Whether the level was lowered because nothing builds the file of the finding.
     pub(super) is_unused: bool,
 }
 
@@ -57,15 +57,15 @@ pub(super) struct Root {
     pub(super) profile: &'static str,
     pub(super) verdict: &'static str,
     pub(super) reasons: Vec<String>,
-    /// The objects that name it.
+    /// The objects that build the root, such as Flux Kustomizations.
     pub(super) owners: Vec<String>,
-    /// Whether nothing builds it, as far as the files show.
+    /// Whether nothing builds the root, as far as the files show.
     pub(super) is_unused: bool,
-    /// Its findings; those that roots share are stored once.
+    /// The findings in the root; those that roots share are stored once.
     pub(super) findings: Vec<Rc<Located>>,
 }
 
-/// The result of a run.
+/// The result of `portcullis check`.
 #[derive(Default)]
 pub(super) struct Report {
     pub(super) findings: Vec<Rc<Located>>,
@@ -77,11 +77,11 @@ pub(super) struct Report {
     pub(super) elsewhere: Vec<(String, String)>,
     /// The Kustomizations that are built from ExternalArtifacts, each with its artifact.
     pub(super) composed: Vec<(String, String)>,
-    /// Number of findings about what nothing builds.
+    /// Number of findings in files that nothing builds.
     pub(super) unused: usize,
     /// The options that were assumed for roots, and why.
     pub(super) assumptions: Vec<String>,
-    /// Problems of the run as a whole.
+    /// Problems that do not belong to a file or root.
     pub(super) problems: Vec<String>,
     /// The start of the run.
     pub(super) begun: Option<Instant>,
@@ -153,7 +153,7 @@ impl Serialize for Each<'_> {
 }
 
 impl Located {
-    /// Locates a finding about an object in a file.
+    /// Returns a finding about an object with its position in the file of the object.
     pub(super) fn in_manifest(finding: Finding, manifest: &Manifest) -> Self {
         let Finding { rule, level, field, message, location: within, found, allowed, help, .. } = finding;
         let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);

@@ -10,14 +10,14 @@ use super::Unusable;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::tree::TreePath;
 
-/// Returns the path in the tree of the whole file system.
+/// Converts a path of the command line to a path in the tree of the whole file system.
 pub(super) fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
     let whole = path.canonicalize().map_err(|error| Unusable::because(path.display(), error))?;
     let text = whole.to_str().ok_or_else(|| Unusable::because(path.display(), "its name is not UTF-8"))?;
     Ok(TreePath::from(text.trim_start_matches('/')))
 }
 
-/// Returns the path of a folder to build, like [`tree_path`].
+/// Converts the path of a folder to build, like [`tree_path`]. Fails for a file.
 pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     if path.is_file() {
         let is_kustomization = path.file_name().is_some_and(|name| NAMES.iter().any(|other| name == *other));
@@ -28,7 +28,7 @@ pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     tree_path(path)
 }
 
-/// Converts the paths of many files, and resolves each folder once.
+/// A converter for the paths of many files, which resolves each folder once.
 #[derive(Default)]
 pub(super) struct TreePaths {
     folders: HashMap<PathBuf, TreePath>,

@@ -43,7 +43,7 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Maximum size of a list of webhook configurations, in bytes; each has a few kilobytes.
 const MAX_LIST_BYTES: usize = 16 << 20;
 
-/// A minimal object whose creation rules of these families match.
+/// A minimal object that is created in a dry run, and that rules of `families` match.
 struct Probe {
     families: &'static [&'static str],
     /// Candidate versions; the first one that the cluster serves is used.
@@ -247,7 +247,7 @@ mod tests {
     use crate::admission::Operation;
     use crate::gate::Registry;
 
-    /// Unregistered kinds are not waited for; Crossplane 1.17 serves only v1alpha1 (issue 18, Crossplane 10).
+    /// Checks that only registered kinds are probed. Crossplane 1.17 serves only v1alpha1 (issue 18, Crossplane 10).
     #[test]
     fn probes_only_registered_kinds_in_a_served_version() {
         let list = json!({"items": [
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(probe.api_versions.last(), Some(&"apiextensions.crossplane.io/v1alpha1"));
     }
 
-    /// Every family has a probe that its rules match, except the guard, which judges deletions only.
+    /// Checks that every family has a probe that its rules match, except the guard, which judges deletions only.
     #[test]
     fn every_family_matches_its_probe() {
         for family in Registry::standard().default_families() {

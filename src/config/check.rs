@@ -18,7 +18,7 @@ use crate::landscaper::dry_run::configuration::{DryRunFile, DryRuns, SECTION as 
 use crate::rule::Mode;
 use crate::suggestion;
 
-/// Builds the policy of a file, and collects the problems of its values.
+/// A builder of the policy from a configuration file, which collects the problems of its values.
 pub(super) struct Check<'a> {
     pub(super) registry: &'a Registry,
     pub(super) problems: Vec<Problem>,
@@ -60,7 +60,8 @@ impl Check<'_> {
         }
     }
 
-    /// Takes the sections that rules and mutators of the systems read. The section `dryRun` depends on the modes.
+    /// Moves the sections for single rules and mutators from the file to the policy. Call it after `modes`, because the
+    /// section `dryRun` depends on the modes of mutators.
     fn sections(&mut self, file: &mut File, policy: &mut Policy) {
         self.deployers(file.deployers.take(), policy);
         self.dry_runs(file.dry_run.take(), policy);
@@ -96,7 +97,8 @@ impl Check<'_> {
         policy.settings = std::mem::take(&mut policy.settings).with(DEPLOYERS, deployers.value.to_value());
     }
 
-    /// Reads the section `dryRun`. With a dry-run deployer, the default mode of the mutator `dry-run` is `apply`.
+    /// Moves the section `dryRun` to the policy. If the section exists, the default mode of the mutator `dry-run` is
+    /// `apply`.
     fn dry_runs(&mut self, section: Option<Spanned<DryRunFile>>, policy: &mut Policy) {
         if let Some((section, problem)) = section.as_ref().and_then(|section| Some((section, section.value.problem()?)))
         {
@@ -143,7 +145,7 @@ impl Check<'_> {
         host.value
     }
 
-    /// Returns the time at which an exemption expires. A date includes its whole day.
+    /// Parses the time at which an exemption expires. A date includes its whole day.
     fn until(&mut self, until: &Spanned<String>) -> Option<OffsetDateTime> {
         let text = &until.value;
         let end = || day(text)?.next_day().map(|next| next.midnight().assume_utc());
@@ -166,7 +168,7 @@ impl Check<'_> {
     }
 }
 
-/// Returns the first and the last rule of the family that a name begins with.
+/// Returns advice that names the first and last rule of the family of an unknown id; `None` for an unknown family.
 fn of_family(name: &str, rules: &[&str]) -> Option<String> {
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let mut own = rules.iter().filter(|id| id.trim_end_matches(|c: char| c.is_ascii_digit()) == family);
@@ -177,7 +179,7 @@ fn of_family(name: &str, rules: &[&str]) -> Option<String> {
     ))
 }
 
-/// Parses a date such as `2026-12-31`. Rejects other forms of ISO 8601, such as weeks.
+/// Parses a date such as `2026-12-31`. Rejects other forms of ISO 8601, such as week dates.
 fn day(text: &str) -> Option<Date> {
     let is_written = text.bytes().enumerate().all(|(at, byte)| match at {
         4 | 7 => byte == b'-',

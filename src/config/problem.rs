@@ -1,4 +1,4 @@
-//! All problems of a configuration file, each with its place and a suggestion.
+//! Collects all problems of a configuration file, each with its position and a suggestion.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ const MAX_PROBLEMS: usize = 100;
 /// A problem of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The line, from 1.
+    /// The line of the problem, from 1.
     pub line: u64,
-    /// The column, from 1.
+    /// The column of the problem, from 1.
     pub column: u64,
-    /// The error and its fix.
+    /// The error and how to fix it.
     pub text: String,
 }
 
@@ -56,13 +56,13 @@ pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     format!("unknown {what} {name:?}; {advice}")
 }
 
-/// Removes the location that the parser appends; [`Problem`] shows it in front.
+/// Removes the location that the parser appends to its message; [`Problem`] shows it in front.
 fn without_location(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
     first.rsplit_once(" at line ").map_or(first, |(text, _)| text).to_owned()
 }
 
-/// Parses a file, and skips unknown keys and values. Returns the file unless it has another error, and all problems.
+/// Parses a file without its unknown keys and values. Returns all problems, and the file unless it has another error.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>) {
     let (mut text, mut problems) = (text.to_owned(), Vec::new());
     for _ in 0..MAX_PROBLEMS {
@@ -80,7 +80,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>)
     (None, problems)
 }
 
-/// Returns the text without the unknown key or value of an error. All other places stay the same.
+/// Returns the text without the unknown key, or with a valid value in place of the unknown one, so that later errors
+/// have the same line. `None` for other errors.
 fn without(text: &str, error: &Error) -> Option<String> {
     match error {
         Error::SerdeUnknownField { location, .. } => without_entry(text, location),
@@ -100,7 +101,7 @@ fn without_entry(text: &str, location: &Location) -> Option<String> {
         end += rest.find(',')? + 1;
     }
     let blank: String = text.get(key.start..end)?.chars().map(|c| if c == '\n' { c } else { ' ' }).collect();
-    // A mapping without entries is still a mapping.
+    // A mapping that becomes empty is written as `{}`, so that it is still a mapping.
     let blank = if is_only && blank.starts_with("  ") { format!("{{}}{}", &blank[2..]) } else { blank };
     Some([text.get(..key.start)?, &blank, text.get(end..)?].concat())
 }

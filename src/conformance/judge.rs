@@ -1,4 +1,4 @@
-//! Computes the report from the recorded writes and the results of waiting.
+//! Computes the report from the recorded writes, and from the results of waiting for expected writes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::promises::PROMISES;
 use crate::landscaper::deployer::status::{Change, Job};
 
-/// The results for each promise: how often it was tested, and evidence of breaks.
+/// The results for each promise: how often it was tested, and evidence that it was broken.
 #[derive(Default)]
 struct Results(BTreeMap<&'static str, (usize, Vec<Evidence>)>);
 
@@ -28,7 +28,7 @@ impl Results {
     }
 }
 
-/// Checks all writes of the deployer, and adds the results of waiting.
+/// Checks all writes of the deployer, and adds the results of waiting for expected writes.
 pub(super) fn report(type_name: &str, outcome: Outcome, record: &Record) -> Report {
     let mut results = Results::default();
     for item in &outcome.items {

@@ -19,7 +19,7 @@ use crate::landscaper::annotations::{TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::deployer::{FINALIZER, NO_TARGET};
 use crate::landscaper::kinds::DEPLOY_ITEMS;
 
-/// The field manager of the kit.
+/// The field manager of the conformance kit's writes.
 const MANAGER: &str = "portcullis-conformance";
 
 /// A simulation of Landscaper for one namespace.
@@ -76,7 +76,7 @@ impl Landscaper {
         DynamicObject { types: Some(types), metadata, data: json!({"spec": spec}) }
     }
 
-    /// Requests a job. Returns its id.
+    /// Requests a job of a DeployItem, as Landscaper does. Returns the id of the job.
     pub(super) async fn trigger(&self, name: &str) -> Result<String, ConformanceError> {
         let job = format!("conformance-job-{}", self.jobs.fetch_add(1, Ordering::Relaxed) + 1);
         let now = now();
@@ -88,9 +88,9 @@ impl Landscaper {
         Ok(job)
     }
 
-    /// Requests the deletion job, unless the item no longer exists.
+    /// Requests the job that deletes a DeployItem, unless it no longer exists.
     ///
-    /// A deployer that was still processing the item may already have uninstalled it.
+    /// A deployer that was still processing the DeployItem may already have uninstalled it.
     pub(super) async fn trigger_deletion(&self, name: &str) -> Result<(), ConformanceError> {
         match self.trigger(name).await {
             Err(ConformanceError::Refused { source, .. }) if is_not_found(&source) => Ok(()),
@@ -98,7 +98,7 @@ impl Landscaper {
         }
     }
 
-    /// Annotates a DeployItem.
+    /// Sets an annotation of a DeployItem.
     pub(super) async fn annotate(&self, name: &str, key: &str, value: &str) -> Result<(), ConformanceError> {
         let annotations = json!({"metadata": {"annotations": {key: value}}});
         let written = self.items.patch(name, &params(), &Patch::Merge(annotations)).await;

@@ -1,4 +1,4 @@
-//! The conformance kit for deployers.
+//! The conformance kit, which tests deployers of Landscaper.
 //!
 //! It simulates Landscaper on a cluster, watches every write of the deployer, and reports which promises of the
 //! contract the deployer keeps or breaks.
@@ -27,7 +27,7 @@ use serde_json::Value;
 
 pub use report::{Evidence, Judged, Report, Scenario, Verdict};
 
-/// The options of a test run.
+/// The options of a test run of the conformance kit.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The type of DeployItems that the deployer serves.
@@ -56,7 +56,7 @@ pub enum ConformanceError {
     /// The API server rejected a request of the kit.
     #[error("{doing}: {source}")]
     Refused {
-        /// The operation.
+        /// The operation, such as `deleting DeployItem a`.
         doing: String,
         /// The answer of the API server.
         source: Box<kube::Error>,
@@ -66,7 +66,7 @@ pub enum ConformanceError {
     Missed(String),
 }
 
-/// Tests a deployer.
+/// Tests a deployer on a cluster, and returns the report.
 ///
 /// # Errors
 /// Fails if the API server rejects a request of the kit, or if writes may have been missed. Broken promises are not

@@ -1,11 +1,11 @@
-//! The promises that the kit tests: those that the webhook enforces, and those that only waiting can test.
+//! The promises that the kit tests: those that the webhook enforces, and those about reactions in time.
 
 use crate::landscaper::deployer::promises::PROMISES;
 
 /// A promise that the kit tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TestedPromise {
-    /// The id of the rule, or a name if there is no rule.
+    /// The id of the rule that checks the promise, such as `DP007`; a name such as `finishes` if no rule does.
     pub(super) name: &'static str,
     /// The promise, as a sentence.
     pub(super) sentence: &'static str,
@@ -39,7 +39,7 @@ pub(super) fn all() -> Vec<TestedPromise> {
     let about_writes = PROMISES.into_iter().map(|promise| TestedPromise {
         name: promise.rule,
         sentence: promise.sentence,
-        // The webhook only warns about these.
+        // The webhook only warns about breaks of these promises.
         is_binding: !["DP006", "DP014"].contains(&promise.rule),
     });
     let mut all: Vec<_> = about_writes.chain([TYPE_STAYS, FINALIZER_STAYS, OTHERS_ITEMS]).collect();

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::ConformanceError;
 use crate::landscaper::kinds::DEPLOY_ITEMS;
 
-/// A version of a DeployItem.
+/// A version of a DeployItem, as a watch event reports it.
 #[derive(Debug, Clone)]
 pub(super) struct Version {
     /// The object; after a deletion, its last version.
@@ -31,7 +31,7 @@ pub(super) struct Version {
 pub(super) struct Record {
     /// The versions of each DeployItem in order, by name.
     pub(super) versions: BTreeMap<String, Vec<Version>>,
-    /// The resource versions that the kit has written.
+    /// The resource versions that the kit itself has written.
     pub(super) own: BTreeSet<String>,
     broken: Option<String>,
 }
@@ -51,7 +51,7 @@ pub(super) fn api(client: &Client, namespace: &str) -> Api<DynamicObject> {
 }
 
 impl Recorder {
-    /// Starts the watch.
+    /// Starts a watch of the DeployItems in a namespace.
     ///
     /// # Errors
     /// Fails if DeployItems cannot be listed.
@@ -67,7 +67,7 @@ impl Recorder {
         Ok(Self { record, changed, task })
     }
 
-    /// Records that the kit has written this version.
+    /// Records that the kit itself has written this version of a DeployItem.
     pub(super) fn own(&self, object: &DynamicObject) {
         lock(&self.record).own.extend(object.resource_version());
     }
@@ -90,7 +90,7 @@ impl Recorder {
     /// Stops the watch and returns the record.
     ///
     /// # Errors
-    /// Fails if the watch has failed.
+    /// Fails if the watch has failed, so that writes may be missing.
     pub(super) fn finish(&self) -> Result<Record, ConformanceError> {
         self.task.abort();
         let record = lock(&self.record).clone();
@@ -106,7 +106,7 @@ fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches until an error. Restarts an ended watch at the last version, so that none is missed.
+/// Watches DeployItems until an error. Restarts an ended watch at the last version, so that no version is missed.
 async fn follow(api: Api<DynamicObject>, mut from: String, record: Arc<Mutex<Record>>, notify: watch::Sender<()>) {
     loop {
         let ended = watch_once(&api, &mut from, &record, &notify).await;

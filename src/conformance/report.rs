@@ -11,7 +11,7 @@ use crate::landscaper::deployer::status::Change;
 pub struct Report {
     /// The tested type of DeployItems.
     pub type_name: String,
-    /// The scenarios.
+    /// The scenarios of the test, including skipped ones.
     pub scenarios: Vec<Scenario>,
     /// The result for each promise.
     pub promises: Vec<Judged>,
@@ -22,18 +22,18 @@ pub struct Report {
 pub struct Scenario {
     /// The name of the scenario.
     pub name: &'static str,
-    /// The missing option, if the scenario was skipped.
+    /// The option that is missing to run the scenario; `None` if it was run.
     pub not_tried: Option<String>,
 }
 
 /// The result for a promise.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// The id of the rule, or a name if there is no rule.
+    /// The id of the rule that checks the promise, such as `DP007`; a name such as `finishes` if no rule does.
     pub name: &'static str,
     /// The promise, as a sentence.
     pub sentence: &'static str,
-    /// The verdict.
+    /// Whether the deployer kept the promise.
     pub verdict: Verdict,
     /// The number of times that the promise was tested.
     pub times: usize,
@@ -61,7 +61,7 @@ pub struct Evidence {
     pub scenario: &'static str,
     /// The name of the DeployItem.
     pub item: String,
-    /// The description of the error.
+    /// A description of what the deployer did wrong.
     pub what: String,
     /// The write that broke the promise; `None` if an expected write is missing.
     pub write: Option<Write>,
@@ -84,7 +84,7 @@ pub struct Write {
 const SHOWN: usize = 3;
 
 impl Verdict {
-    /// Returns the name for users.
+    /// Returns the verdict as the report shows it: `kept`, `broken`, `doubtful` or `not tried`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -96,12 +96,12 @@ impl Verdict {
 }
 
 impl Evidence {
-    /// Returns evidence for something that did not happen in time.
+    /// Creates evidence that something expected did not happen in time.
     pub(super) fn waited(scenario: &'static str, item: &str, what: String) -> Self {
         Self { scenario, item: item.to_owned(), what, write: None }
     }
 
-    /// Returns evidence from a write.
+    /// Creates evidence from a write that broke a promise.
     pub(super) fn write(
         scenario: &'static str,
         item: &str,

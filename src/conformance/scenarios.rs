@@ -8,13 +8,13 @@ use super::report::Scenario;
 use crate::landscaper::annotations::DELETE_WITHOUT_UNINSTALL;
 use crate::landscaper::deployer::status::{Job, Status};
 
-/// The outcome of the scenarios, and the results of waiting.
+/// The outcome of all scenarios, including the results of waiting for expected writes.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) scenarios: Vec<Scenario>,
     /// The DeployItems of the scenarios.
     pub(super) items: Vec<Played>,
-    /// Promises that were tested by waiting: the name of the DeployItem, and the error if the promise was broken.
+    /// Promises that were tested by waiting, each with the name of the DeployItem, and the error if it was broken.
     pub(super) waited: Vec<(TestedPromise, String, Option<String>)>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Outcome {
 pub(super) struct Played {
     pub(super) name: String,
     pub(super) scenario: &'static str,
-    /// Whether the deployer may write it: false for a foreign type or Target.
+    /// Whether the deployer may write the DeployItem: false for a foreign type or Target.
     pub(super) is_its_own: bool,
 }
 
@@ -45,7 +45,8 @@ pub(super) async fn all(kit: &Landscaper) -> Result<Outcome, ConformanceError> {
 }
 
 impl Run<'_> {
-    /// Waits without a job, requests two jobs with a pause after each, and deletes the item.
+    /// Runs the scenarios `reconcile` and `deletion`: waits without a job, requests two jobs with a pause after each,
+    /// and deletes the DeployItem.
     async fn reconcile(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("reconcile").await?;
         self.quiet(&name, promises::WAITS).await;
@@ -78,7 +79,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Deletes an item with the annotation `delete-without-uninstall`.
+    /// Runs the scenario `delete-without-uninstall`: deletes a DeployItem with this annotation.
     async fn keep(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("keep").await?;
         self.job(&name, "Succeeded").await?;
@@ -122,7 +123,7 @@ impl Run<'_> {
         Ok(name)
     }
 
-    /// Requests a job and waits for its end. Returns whether it ended in time.
+    /// Requests a job and waits for its end. Returns false if it does not end in time.
     async fn job(&mut self, name: &str, wanted: &str) -> Result<bool, ConformanceError> {
         let job = self.kit.trigger(name).await?;
         let limit = self.kit.options.timeout;
@@ -152,7 +153,7 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Waits while the deployer has nothing to write. The record shows unexpected writes.
+    /// Waits for a time in which the deployer must not write. The record shows unexpected writes.
     async fn quiet(&mut self, name: &str, promise: TestedPromise) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(promise, name, None);

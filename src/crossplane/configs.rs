@@ -27,7 +27,7 @@ impl<'v> Configs<'v> {
         Self { view, kind: kinds::served(view) }
     }
 
-    /// Reports whether the catalog holds all EnvironmentConfigs, so that a failed lookup means that the object does not
+    /// Returns whether the catalog holds all EnvironmentConfigs, so that a failed lookup means that the object does not
     /// exist.
     pub fn is_complete(&self) -> bool {
         self.view.is_complete(self.kind)
@@ -51,13 +51,14 @@ impl<'v> Configs<'v> {
         found
     }
 
-    /// Returns the values of a label in use that are most similar to `value`.
+    /// Returns the existing values of a label that are most similar to `value`, as suggestions.
     pub fn similar_values(&self, key: &str, value: &str) -> Vec<String> {
         let found = self.view.indexed(self.kind, &BY_LABEL_KEY, "", key, MAX_COMPARED);
         nearest(value, found.iter().filter_map(|stored| label(stored, key)))
     }
 
-    /// Returns the names with the same prefix that are most similar to `name`.
+    /// Returns the names of EnvironmentConfigs with the same first letters that are most similar to `name`, as
+    /// suggestions.
     pub fn similar_names(&self, name: &str) -> Vec<String> {
         let found = self.view.indexed(self.kind, &BY_NAME_PREFIX, "", &kinds::name_prefix(name), MAX_COMPARED);
         nearest(name, found.iter().map(|stored| stored.name()))
@@ -78,7 +79,7 @@ impl environment::Configs for Configs<'_> {
 pub struct ConfigsWith<'v> {
     /// The EnvironmentConfigs of the catalog.
     pub configs: Configs<'v>,
-    /// The EnvironmentConfig that replaces the one with the same name.
+    /// The EnvironmentConfig that is added, or replaces the one with the same name.
     pub config: Arc<Stored>,
 }
 

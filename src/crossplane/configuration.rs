@@ -9,16 +9,16 @@ use crate::catalog::View;
 /// The key of the section in the file.
 pub const NAME: &str = "environmentConfigs";
 
-/// The section `environmentConfigs`.
+/// The section `environmentConfigs` of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct EnvironmentConfigs {
     /// The level of findings about changes to an EnvironmentConfig that break its users; see EN010.
     pub on_change: Level,
-    /// Whether Crossplane computes environments itself.
+    /// Whether Crossplane up to 1.17 runs with `--enable-environment-configs`, so that it computes environments itself.
     pub native: Native,
-    /// Names of CompositeResourceDefinitions; `*` for all. The environment patches of functions are written into `spec`
-    /// and labels of their composites, which Crossplane itself does not do.
+    /// Names of CompositeResourceDefinitions, or `*` for all. The mutator writes the environment patches of functions
+    /// into `spec` and labels of their composites, which Crossplane itself does not do.
     pub writes_to: Vec<String>,
 }
 

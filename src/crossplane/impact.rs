@@ -20,7 +20,7 @@ pub const MAX_ASSESSED: usize = 100;
 /// The impact of a request on the users of an EnvironmentConfig.
 #[derive(Debug, Default)]
 pub struct Impact {
-    /// The composites for which something changes.
+    /// The effects on the composites for which something changes.
     pub effects: Vec<Effect>,
     /// Compositions and revisions whose pipeline steps require the EnvironmentConfig.
     pub passed_to_functions: Vec<Reference>,
@@ -39,11 +39,12 @@ pub struct Effect {
     pub composition: Reference,
     /// The problems that exist only after the request, in the order of the computation.
     pub problems: Vec<String>,
-    /// Whether Crossplane fails after the request and did not before.
+    /// Whether the computation of the environment fails after the request, but not before it.
     pub fails: bool,
-    /// Whether the EnvironmentConfig was merged before the request and is not afterwards.
+    /// Whether the EnvironmentConfig is merged before the request, but not after it.
     pub loses_data: bool,
-    /// Whether a composite of this Composition is known, or the composites of its type are unknown.
+    /// Whether a known composite uses this Composition, or one may use it because the composites of its type are
+    /// unknown.
     pub is_used: bool,
 }
 
@@ -158,7 +159,7 @@ fn bare(composition: &Value) -> Value {
     json!({"apiVersion": of("apiVersion"), "kind": of("kind"), "metadata": {}, "spec": {}})
 }
 
-/// The computed environment of a composite, reduced to what is compared.
+/// The parts of a computed environment that are compared before and after the request.
 struct Evaluation {
     /// Whether the environment cannot be computed.
     fails: bool,

@@ -27,21 +27,21 @@ const fn environment_configs(version: &'static str, indexes: &'static [&'static 
         plural: "environmentconfigs",
         scope: Scope::Cluster,
         indexes,
-        // Selectors sort by any path.
+        // Whole objects are stored, because selectors may sort by any path.
         storage: Storage::Whole,
     }
 }
 
-/// Returns the version of EnvironmentConfigs that the cluster serves.
+/// Returns the kind of EnvironmentConfigs in the version that the cluster serves.
 pub fn served(view: &View<'_>) -> &'static Kind {
     let is_old = !view.is_complete(&ENVIRONMENT_CONFIGS) && view.is_complete(&ALPHA_ENVIRONMENT_CONFIGS);
     if is_old { &ALPHA_ENVIRONMENT_CONFIGS } else { &ENVIRONMENT_CONFIGS }
 }
 
-/// The labels of an object.
+/// The paths of the labels of an object.
 const LABELS: &[Path] = &[&["metadata", "labels"]];
 
-/// Index of objects by each of their labels: `stage=prod`.
+/// Index of objects by each of their labels, with keys such as `stage=prod`.
 pub static BY_LABEL: Index = Index {
     name: "label",
     parts: LABELS,
@@ -62,7 +62,7 @@ pub static BY_LABEL_KEY: Index = Index {
     },
 };
 
-/// Index of objects by the first letters of their name, used for suggestions.
+/// Index of objects by the first three letters of their name, used for suggestions.
 pub static BY_NAME_PREFIX: Index = Index {
     name: "beginning",
     parts: &[],
@@ -121,7 +121,7 @@ pub fn revised(revision: &Value) -> Option<&str> {
     Metadata::of(revision).label(COMPOSITION_LABEL)
 }
 
-/// Index of Compositions by the type of their composites: `example.org/v1, Kind=XExample`.
+/// Index of Compositions by the type of their composites, with keys such as `example.org/v1, Kind=XExample`.
 pub static BY_COMPOSITE_TYPE: Index = Index {
     name: "composite-type",
     parts: &[&["spec", "compositeTypeRef"]],
@@ -201,7 +201,7 @@ pub static COMPOSITES: Declaration = Declaration {
     by: &DEFINITIONS,
     declares,
     indexes: &[&BY_COMPOSITION, &BY_REFERENCE, &WITH_REFERENCES],
-    // Patches read any path.
+    // Whole objects are stored, because patches may read any path.
     storage: Storage::Whole,
 };
 
@@ -218,7 +218,7 @@ fn offers(definition: &Value) -> Option<Declared> {
     Some(Declared { kind: text("kind")?, plural: text("plural")?, scope: Scope::Namespaced, ..composite })
 }
 
-/// What [`offers`] reads: not the schemas of the versions.
+/// The paths that [`offers`] reads. They do not include the schemas of the versions.
 const DEFINING: &[Path] = &[
     &["spec", "claimNames"],
     &["spec", "group"],

@@ -15,7 +15,7 @@ use crate::admission::FieldPath;
 /// Maximum number of patches of one Composition that are computed; each needs a computation of its own.
 const MAX_PATCHES: usize = 500;
 
-/// A patch that fails.
+/// A patch that fails for every composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchFailure {
     /// The field of the patch in the Composition.
@@ -43,14 +43,14 @@ pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -
 struct Evaluation<'t, C: ?Sized> {
     profile: Profile,
     configs: &'t C,
-    /// The selections of earlier steps.
+    /// The selection steps before the current step.
     before: Vec<Step>,
     left: usize,
     found: Vec<PatchFailure>,
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Keeps the sources that select the same EnvironmentConfigs for every composite.
+    /// Adds a selection step with only those sources that select the same EnvironmentConfigs for every composite.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };
@@ -97,7 +97,7 @@ impl<C: Configs + ?Sized> Evaluation<'_, C> {
     }
 }
 
-/// Returns whether a source selects independently of the composite.
+/// Returns whether a source selects the same EnvironmentConfigs for every composite.
 fn is_independent(source: &EnvironmentSource) -> bool {
     let selector = source.selector.iter().flat_map(|selector| &selector.match_labels);
     source.kind() == SourceType::Reference

@@ -27,7 +27,7 @@ pub struct User {
     pub usage: Usage,
 }
 
-/// The usage of an EnvironmentConfig.
+/// The way in which an object uses an EnvironmentConfig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usage {
     /// The EnvironmentConfig must exist.
@@ -74,7 +74,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the Compositions or revisions that reference it, or select by a label key that it has.
+    /// Returns the Compositions or revisions that reference the EnvironmentConfig, or select by one of its label keys.
     fn texts(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let labels = Metadata::of(self.config).labels();
         let keys = labels.into_iter().flat_map(|labels| labels.keys());
@@ -104,7 +104,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns whether a `requiredResources` entry of a pipeline step matches it.
+    /// Returns whether a `requiredResources` entry of a pipeline step matches the EnvironmentConfig.
     fn is_required(&self, required: &Required) -> bool {
         let own = Metadata::of(self.config);
         match required {
@@ -113,7 +113,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns how a source uses it, or `None` if the source never selects it.
+    /// Returns how a source uses the EnvironmentConfig, or `None` if the source never selects it.
     fn source(&self, source: &EnvironmentSource, is_optional: bool, profile: Profile) -> Option<Usage> {
         match (source.kind(), &source.reference, &source.selector) {
             (SourceType::Reference, Some(reference), _) if reference.name == self.name => {
@@ -124,7 +124,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns how a selector uses it. A value that a matcher reads from the composite may be any value.
+    /// Returns how a selector uses the EnvironmentConfig. A value that a matcher reads from the composite may be any
+    /// value.
     fn selected(&self, selector: &Selector, profile: Profile) -> Option<Usage> {
         let is_fixed = |kind| kind == LabelMatcherType::Value;
         let own = Metadata::of(self.config);

@@ -1,4 +1,4 @@
-//! Decides about objects that contain trees or refer to them.
+//! Runs deliveries: judges the kustomize trees that an object contains or refers to.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::kustomize::delivery::{
 /// Timeout for judging the siblings of a root, which only warnings need. What was judged is cached for the next request.
 const SIBLINGS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The context of one decision about trees.
+/// The inputs of a decision about the kustomize trees of one request.
 pub(super) struct DeliveryContext<'a> {
     pub(super) gate: &'a Gate,
     pub(super) policy: &'a Policy,
@@ -26,7 +26,7 @@ pub(super) struct DeliveryContext<'a> {
 }
 
 impl DeliveryContext<'_> {
-    /// Returns the findings of a delivery, at the levels of the policy.
+    /// Runs a delivery for the request, and returns its findings at the levels of the policy.
     pub(super) async fn findings_of(&self, delivery: &'static Delivery) -> Vec<Finding> {
         let hosts = &self.policy.artifact_hosts;
         for artifact in delivery.ahead.iter().flat_map(|ahead| ahead(self.request)) {
@@ -62,12 +62,14 @@ impl DeliveryContext<'_> {
         findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
     }
 
-    /// Returns whether the consequences of the request are judged: it changes the build, or it is an audit of the object.
+    /// Returns whether [`Consequences`] are computed for the request: it changes the build, or it is an audit, in which
+    /// the new object equals the old one.
     fn has_consequences(&self) -> bool {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }
 
-    /// Judges the siblings of a root, for a short time, and returns findings about what the cluster will do.
+    /// Judges the siblings of a root within [`SIBLINGS_TIMEOUT`], and returns findings about the effects of the root on
+    /// the cluster, compared with the siblings.
     async fn of_consequences(&self, consequences: &Consequences, (root, judged): (&Root, &Judged)) -> Vec<Finding> {
         let siblings = (consequences.siblings)(self.request, self.view, root);
         let last = live_read_deadline(self.request).min(Instant::now() + SIBLINGS_TIMEOUT);
@@ -81,14 +83,14 @@ impl DeliveryContext<'_> {
         (consequences.findings)(self.request, self.view, (root, judged), &known.collect::<Vec<_>>())
     }
 
-    /// Returns the highest level for this request. Updates that do not change the tree, such as of labels or
-    /// finalizers, are not denied.
+    /// Returns the maximum level of a delivery's findings for this request. It is at most `warn` for an update that
+    /// does not change the tree, such as an update of labels or finalizers.
     fn max_level(&self, delivery: &Delivery) -> Level {
         let max_level = self.policy.max_level(delivery, &self.request.namespace);
         if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }
     }
 
-    /// Applies the level of the finding's own rule, and at most `max_level`.
+    /// Applies the configured level of a finding's rule, and at most `max_level`; returns `None` if the level is `off`.
     fn levelled(&self, mut finding: Finding, max_level: Level) -> Option<Finding> {
         let info = self.gate.registry.info(finding.rule)?;
         finding.level = finding.level.min(max_level);
@@ -96,7 +98,8 @@ impl DeliveryContext<'_> {
     }
 }
 
-/// Adds findings, except those that another delivery reported for the object itself.
+/// Appends `found` to `findings`, except findings with the same rule and field as a present finding about the object
+/// itself.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     let before = findings.len();
     for finding in found {

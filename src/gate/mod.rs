@@ -40,7 +40,7 @@ const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 /// warning.
 pub const VERIFY_ANNOTATION: &str = "portcullis.dev/verify";
 
-/// The gate, which decides about requests.
+/// The gate: decides about admission requests with the rules, mutators and deliveries of its registry.
 pub struct Gate {
     registry: Registry,
     policy: ArcSwap<Policy>,
@@ -49,24 +49,25 @@ pub struct Gate {
     clock: Clock,
 }
 
-/// The clock by which exemptions expire.
+/// A source of the current time, with which the expiry of exemptions is compared.
 type Clock = Arc<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
 impl Gate {
-    /// Creates a gate of these rules over a catalog. It judges only trees that are contained in objects.
+    /// Creates a gate that runs the rules of `registry` and looks up objects in `catalog`. It judges only trees that
+    /// objects contain, and fetches none; see [`Gate::with_trees`].
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
         catalog.choose(policy.composites.clone());
         let (policy, trees) = (ArcSwap::from_pointee(policy), Arc::new(Inline));
         Self { registry, policy, catalog, trees, clock: Arc::new(OffsetDateTime::now_utc) }
     }
 
-    /// Sets the judge that fetches and judges trees.
+    /// Sets the judge of kustomize trees, such as one that fetches trees from artifacts.
     #[must_use]
     pub fn with_trees(self, trees: Arc<dyn Judge>) -> Self {
         Self { trees, ..self }
     }
 
-    /// Sets a clock other than the system's.
+    /// Replaces the system's clock, with which the expiry of exemptions is compared.
     #[must_use]
     pub fn with_clock(self, clock: impl Fn() -> OffsetDateTime + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self }
@@ -82,18 +83,18 @@ impl Gate {
         &self.catalog
     }
 
-    /// Returns the current policy.
+    /// Returns the current policy: the configured levels, exemptions and modes.
     pub fn policy(&self) -> Arc<Policy> {
         self.policy.load_full()
     }
 
-    /// Replaces the policy.
+    /// Replaces the policy, and with it the catalog's selection of composites.
     pub fn set_policy(&self, policy: Policy) {
         self.catalog.choose(policy.composites.clone());
         self.policy.store(Arc::new(policy));
     }
 
-    /// Returns the rules, mutators and deliveries that match a request, or `None` if there are none.
+    /// Returns the rules, mutators and deliveries that match a request in a phase, or `None` if there are none.
     fn matching(&self, phase: Phase, request: &Request<'_>) -> Option<Matching> {
         let declared_as = self.declared_as(request);
         let deliveries = self.registry.deliveries_for(request).copied();
@@ -114,7 +115,8 @@ impl Gate {
         (!matching.is_empty()).then_some(matching)
     }
 
-    /// Returns the declaration of the request's kind, if any.
+    /// Returns the declaration of the request's kind, if another object declares that kind, as an XRD does for
+    /// composites.
     fn declared_as(&self, request: &Request<'_>) -> Option<&'static Declaration> {
         let resource = &request.resource;
         self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)
@@ -165,7 +167,7 @@ impl Gate {
                 Err(finding) => verdict.findings.push(*finding),
             }
         }
-        // The object reports the denials of all deliveries, so it is changed once.
+        // The object reports the denials of all deliveries, so `withhold` changes it once, after the last delivery.
         let withhold = deliveries.iter().find_map(|delivery| delivery.withhold);
         let (now, mut denials) = ((self.clock)(), Vec::new());
         for delivery in deliveries {
@@ -264,7 +266,8 @@ fn is_verify_request(request: &Request<'_>) -> bool {
     Metadata::of(request.object()).annotations().is_some_and(|annotations| annotations.contains_key(VERIFY_ANNOTATION))
 }
 
-/// Returns the deadline of live reads.
+/// Returns the time by which live reads must end: shortly before the deadline of the request, or [`LIVE_READ_TIMEOUT`]
+/// from now if it has none.
 fn live_read_deadline(request: &Request<'_>) -> Instant {
     let live_read_deadline = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
     live_read_deadline.unwrap_or_else(|| Instant::now() + LIVE_READ_TIMEOUT)
@@ -287,7 +290,7 @@ fn read(
 
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
-/// Applies the policy's level to a finding.
+/// Applies the configured level, the skip label and the exemptions to a finding.
 fn levelled(
     mut finding: Finding,
     info: &RuleInfo,
@@ -297,7 +300,8 @@ fn levelled(
 ) -> Finding {
     let configured = policy.level_of(info.id, info.family(), info.level, &request.namespace);
     finding.level = Policy::levelled(finding.level, info.level, configured);
-    // Only an update of the object itself removes finalizers; an update of its status does not.
+    // Updates of an object that is being deleted are not denied, so that finalizers can be removed. An update of its
+    // status cannot remove them.
     let is_object = request.resource.subresource.is_empty();
     if is_object && request.operation == Operation::Update && request.is_deleting() {
         finding.level = finding.level.min(Level::Warn);

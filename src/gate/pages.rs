@@ -1,4 +1,4 @@
-//! Prints rules for a terminal: the list, and the pages.
+//! Formats the rules: the page of one rule, and the list of all as Markdown, a table or JSON.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn describe(matches: &Match) -> String {
     format!("`{}.{}{subresource}`: {operations}", matches.plural, matches.group)
 }
 
-/// Returns the index of the pages in Markdown: `docs/rules/README.md`.
+/// Returns the content of `docs/rules/README.md`: all rules and mutators as Markdown tables.
 pub fn index(registry: &Registry) -> String {
     let row = |info: &RuleInfo| {
         let RuleInfo { id, name, level, summary, .. } = info;
@@ -38,7 +38,7 @@ pub fn index(registry: &Registry) -> String {
     )
 }
 
-/// Returns the rules as a table for a terminal.
+/// Returns all rules as a table for a terminal, one line for each.
 pub fn table(registry: &Registry) -> String {
     let infos = registry.infos();
     let width = infos.iter().map(|info| info.name.len()).max().unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn table(registry: &Registry) -> String {
     infos.into_iter().map(line).collect()
 }
 
-/// Returns the rules as JSON.
+/// Returns all rules as a JSON object with the list `rules`.
 pub fn json(registry: &Registry) -> Value {
     let entry = |info: &RuleInfo| {
         let matches = registry.rule(info.id).map_or(&[][..], |rule| rule.matchers);

@@ -1,4 +1,4 @@
-//! Levels and exemptions from the configuration.
+//! The policy: levels, exemptions and modes from the configuration.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,17 +9,19 @@ use crate::catalog::Settings;
 use crate::kustomize::delivery::Delivery;
 use crate::rule::{Mode, Mutator, Rule, RuleInfo};
 
-/// Objects with this label set to `"true"` are skipped, if the configuration honours it.
+/// The label with which an object is not mutated and its findings have at most level `audit`, if the value is `"true"`
+/// and the configuration honours it.
 pub const SKIP_LABEL: &str = "portcullis.dev/skip";
 
-/// The configuration of rules. By default every rule has its own level, and there are no exemptions.
+/// The configuration of rules, mutators and deliveries. By default, each has its default level or mode, and there are
+/// no exemptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Levels by rule id or family. A rule id takes precedence over its family.
     pub levels: HashMap<String, Level>,
     /// Levels for some namespaces. They take precedence over general levels; if several apply, the strictest is used.
     pub namespaces: Vec<NamespaceLevels>,
-    /// The exemptions.
+    /// Exemptions from rules, for namespaces and users.
     pub exemptions: Vec<Exemption>,
     /// Whether [`SKIP_LABEL`] is honoured.
     pub honour_skip_label: bool,
@@ -30,15 +32,15 @@ pub struct Policy {
     /// Names of CompositeResourceDefinitions whose composites are handled, besides those with the label
     /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` selects all.
     pub composites: HashSet<String>,
-    /// The highest level of findings in trees, by the name of the delivery.
+    /// The maximum level of a delivery's findings, by the name of the delivery, such as `flux-trees`.
     pub deliveries: HashMap<String, Level>,
     /// Hosts from which artifacts may be fetched, besides Flux's own: `name` or `name:port`.
     pub artifact_hosts: Vec<String>,
-    /// The sections of systems.
+    /// The sections of the configuration that rules look up by name, such as `deployers`.
     pub settings: Settings,
 }
 
-/// Levels for some namespaces.
+/// Levels of rules in some namespaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceLevels {
     /// Names of namespaces; a trailing `*` matches any suffix.
@@ -50,13 +52,13 @@ pub struct NamespaceLevels {
 /// An exemption: reduces findings of a rule to level `audit`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exemption {
-    /// A rule id or family.
+    /// A rule id or family, such as `OW001` or `OW`.
     pub rule: String,
     /// Names of namespaces; a trailing `*` matches any suffix.
     pub namespaces: Vec<String>,
     /// Names of users; empty for all users.
     pub users: Vec<String>,
-    /// The time at which the exemption expires.
+    /// The time at which the exemption expires; `None` for never.
     pub until: Option<OffsetDateTime>,
 }
 
@@ -68,12 +70,13 @@ impl Exemption {
 }
 
 impl Policy {
-    /// Returns the level of a rule in a namespace.
+    /// Returns the level of a rule about requests in a namespace.
     pub fn level(&self, rule: &Rule, namespace: &str) -> Level {
         self.level_of(rule.info.id, rule.info.family(), rule.info.level, namespace)
     }
 
-    /// Returns the level of a request or tree rule in a namespace, which is empty for files.
+    /// Returns the level of any rule in a namespace: the configured one, or `default`. The namespace is empty for
+    /// files.
     pub fn level_of(&self, id: &str, family: &str, default: Level, namespace: &str) -> Level {
         if self.levels.is_empty() && self.namespaces.is_empty() {
             return default;
@@ -82,7 +85,7 @@ impl Policy {
         own.or_else(|| entry(&self.levels, id, family)).unwrap_or(default)
     }
 
-    /// Returns whether a rule is on in any namespace.
+    /// Returns whether the level of a rule is above `off` in at least one namespace.
     pub fn may_report(&self, id: &str, family: &str, default: Level) -> bool {
         let of_namespaces = self.namespaces.iter().filter_map(|levels| entry(&levels.levels, id, family));
         of_namespaces.chain([entry(&self.levels, id, family).unwrap_or(default)]).any(|level| level > Level::Off)
@@ -106,20 +109,20 @@ impl Policy {
         applying.filter_map(move |levels| entry(&levels.levels, id, family))
     }
 
-    /// Returns the mode of a mutator.
+    /// Returns the mode of a mutator: the configured one, or the mutator's default.
     pub fn mode(&self, mutator: &Mutator) -> Mode {
         self.modes.get(mutator.name).copied().unwrap_or(mutator.mode)
     }
 
-    /// Returns the highest level of a delivery's findings in a namespace.
+    /// Returns the maximum level of a delivery's findings in a namespace.
     pub fn max_level(&self, delivery: &Delivery, namespace: &str) -> Level {
         let own = self.deliveries.get(delivery.name).copied().unwrap_or(delivery.max_level);
         let limit = |info: &RuleInfo| self.level_of(info.id, info.family(), info.level, namespace);
         delivery.limited_by.map_or(own, |info| own.min(limit(info)))
     }
 
-    /// Returns whether an exemption applies to the request at this time. A configured `deny` for its namespace takes
-    /// precedence.
+    /// Returns whether an exemption from the rule applies to the request at `now`. A configured `deny` for the
+    /// namespace takes precedence.
     pub fn exempts(&self, info: &RuleInfo, request: &Request<'_>, now: OffsetDateTime) -> bool {
         let exempt = |exemption: &Exemption| {
             !exemption.is_expired(now)

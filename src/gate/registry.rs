@@ -1,4 +1,4 @@
-//! The registry: the definitions of all systems.
+//! The registry: the rules, mutators and deliveries of all systems, and the kinds that they need.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::kustomize::delivery::{self, Delivery};
 use crate::landscaper;
 use crate::rule::{ANY, Definition, Match, Mutator, Rule, RuleInfo};
 
-/// All rules and mutators.
+/// A set of rules, mutators and deliveries, with an index by the resources that they match.
 pub struct Registry {
     rules: Vec<&'static Rule>,
     tree_rules: Vec<&'static RuleInfo>,
@@ -21,12 +21,12 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// The definitions by the plural name of the resource that they match, or the name of its declaration. Few match
-    /// any one resource.
+    /// An index by the plural name of the matched resource, or by the name of its declaration. Few rules match the same
+    /// resource.
     looking: HashMap<&'static str, Looking>,
 }
 
-/// The definitions that match one resource.
+/// The rules, mutators and deliveries that match one resource.
 #[derive(Default)]
 struct Looking {
     rules: Vec<&'static Rule>,
@@ -35,7 +35,7 @@ struct Looking {
 }
 
 impl Registry {
-    /// Returns the rules and mutators of every system.
+    /// Creates the registry of all systems: Crossplane, kustomize and Landscaper.
     pub fn standard() -> Self {
         let mut rules = [crossplane::rules(), kustomize::rules(), landscaper::rules()].concat();
         rules.sort_by_key(|rule| rule.info.id);
@@ -47,7 +47,7 @@ impl Registry {
         standard.with_deliveries(kustomize::delivery::deliveries())
     }
 
-    /// Returns a registry of some families only: their definitions, and the kinds that those look up and add.
+    /// Restricts the registry to some families: their rules, mutators, deliveries and CustomResourceDefinitions.
     #[must_use]
     pub fn only(self, families: &[&str]) -> Self {
         let is_on = |family: &str| families.contains(&family);
@@ -63,7 +63,7 @@ impl Registry {
         only.with_deliveries(deliveries)
     }
 
-    /// Creates a registry of these rules and mutators.
+    /// Creates a registry of these rules and mutators, without deliveries and CustomResourceDefinitions.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
         let mut looking: HashMap<_, Looking> = HashMap::new();
         for rule in &rules {
@@ -85,7 +85,7 @@ impl Registry {
         Self { deliveries, ..self }
     }
 
-    /// Returns the rules, in the order of their ids.
+    /// Returns the rules about requests, in the order of their ids.
     pub fn rules(&self) -> &[&'static Rule] {
         &self.rules
     }
@@ -95,7 +95,7 @@ impl Registry {
         &self.mutators
     }
 
-    /// Returns the deliveries.
+    /// Returns the deliveries, in the order in which they run.
     pub fn deliveries(&self) -> &[&'static Delivery] {
         &self.deliveries
     }
@@ -108,7 +108,7 @@ impl Registry {
         infos
     }
 
-    /// Returns the definition of the rule with this id.
+    /// Returns the definition of the rule with this id, about requests or about trees.
     pub fn info(&self, id: &str) -> Option<&'static RuleInfo> {
         let of_trees = || self.tree_rules.iter().find(|info| info.id == id).copied();
         self.rule(id).map(|rule| &rule.info).or_else(of_trees)
@@ -119,46 +119,47 @@ impl Registry {
         self.infos().into_iter().map(|info| info.id).collect()
     }
 
-    /// Reports whether a rule is about trees, of files or behind objects.
+    /// Reports whether a rule checks kustomize trees, and not requests.
     pub fn is_about_trees(&self, info: &RuleInfo) -> bool {
         self.tree_rules.iter().any(|rule| rule.id == info.id)
     }
 
-    /// Returns the kinds that systems add.
+    /// Returns the CustomResourceDefinitions of kinds that Portcullis adds, such as DryRunConfiguration.
     pub fn definitions(&self) -> &[&'static Definition] {
         &self.definitions
     }
 
-    /// Returns an empty catalog of all kinds that rules look up.
+    /// Creates an empty catalog for all kinds that rules, mutators and deliveries look up.
     pub fn catalog(&self) -> Catalog {
         Catalog::new(self.kinds()).declaring(self.declarations.clone())
     }
 
-    /// Returns a catalog of exactly these objects; see [`Catalog::of`].
+    /// Creates a catalog that contains exactly these objects; see [`Catalog::of`].
     pub fn catalog_of(&self, objects: Vec<Value>) -> Catalog {
         let catalog = self.catalog();
         catalog.replace_all(objects);
         catalog
     }
 
-    /// Returns the optional kinds of systems.
+    /// Returns the CustomResourceDefinitions that the chart installs only if a value enables them: of stored
+    /// Kustomizations and Components.
     pub fn optional_definitions(&self) -> &[&'static Definition] {
         &self.optional
     }
 
-    /// Returns the rule with this id.
+    /// Returns the rule about requests with this id.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.info.id == id).copied()
     }
 
-    /// Returns the families, such as `OW`.
+    /// Returns the families of all rules, such as `OW`, without duplicates.
     pub fn families(&self) -> Vec<&'static str> {
         let mut families: Vec<_> = self.infos().into_iter().map(RuleInfo::family).collect();
         families.dedup();
         families
     }
 
-    /// Returns the families that are on by default: all but the guard of deletions.
+    /// Returns the families that are on by default: all but `GD`, which limits deletions.
     pub fn default_families(&self) -> Vec<&'static str> {
         self.families().into_iter().filter(|family| *family != delivery::guard::FAMILY).collect()
     }
@@ -168,7 +169,7 @@ impl Registry {
         self.looked_up().into_iter().map(|(kind, _)| kind).collect()
     }
 
-    /// Returns the kinds that rules and deliveries look up for objects of a kind; some of them repeatedly.
+    /// Returns the kinds that rules and deliveries look up for objects of `kind`; may contain duplicates.
     pub fn looked_up_for(&self, kind: &Kind) -> Vec<&'static Kind> {
         let covers =
             |matchers: &[Match]| matchers.iter().any(|one| (one.group, one.plural) == (kind.group, kind.plural));
@@ -177,17 +178,17 @@ impl Registry {
         of_rules.chain(of_deliveries).flatten().copied().collect()
     }
 
-    /// Returns every kind that is looked up, with the families that do.
+    /// Returns every kind that is looked up, with the families whose rules look it up.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
     }
 
-    /// Returns every kind with live reads, with the families that request them.
+    /// Returns every kind with live reads, with the families that request these reads.
     pub fn kinds_read_live(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
 
-    /// Returns all look-ups: family, kind, and whether objects are read live.
+    /// Returns all look-ups of kinds: the family, the kind, and whether its objects are read live.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
@@ -196,7 +197,8 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
 
-    /// Returns the declaring kinds, with the families that match declared kinds.
+    /// Returns pairs of a family that matches declared kinds, and the kind whose objects declare them, such as
+    /// CompositeResourceDefinition.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
@@ -205,7 +207,7 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the families that match the kinds of a declaration.
+    /// Returns the families with rules or mutators for the kinds of a declaration; may contain duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));
@@ -247,7 +249,7 @@ impl Registry {
     }
 }
 
-/// Groups by kind, with the families of each.
+/// Groups pairs of family and kind by kind, and lists the distinct families of each.
 fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&'static Kind, Vec<&'static str>)> {
     let mut kinds: Vec<(&'static Kind, Vec<&'static str>)> = Vec::new();
     for (family, kind) in looks {
@@ -260,7 +262,7 @@ fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&
     kinds
 }
 
-/// Returns the distinct names of the resources of matchers.
+/// Returns the distinct plural names of the resources in `matchers`.
 fn plurals(matchers: &'static [Match]) -> impl Iterator<Item = &'static str> {
     let first = |(at, one): &(usize, &Match)| matchers[..*at].iter().all(|before| before.plural != one.plural);
     matchers.iter().enumerate().filter(first).map(|(_, one)| one.plural)

@@ -1,10 +1,10 @@
-//! A value with its Go type: what a variable of the type `any` holds between two transforms.
+//! A value with its Go type, as a Go variable of type `any` holds it between two transforms of a Composition.
 
 use serde_json::Value;
 
 use super::json;
 
-/// A value with its Go type. Most are JSON; Go has a few that JSON lacks.
+/// A value with its Go type: a JSON value, or one of the Go values that JSON lacks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Any {
     /// A JSON value. Integers are `int64`, all other numbers `float64`.
@@ -15,7 +15,7 @@ pub enum Any {
     Bytes(Vec<u8>),
     /// A nil `map[string]any`: it prints as an empty map, and is encoded as `null`.
     NilMap,
-    /// A nil `[]any`.
+    /// A nil `[]any`: it prints as an empty list, and is encoded as `null`.
     NilSlice,
 }
 
@@ -33,7 +33,7 @@ impl Any {
         Self::Json(Value::String(text.into()))
     }
 
-    /// Creates a `string` from any bytes.
+    /// Creates a `string` from bytes, which may be invalid UTF-8.
     pub fn bytes(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {
             Ok(text) => Self::text(text),
@@ -41,7 +41,7 @@ impl Any {
         }
     }
 
-    /// Returns the name of the type, as `%T` prints it.
+    /// Returns the name of the value's Go type, as `%T` prints it.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Json(value) => type_of(value),
@@ -52,7 +52,7 @@ impl Any {
         }
     }
 
-    /// Returns the value as it is written into an object.
+    /// Converts the value to JSON, as `encoding/json` would encode it.
     ///
     /// # Errors
     /// The message of `encoding/json` if it cannot encode the value.
@@ -67,7 +67,7 @@ impl Any {
         }
     }
 
-    /// Returns the value as JSON for messages.
+    /// Returns the value as JSON for messages; infinity and NaN become strings.
     pub fn shown(&self) -> Value {
         match self {
             Self::NonFinite(value) => Value::String(super::format_float(*value, 'g', None)),
@@ -75,7 +75,7 @@ impl Any {
         }
     }
 
-    /// Encodes the value like `encoding/json`.
+    /// Encodes the value as a JSON text, like `encoding/json`.
     ///
     /// # Errors
     /// As for [`Any::into_value`].

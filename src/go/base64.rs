@@ -1,9 +1,9 @@
 //! `encoding/base64` with the standard alphabet and Go's error messages.
 
-/// Decodes a text. Line breaks are skipped; padding is required.
+/// Decodes a base64 text. Line breaks are skipped; padding is required.
 ///
 /// # Errors
-/// The byte offset of the first error, as in Go.
+/// Go's message, which contains the byte offset of the first error.
 pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len() / 4 * 3);
@@ -18,7 +18,8 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Decodes up to four characters. Returns their number before the padding, or `None` at the end.
+/// Decodes the next four characters from `at` on. Returns how many of them precede the padding, or `None` at the end of
+/// the text.
 fn quantum(bytes: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Result<Option<usize>, usize> {
     let mut letters = [0u8; 4];
     let mut count = 0;

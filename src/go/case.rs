@@ -21,8 +21,8 @@ fn upper(c: char) -> char {
     }
 }
 
-/// Returns the single upper case form of a letter that Rust maps to several: Greek letters with an iota subscript have
-/// one.
+/// Returns the upper case form, as one character, of a letter that Rust maps to several characters: only Greek letters
+/// with an iota subscript have one, others stay.
 fn single_upper(c: char) -> char {
     match c {
         '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
@@ -36,6 +36,6 @@ fn single_upper(c: char) -> char {
 }
 
 fn lower(c: char) -> char {
-    // Only the dotted capital I maps to two characters.
+    // In Rust, only the capital I with a dot maps to two characters.
     if c == '\u{130}' { 'i' } else { c.to_lowercase().next().unwrap_or(c) }
 }

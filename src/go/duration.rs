@@ -18,7 +18,8 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3600 * SECOND),
 ];
 
-/// Parses a duration such as `1h30m` or `-1.5s`. Returns `None` for an invalid text, or one beyond Go's 292 years.
+/// Parses a duration such as `1h30m` or `-1.5s`. Returns `None` for an invalid text, or a duration beyond the 292 years
+/// of Go's `int64`.
 pub fn parse(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let magnitude = if unsigned == "0" { 0 } else { sum(unsigned)? };
@@ -28,12 +29,12 @@ pub fn parse(text: &str) -> Option<i64> {
     }
 }
 
-/// Parses a duration that is not negative.
+/// Parses a duration such as `1h30m`; `None` if it is negative or invalid.
 pub fn parse_unsigned(text: &str) -> Option<Duration> {
     parse(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok()).map(Duration::from_nanos)
 }
 
-/// Adds up a sequence of numbers with units.
+/// Returns the sum of a sequence of numbers with units, such as `1h30m`, in nanoseconds.
 fn sum(mut text: &str) -> Option<u64> {
     let mut total: u64 = 0;
     if text.is_empty() {
@@ -62,8 +63,8 @@ fn part(number: &str, unit: u64) -> Option<u64> {
     whole.checked_add(fraction_of(fraction, unit)).filter(|part| *part <= MAX_MAGNITUDE)
 }
 
-/// Multiplies a fraction by a unit. Go computes with floating-point numbers, so the last nanosecond may be imprecise; this
-/// function reproduces that.
+/// Multiplies the digits of a decimal fraction by a unit. Go computes with floating-point numbers, so the last
+/// nanosecond may be imprecise; this function reproduces that.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "those of Go")]
 fn fraction_of(digits: &str, unit: u64) -> u64 {
     let (mut numerator, mut scale) = (0_u64, 1.0);
@@ -81,7 +82,7 @@ fn fraction_of(digits: &str, unit: u64) -> u64 {
     (numerator as f64 * (unit as f64 / scale)) as u64
 }
 
-/// Formats nanoseconds, such as `1h30m0s`, `1.5ms` or `0s`.
+/// Formats nanoseconds as a Go duration, such as `1h30m0s`, `1.5ms` or `0s`.
 pub fn format(nanoseconds: i64) -> String {
     let size = nanoseconds.unsigned_abs();
     let text = match size {

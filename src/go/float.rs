@@ -35,7 +35,7 @@ fn fixed(value: f64, precision: Option<usize>) -> String {
     text + &"0".repeat(precision - shown)
 }
 
-/// Returns the digits of a number, and the exponent of the first digit.
+/// Returns the significant digits of a number, and the decimal exponent of the first digit.
 fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
     let Some(precision) = precision else { return shortest(&serde_json::to_string(&value).unwrap_or_default()) };
     let text = format!("{value:.*e}", precision.min(MAX_DIGITS));
@@ -79,7 +79,7 @@ fn scientific(value: f64, precision: Option<usize>) -> String {
     spelled(&digits, exponent)
 }
 
-/// Formats digits in the format `e`.
+/// Formats digits in the format `e`, such as `1.5e+07`.
 fn spelled(digits: &str, exponent: i32) -> String {
     let (first, rest) = digits.split_at(digits.len().min(1));
     let point = if rest.is_empty() { "" } else { "." };
@@ -93,7 +93,7 @@ fn general(value: f64, precision: Option<usize>) -> String {
     generally(&all, exponent, wanted)
 }
 
-/// Formats digits in the format `g`.
+/// Formats digits in the format `g`: with an exponent if it is small or large, otherwise without.
 fn generally(all: &str, exponent: i32, wanted: Option<usize>) -> String {
     let significant = all.trim_end_matches('0');
     let significant = if significant.is_empty() { "0" } else { significant };

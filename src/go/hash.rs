@@ -6,17 +6,17 @@ fn hexadecimal(algorithm: &'static Algorithm, bytes: &[u8]) -> String {
     digest(algorithm, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the SHA-1 in hexadecimal. It only names values; it does not protect them.
+/// Returns the SHA-1 hash in hexadecimal. It is for naming values, not for security.
 pub fn sha1(bytes: &[u8]) -> String {
     hexadecimal(&SHA1_FOR_LEGACY_USE_ONLY, bytes)
 }
 
-/// Returns the SHA-256 in hexadecimal.
+/// Returns the SHA-256 hash in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&SHA256, bytes)
 }
 
-/// Returns the SHA-512 in hexadecimal.
+/// Returns the SHA-512 hash in hexadecimal.
 pub fn sha512(bytes: &[u8]) -> String {
     hexadecimal(&SHA512, bytes)
 }

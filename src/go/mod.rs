@@ -1,4 +1,5 @@
-//! The parts of Go's standard library, and of `k8s.io/apimachinery`, that results depend on.
+//! Reimplements the parts of Go's standard library, and of `k8s.io/apimachinery`, that determine results of Kubernetes
+//! tools.
 //!
 //! Kubernetes, kustomize, Crossplane and Landscaper are written in Go. Rust's own functions give other results in some
 //! cases: they accept other texts, or print other digits. The functions here are tested against recorded results of Go.

@@ -14,10 +14,10 @@ const BEYOND: usize = 400;
 /// The maximum of a number with a binary suffix.
 const MAX: &[u8] = b"9223372036854775807";
 
-/// Parses a quantity such as `1Gi`, `500m` or `1e3`.
+/// Parses a Kubernetes quantity such as `1Gi`, `500m` or `1e3`.
 ///
 /// # Errors
-/// Apimachinery's message.
+/// The message of apimachinery.
 pub fn parse_quantity(text: &str) -> Result<f64, String> {
     let parts = Parts::of(text).ok_or(FORMAT)?;
     let scale = scale(parts.suffix).ok_or(SUFFIX)?;
@@ -25,7 +25,7 @@ pub fn parse_quantity(text: &str) -> Result<f64, String> {
     Ok(if parts.is_negative && magnitude != 0.0 { -magnitude } else { magnitude })
 }
 
-/// The parts of a quantity.
+/// The parts of a quantity: sign, digits and suffix.
 struct Parts<'t> {
     is_negative: bool,
     whole: &'t str,
@@ -34,7 +34,7 @@ struct Parts<'t> {
     has_digits: bool,
 }
 
-/// The factor of a suffix.
+/// The factor of a suffix, as an exponent of ten (`k`, `e3`) or of two (`Ki`).
 #[derive(Clone, Copy)]
 enum Scale {
     Ten(i64),
@@ -71,7 +71,7 @@ impl<'t> Parts<'t> {
             Scale::Ten(power) if all.len() <= INT64_DIGITS && power - fraction >= -NANO => {
                 Some(times_ten(&all, power - fraction))
             }
-            // The same estimate as in apimachinery whether the product fits into an int64.
+            // As in apimachinery, estimates whether the product fits into an `int64`.
             Scale::Two(shift) if self.fraction.is_empty() && 14 - length - i64::from(shift * 3 / 10) >= 0 => {
                 Some(times_ten(&text_of(&doubled(all, shift)), 0))
             }
@@ -122,7 +122,7 @@ fn scale(suffix: &str) -> Option<Scale> {
     })
 }
 
-/// Rounds digits, of which `fraction` are after the decimal point, up to nanos.
+/// Rounds a decimal number up to a multiple of 10⁻⁹. The last `fraction` of its digits are after the decimal point.
 fn nano(mut digits: Vec<u8>, fraction: i64) -> f64 {
     if digits.iter().all(|digit| *digit == b'0') {
         return 0.0;
@@ -167,7 +167,7 @@ fn double(digits: &[u8]) -> Vec<u8> {
     doubled
 }
 
-/// Compares digits, of which `fraction` are after the decimal point, with [`MAX`].
+/// Compares a decimal number with [`MAX`]. The last `fraction` of its digits are after the decimal point.
 fn compare(digits: &[u8], fraction: i64) -> Ordering {
     let split = digits.len().saturating_sub(usize::try_from(fraction).unwrap_or(usize::MAX));
     let (whole, rest) = digits.split_at(split);

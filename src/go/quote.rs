@@ -13,7 +13,7 @@ pub(super) fn quote_ascii(text: &str) -> String {
     quote_with(text, '"', true)
 }
 
-/// Quotes a text with a given quotation mark.
+/// Quotes a text with the given quotation mark; with `is_ascii`, escapes all other characters than ASCII.
 pub(super) fn quote_with(text: &str, mark: char, is_ascii: bool) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push(mark);

@@ -60,7 +60,8 @@ pub fn parse_float(text: &str) -> Result<f64, String> {
     if value.is_infinite() { Err(wrong("ParseFloat", text, RANGE)) } else { Ok(sign * value) }
 }
 
-/// Parses a decimal number. Rust's grammar only differs in the words for infinity and NaN.
+/// Parses a decimal number. Rust's grammar differs from Go's only in the words for infinity and NaN, which are rejected
+/// here.
 fn decimal(number: &str) -> Option<f64> {
     let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     number.parse().ok().filter(|_| is_number)
@@ -101,7 +102,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
 /// An exponent for which every mantissa that fits into an object is out of range.
 const BEYOND: i64 = 1 << 32;
 
-/// Returns the digits times two to the power of the exponent, rounded once, half to even.
+/// Returns hexadecimal digits times two to the power of `exponent`, rounded once to the nearest float, ties to even.
 fn assembled(digits: &[u8], mut exponent: i64) -> f64 {
     let mut mantissa: u64 = 0;
     let mut is_inexact = false;

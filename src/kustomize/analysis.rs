@@ -1,4 +1,4 @@
-//! The verdict about a root.
+//! Analyses a root: predicts whether kustomize can build it, and collects the findings.
 
 use std::fmt;
 
@@ -11,19 +11,20 @@ use super::object_id::ObjectId;
 use super::options::{Options, Profile};
 use super::tree::{Tree, TreePath};
 
-/// The predicted result of kustomize for a root.
+/// The prediction whether kustomize can build a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// kustomize can build it.
+    /// kustomize can build the root.
     Accept,
-    /// kustomize cannot build it.
+    /// kustomize cannot build the root.
     Reject,
-    /// Unknown without fetching, rendering or running something.
+    /// The result depends on something that the analysis does not fetch or run, such as a remote resource, a Helm chart
+    /// or an external plugin.
     Unknown,
 }
 
 impl Verdict {
-    /// Returns the name in reports.
+    /// Returns the name of the verdict in reports, such as `accept`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",
@@ -39,39 +40,40 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The analysis of a root.
+/// The result of analysing a root.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The folder that would be built.
+    /// The folder of the root in the tree.
     pub root: TreePath,
-    /// The system that builds it.
+    /// The system that builds the root, such as Flux.
     pub profile: Profile,
-    /// The verdict.
+    /// Whether kustomize can build the root.
     pub verdict: Verdict,
-    /// The reason why the verdict is not Accept although there are no findings.
+    /// The reasons why the result is uncertain, such as a remote resource. With any, the verdict is not `Accept`.
     pub reasons: Vec<String>,
-    /// Everything found, in the order in which kustomize would meet it.
+    /// The findings, in the order in which kustomize processes the files.
     pub findings: Vec<TreeFinding>,
-    /// The evaluation; `None` if the root cannot be read.
+    /// The steps of the build; `None` if the root cannot be read, or the analysis shares bases ([`analyse_shared`]).
     pub evaluation: Option<Step>,
-    /// The identities of all objects that Flux renders; `None` for other builders, or if one is not known.
+    /// The identities of all objects that Flux renders; `None` for other systems, if one identity is unknown, or if the
+    /// root is rejected.
     pub rendered: Option<Vec<ObjectId>>,
-    /// Those of them that Flux does not apply.
+    /// The rendered objects that Flux does not apply, because a label or annotation excludes them.
     pub excluded: Vec<Excluded>,
 }
 
-/// Judges the root of a tree.
+/// Analyses a root of a tree.
 pub fn analyse(tree: &Tree, root: &TreePath, options: &Options) -> Report {
     analyse_with(tree, root, options, &Files::default())
 }
 
-/// Judges one of several roots of a tree, which share the files that were read.
+/// Analyses one of several roots of a tree, which share the cache `files`.
 pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> Report {
     reported(root, options, build::report(tree, root, options, files, None))
 }
 
-/// Judges one of several roots of a tree that are built with the same options, and share parsed files and bases. The
-/// evaluation is not recorded.
+/// Analyses one of several roots of a tree that are built with the same options, and share the caches of parsed files
+/// and built bases. The report has no evaluation.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, build::report(tree, root, options, files, Some(shared)))
 }
@@ -123,7 +125,7 @@ mod tests {
             "KZ014 patches[1]",
         ];
         let found = rules(&[("app/kustomization.yaml", file), ("app/o.yaml", OBJECTS)]);
-        // both objects of the file are there twice
+        // each of the two objects of the file is a duplicate, with a finding of its own
         let (_, found) = found.iter().fold((None, Vec::new()), |(last, mut all), rule| {
             if last != Some(rule) {
                 all.push(rule.as_str());

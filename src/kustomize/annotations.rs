@@ -1,5 +1,5 @@
-//! The annotations of Portcullis on objects with trees.
+//! Annotations that Portcullis reads from objects that contain kustomize trees or kustomization files.
 
-/// The annotation with the folder of an object in its tree: of a stored Kustomization, or the folder to build in the
-/// tree of a ConfigMap.
+/// The annotation with a folder: on a stored Kustomization or Component, its folder in the tree of its namespace; on a
+/// ConfigMap with a tree, the folder to build.
 pub const PATH_ANNOTATION: &str = "portcullis.dev/path";

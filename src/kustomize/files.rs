@@ -9,8 +9,8 @@ use super::tree::{Tree, TreePath, Unreadable};
 /// Maximum number of cached files of a server, of some kilobytes each; the cache is then emptied. Neighbouring roots
 /// share most files.
 const MAX_FILES: usize = 1_000;
-/// Maximum number of cached files of a repository. A command reads each file at least twice: to find the roots, and to build
-/// them; a server, for each root that uses it.
+/// Maximum number of cached files of a repository. A command reads each file at least twice: to find the roots, and to
+/// build them; a server, for each root that uses it.
 const MAX_FILES_OF_REPOSITORY: usize = 10_000;
 /// Maximum number of values from aliases in a cached file. Files with more are parsed again for each root, because a
 /// thousand of them would need gigabytes.
@@ -29,15 +29,15 @@ impl Default for Files {
     }
 }
 
-/// The result of reading a file.
+/// A parsed kustomization file, or the reason why it was not read.
 type Read = Result<SharedFile, NotRead>;
 
 /// The reason why a kustomization file was not read.
 #[derive(Debug, Clone)]
 pub enum NotRead {
-    /// Its content is invalid.
+    /// The content of the file is not a valid kustomization.
     Bad(BadFile),
-    /// It cannot be read from the tree.
+    /// The file cannot be read from the tree.
     Unreadable(Unreadable),
 }
 
@@ -51,14 +51,14 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the file cannot be read, or its content is invalid.
     pub fn kustomization(&self, tree: &Tree, path: &TreePath) -> Read {
         if let Some(read) = self.read.read().unwrap_or_else(PoisonError::into_inner).get(path) {
             return read.clone();
         }
         let read = match tree.read(path) {
             Ok(bytes) => KustomizationFile::read(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad),
-            // Another reader may succeed.
+            // Not cached, because a later attempt may succeed.
             Err(unreadable) => return Err(NotRead::Unreadable(unreadable)),
         };
         if read.as_ref().is_ok_and(|file| file.aliased() > MAX_ALIASED) {

@@ -10,21 +10,21 @@ use crate::yaml::Place;
 /// A place in a file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// The file.
+    /// The file that contains the place.
     pub file: TreePath,
     /// The position in the file.
     pub place: Place,
-    /// The entry, such as `resources[1]`.
+    /// The field or entry, such as `resources[1]`; empty for the whole file.
     pub field: FieldPath,
 }
 
 impl Site {
-    /// Creates a place in a file.
+    /// Creates a site from a file, a position in it, and the field at this position.
     pub fn new(file: TreePath, place: Place, field: FieldPath) -> Self {
         Self { file, place, field }
     }
 
-    /// Creates a site that is a whole file.
+    /// Creates a site for a whole file, with the position of its first line.
     pub fn of_file(file: TreePath) -> Self {
         Self::new(file, Place { line: 1, column: 1, start: 0, end: 0 }, FieldPath::root())
     }
@@ -42,35 +42,35 @@ pub type TreeFinding = Finding<InTree>;
 /// The location of a finding in a tree, and its effect on the build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InTree {
-    /// The file.
+    /// The file that contains the place.
     pub file: TreePath,
     /// The position in the file.
     pub place: Place,
-    /// Whether kustomize fails to build because of it.
+    /// Whether kustomize fails to build because of the finding.
     pub refused: bool,
-    /// Whether it is the error that kustomize would report, because it comes first.
+    /// Whether this is the first error, which is the only one that kustomize reports.
     pub first: bool,
-    /// The automatic fix.
+    /// The automatic fix, if the rule has one.
     pub fix: Option<Fix>,
 }
 
 /// An automatic fix of a finding, in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
-    /// The entry belongs in another list of the same file.
+    /// Moves an entry to another list of the same file.
     MoveEntry {
-        /// The list it is in.
+        /// The list that contains the entry, such as `resources`.
         from: String,
-        /// The index of the entry.
+        /// The index of the entry in this list.
         index: usize,
-        /// The list it belongs in.
+        /// The list to which the entry is moved, such as `components`.
         to: String,
     },
-    /// An entry is missing in a list of the file.
+    /// Adds an entry to a list of the file.
     AddEntry {
-        /// The list.
+        /// The list, such as `resources`.
         list: String,
-        /// The entry.
+        /// The entry to add, such as `service.yaml`.
         entry: String,
     },
 }
@@ -86,19 +86,19 @@ impl RuleInfo {
 }
 
 impl TreeFinding {
-    /// Returns the place in the tree.
+    /// Returns file, position and field of the finding.
     pub fn site(&self) -> Site {
         Site::new(self.location.file.clone(), self.location.place, self.field.clone())
     }
 
-    /// Marks the finding as one that does not fail the build.
+    /// Sets that kustomize builds the tree in spite of the finding.
     #[must_use]
     pub fn harmless(mut self) -> Self {
         self.location.refused = false;
         self
     }
 
-    /// Marks the finding as the one that kustomize would report first.
+    /// Sets that this finding is the first error, which kustomize reports.
     #[must_use]
     pub fn first(mut self) -> Self {
         self.location.first = true;

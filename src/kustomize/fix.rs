@@ -32,14 +32,14 @@ struct Lists<'t> {
     document: Document,
 }
 
-/// A piece of a text to be replaced.
+/// A replacement in a text: start and end of the replaced bytes, and the new text.
 type Edit = (usize, usize, String);
 
 /// An entry to be inserted into a list.
 struct Insertion<'t> {
-    /// Its text, possibly with a comment.
+    /// The text of the entry, possibly with a comment after it.
     entry: &'t str,
-    /// The indentation and dash before each entry of a list that is empty.
+    /// The indentation and dash before the entry if the list is empty or does not exist.
     dash: &'t str,
     /// The offset at which to insert a list that does not exist.
     end: usize,
@@ -74,7 +74,7 @@ impl<'t> Lists<'t> {
         let removal = self.removal(from, index)?;
         let mut insertion = self.insertion(to, &Insertion { entry: self.entry_text(from, index)?, dash, end })?;
         if removal.1 == insertion.0 && self.line_start(removal.0) == removal.0 {
-            // the line before the new one goes, and with it the need for a newline
+            // the insertion directly follows the removed lines, so it needs no newline before it
             insertion.2 = insertion.2.trim_start_matches(['\r', '\n']).to_owned();
         }
         self.edited(vec![removal, insertion])
@@ -106,12 +106,12 @@ impl<'t> Lists<'t> {
         self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// Returns the offset after the end of the line, including its newline.
+    /// Returns the offset after the line that contains the offset `at`, including its newline.
     fn line_end(&self, at: usize) -> usize {
         self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline + 1)
     }
 
-    /// Returns the text of an entry, including a comment after it if it has its own line.
+    /// Returns the text of an entry; in a block list, with the comment on its last line.
     fn entry_text(&self, list: &str, index: usize) -> Option<&'t str> {
         let item = *self.items(list).get(index)?;
         let end = if self.is_flow(list) { item.end } else { self.line_end(item.end.saturating_sub(1)) };
@@ -173,14 +173,14 @@ fn is_plain(entry: &str) -> bool {
     entry.starts_with(|c: char| c.is_ascii_alphabetic()) && entry.chars().all(is_safe) && yaml::is_plain_string(entry)
 }
 
-/// Returns whether a fix is applied, and nothing else is changed.
+/// Returns whether the parsed texts differ only by the fix.
 fn has_only_changed(before: &str, after: &str, fix: &Fix) -> bool {
     let read = |text| yaml::first(text, &Limits::default()).ok().flatten().map(|document| document.value);
     let (Some(mut before), Some(after)) = (read(before), read(after)) else { return false };
     apply(&mut before, fix).is_some() && before == after
 }
 
-/// Applies a fix to the content of a file; `None` if it does not fit.
+/// Applies a fix to the parsed content of a file; `None` if the entry does not exist, or the target is not a list.
 fn apply(content: &mut Value, fix: &Fix) -> Option<()> {
     let members = content.as_object_mut()?;
     let (to, entry) = match fix {

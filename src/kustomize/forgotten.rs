@@ -23,7 +23,7 @@ use crate::admission::FieldPath;
 use crate::yaml::node::Node;
 use crate::yaml::{self, Limits};
 
-/// The list to which forgotten manifests belong.
+/// The list to which the fix adds a forgotten manifest.
 const LIST: &str = "resources";
 /// Maximum size of a file in which mentions are searched. Larger ones are data.
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
@@ -41,7 +41,7 @@ const GROUPS_OF_TOOLS: [&str; 17] = [
     "kind.x-k8s.io",
     "kpt.dev",
     "kustomize.config.k8s.io",
-    // Flux reads its own Kustomizations from wherever somebody applied them, often by hand.
+    // Flux Kustomizations are often applied by hand, so that no kustomization lists them.
     "kustomize.toolkit.fluxcd.io",
     "kuttl.dev",
     "meta.pkg.crossplane.io",
@@ -50,8 +50,8 @@ const GROUPS_OF_TOOLS: [&str; 17] = [
     "zarf.dev",
 ];
 
-/// Maximum number of forgotten manifests of the same name. If there are more, and no kustomization lists any file of that
-/// name, it is a convention of the repository not to list them.
+/// Maximum number of forgotten manifests of the same name. If there are more, and no kustomization lists any file of
+/// that name, it is a convention of the repository not to list them.
 const MAX_SAME_NAME: usize = 8;
 
 /// The apiVersion of configurations of kustomize's own plugins.
@@ -60,7 +60,7 @@ const BUILTIN: &str = "builtin";
 /// Kinds that people apply by hand: credentials that do not belong in the tree, and objects that run once.
 const APPLIED_BY_HAND: [(&str, &str); 3] = [("", "Secret"), ("", "Pod"), ("batch", "Job")];
 
-/// Annotations of objects that are input of tools.
+/// Annotations of objects that are input of tools such as kpt, and are not applied to a cluster.
 const LOCAL: [&str; 2] = ["config.kubernetes.io/local-config", "config.kubernetes.io/function"];
 
 /// Suffixes of files with roles for users of a CustomResourceDefinition, which kubebuilder generates but does not list.
@@ -86,20 +86,20 @@ const WORDS: [&str; 13] = [
 /// Number of folders whose names are searched for these words.
 const NEAREST_FOLDERS: usize = 3;
 
-/// The files among which forgotten manifests are searched.
+/// A search for forgotten manifests in a tree.
 pub struct Search<'a> {
-    /// The tree.
+    /// The tree to search.
     pub tree: &'a Arc<Tree>,
     /// The references of each folder with a kustomization file.
     pub references: &'a HashMap<TreePath, References>,
-    /// The options of the build.
+    /// The options with which references are resolved and folders are built.
     pub options: &'a Options,
-    /// The kustomization files that were read.
+    /// The cache of parsed kustomization files.
     pub read: &'a Files,
 }
 
 impl Search<'_> {
-    /// Returns a finding for each forgotten manifest among the files of the tree that are checked.
+    /// Returns a finding for each forgotten manifest among `files`.
     pub fn findings(&self, files: &[TreePath]) -> Vec<TreeFinding> {
         let listed: HashSet<_> = self.references.values().flat_map(|found| found.files.union(&found.parts)).collect();
         let is_beside = |file: &TreePath| file.parent().is_some_and(|folder| self.references.contains_key(&folder));
@@ -178,8 +178,8 @@ impl Search<'_> {
         false
     }
 
-    /// Returns whether the folder certainly builds after the fix. With a stale patch or another variant of listed objects
-    /// it does not; next to a remote resource it is unknown.
+    /// Returns whether kustomize certainly builds the folder after the fix. A stale patch or another variant of a
+    /// listed object fails the build; with a remote resource, the result is unknown.
     fn builds_with(&self, folder: &TreePath, file: &KustomizationFile, entry: &Fix) -> bool {
         let text = self.text(&file.path).and_then(|text| fix(&text, std::slice::from_ref(entry)));
         text.is_some_and(|text| {
@@ -188,7 +188,8 @@ impl Search<'_> {
         })
     }
 
-    /// Returns the folders that Applications of Argo CD in these files apply as plain manifests, without kustomize.
+    /// Returns the folders that Argo CD applies as plain manifests, without kustomize, according to Applications in
+    /// `files`.
     fn folders_of_argo(&self, files: &[TreePath]) -> Vec<String> {
         let is_application = |text: &String| text.contains("argoproj.io/") && text.contains("directory:");
         let texts = files.iter().filter_map(|file| self.text(file)).filter(is_application);
@@ -202,7 +203,7 @@ fn site(file: &KustomizationFile) -> Site {
     Site::new(file.path.clone(), file.key_place(&field), field)
 }
 
-/// Returns whether the name of a file is that of a manifest that may be applied.
+/// Returns whether a file may be a manifest to apply, according to its name and those of its nearest folders.
 fn may_be_applied(file: &TreePath) -> bool {
     let name = file.name();
     let mut folders = file.as_str().rsplit('/').skip(1).take(NEAREST_FOLDERS);
@@ -213,7 +214,8 @@ fn may_be_applied(file: &TreePath) -> bool {
         && !folders.any(words)
 }
 
-/// Returns whether a document is an object that belongs in a tree.
+/// Returns whether a document is an object to list in a kustomization: named, not for another tool, and not applied by
+/// hand.
 fn is_applied(object: &Node) -> bool {
     let text = |path: &[&str]| object.at_path(path).and_then(Node::text).filter(|text| !text.is_empty());
     let (Some(version), Some(kind)) = (text(&["apiVersion"]), text(&["kind"])) else { return false };
@@ -224,7 +226,7 @@ fn is_applied(object: &Node) -> bool {
     text(&["metadata", "name"]).is_some() && !is_local && !is_of_tool && !APPLIED_BY_HAND.contains(&(group, kind))
 }
 
-/// Returns whether a text contains a file name that is not a part of a longer name.
+/// Returns whether a text contains a file name, and not only as a part of a longer name.
 fn has_word(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.match_indices(name).any(|(at, _)| {
@@ -249,7 +251,8 @@ fn plain(object: &Value) -> Vec<String> {
     sources.filter_map(|source| Some(source.get("path")?.as_str()?.trim_matches('/').to_owned())).collect()
 }
 
-/// Returns whether a file is in or below a folder, whose path is relative to an unknown repository.
+/// Returns whether a file is in or below `folder`, a path in an Application that may be relative to any parent folder
+/// of the tree's files.
 fn is_below(file: &TreePath, folder: &str) -> bool {
     !folder.is_empty() && format!("/{file}").contains(&format!("/{folder}/"))
 }
@@ -261,7 +264,7 @@ mod tests {
 
     const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: extra\n";
 
-    /// Returns the positions and messages of findings about `app/extra.yaml` beside other files.
+    /// Returns position and headline of each finding about a tree of these files.
     fn forgotten(files: &[(&str, &str)]) -> Vec<String> {
         let memory = files.iter().fold(Memory::new(), |memory, (path, text)| memory.file(path, *text));
         let tree = Arc::new(Tree::new(memory, "/"));

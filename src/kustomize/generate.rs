@@ -1,10 +1,10 @@
 //! Writes the built-in tables of kustomize as Rust source; `build.rs` runs it.
 //!
-//! The tables become static data of the program. Parsing them took a third of the time of a small build.
+//! The tables become static data of the program, because parsing them at run time took a third of a small build.
 
 use std::fmt::Write as _;
 
-/// The empty value in the tables.
+/// The placeholder for an empty value in the tables.
 const NONE: &str = "-";
 
 /// Returns the source of the built-in definitions, from the text of `schema/built_in.txt`.
@@ -12,7 +12,7 @@ pub(crate) fn definitions(table: &str) -> String {
     let mut shapes = Shapes::default();
     shapes.add("EMPTY".to_owned());
     let (mut names, mut kinds, mut fields) = (Vec::new(), Vec::new(), Vec::new());
-    // the last definition, with its place among the shapes
+    // the shape of the definition whose fields follow
     let mut open: Option<usize> = None;
     for line in table.lines().filter(|line| !line.starts_with('#')) {
         match line.split_ascii_whitespace().collect::<Vec<_>>().as_slice() {
@@ -33,7 +33,7 @@ pub(crate) fn definitions(table: &str) -> String {
     shapes.close(open, &mut fields);
     names.sort_unstable();
     kinds.sort_by_key(|(kind, version, _)| (*kind, *version));
-    // the first shape is that of omitted definitions
+    // a definition that the table omits has the first shape, which is empty
     let id_of = |name: &str| names.iter().find(|(own, _)| *own == name).map_or(0, |(_, id)| *id);
     let kinds =
         kinds.iter().map(|(kind, version, name)| format!("({}, {}, {})", text(kind), text(version), id_of(name)));
@@ -42,7 +42,7 @@ pub(crate) fn definitions(table: &str) -> String {
     shapes + &list("NAMES", "(Name, ShapeId)", names) + &list("KINDS", "(Name, Name, ShapeId)", kinds)
 }
 
-/// The sources of all shapes, by their number.
+/// The Rust source of each shape; the index is the id of the shape.
 #[derive(Default)]
 struct Shapes(Vec<String>);
 
@@ -52,7 +52,7 @@ impl Shapes {
         self.0.len() - 1
     }
 
-    /// Adds the shape of a field, and returns its number.
+    /// Adds the shape of a field, and returns its id.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {
@@ -78,7 +78,7 @@ impl Shapes {
         self.add(format!("Shape {{ reference: Some({}), ..EMPTY }}", text(name)))
     }
 
-    /// Sets the fields of a definition.
+    /// Moves the collected fields into the shape of a definition.
     fn close(&mut self, definition: Option<usize>, fields: &mut Vec<String>) {
         let own = std::mem::take(fields).join(", ");
         if let Some(shape) = definition.and_then(|id| self.0.get_mut(id)) {

@@ -1,4 +1,4 @@
-//! Kustomize: the build engine, which is also the analysis of trees, and rules for their errors.
+//! Kustomize: a build engine that also analyses trees, and rules about their errors.
 //!
 //! kustomize stops at its first error, with a message that nests one file in another. This module reads a tree in
 //! kustomize's order, and reports all its errors at once, each with its position.
@@ -20,12 +20,12 @@
 //!
 //! # Verdicts
 //!
-//! The verdict is that of a build ([`build`]), which does the same as kustomize but continues after errors.
+//! The verdict is the result of a build ([`build`]) that does the same as kustomize but continues after errors.
 //! [`Verdict::Reject`] means that kustomize cannot build the tree, and [`Verdict::Accept`] that it can. Otherwise the
 //! verdict is [`Verdict::Unknown`] with the reasons, such as remote resources and external plugins.
 //!
-//! The semantics are those of kustomize 5.8.1, according to its source and its observed behaviour; the executed cases are
-//! in `tests/vectors/kustomize`.
+//! The semantics are those of kustomize 5.8.1, according to its source and its observed behaviour;
+//! `tests/vectors/kustomize` contains the test cases with its results.
 
 mod analysis;
 pub mod annotations;
@@ -62,7 +62,7 @@ pub use rules::TREE_RULES;
 
 use crate::rule::Rule;
 
-/// Returns the request rules of this system, sorted by id.
+/// Returns the rules of this module that check admission requests, sorted by id.
 pub fn rules() -> Vec<&'static Rule> {
     [rules::RULES, delivery::RULES].concat()
 }

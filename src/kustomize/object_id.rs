@@ -9,16 +9,16 @@ use super::build::cluster_scope::cluster_scoped;
 pub struct ObjectId {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The kind.
+    /// The kind, such as `Deployment`.
     pub kind: String,
     /// The namespace; empty if the object has none.
     pub namespace: String,
-    /// The name.
+    /// The name (`metadata.name`).
     pub name: String,
 }
 
 impl ObjectId {
-    /// Returns namespace and name.
+    /// Returns `namespace/name`, or only the name if there is no namespace.
     pub fn place(&self) -> String {
         if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
     }
@@ -33,7 +33,7 @@ impl ObjectId {
 /// Maximum number of objects that a message names.
 const MAX_NAMED: usize = 3;
 
-/// Returns the first objects for a message, and the number of the others.
+/// Formats objects for a message: the first ones by name, then the number of the others, as in `2 more`.
 pub(super) fn listed(ids: &[&ObjectId]) -> String {
     let mut names: Vec<_> = ids.iter().take(MAX_NAMED).map(ToString::to_string).collect();
     if ids.len() > MAX_NAMED {

@@ -27,7 +27,7 @@ impl Profile {
     /// All profiles.
     pub const ALL: [Self; 5] = [Self::Kubectl, Self::Flux, Self::ArgoCd, Self::Fleet, Self::Sveltos];
 
-    /// Returns the name on the command line and in reports.
+    /// Returns the name of the profile on the command line and in reports, such as `flux`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kubectl => "kubectl",
@@ -45,13 +45,13 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The error of a word that is not allowed.
+/// The error that an option has a value that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not {allowed}")]
 pub struct NotAllowed {
-    /// The text.
+    /// The rejected value.
     pub found: String,
-    /// The allowed values.
+    /// The allowed values, as a text for messages.
     pub allowed: &'static str,
 }
 
@@ -65,12 +65,12 @@ impl FromStr for Profile {
     }
 }
 
-/// Restricts the files that a kustomization may load.
+/// The restriction on the files that a kustomization may load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Restrictor {
-    /// Only files in or below its own folder (`LoadRestrictionsRootOnly`).
+    /// Only files in or below the folder of the kustomization (`LoadRestrictionsRootOnly`).
     RootOnly,
-    /// Any (`LoadRestrictionsNone`).
+    /// Any file (`LoadRestrictionsNone`).
     None,
 }
 
@@ -98,11 +98,11 @@ pub struct Version {
 }
 
 impl Version {
-    /// The default version.
+    /// The version whose behaviour is reproduced by default.
     pub const DEFAULT: Self = Self { major: 5, minor: 8, patch: 1 };
     /// The last version in which components run before generators, and an empty file is accepted (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
-    /// The last version that accepts names with `..` among other characters (kustomize 29bf16c67).
+    /// The last version that accepts entries in which `..` is a part of a longer name (kustomize 29bf16c67).
     pub(super) const NEWEST_WITHOUT_AMBIGUITY: Self = Self { major: 5, minor: 8, patch: u16::MAX };
 }
 
@@ -135,42 +135,42 @@ impl FromStr for Version {
     }
 }
 
-/// The parts of a Flux Kustomization's spec that change the tree.
+/// The fields of a Flux Kustomization's spec that change the build.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FluxSpec {
-    /// `spec.components`.
+    /// Components to add to the kustomization file (`spec.components`).
     pub components: Vec<String>,
-    /// `spec.ignoreMissingComponents`.
+    /// Whether components that do not exist are skipped (`spec.ignoreMissingComponents`).
     pub ignore_missing_components: bool,
-    /// `spec.targetNamespace`.
+    /// Namespace of all objects (`spec.targetNamespace`).
     pub target_namespace: Option<String>,
-    /// `spec.namePrefix`.
+    /// Prefix for the names of all objects (`spec.namePrefix`).
     pub name_prefix: Option<String>,
-    /// `spec.nameSuffix`.
+    /// Suffix for the names of all objects (`spec.nameSuffix`).
     pub name_suffix: Option<String>,
-    /// `spec.patches`.
+    /// Patches to add to the kustomization file (`spec.patches`).
     pub patches: Vec<Patch>,
-    /// `spec.images`.
+    /// Image replacements to add to the kustomization file (`spec.images`).
     pub images: Vec<Image>,
-    /// `spec.buildMetadata`.
+    /// Values that replace the file's `buildMetadata`, unless empty (`spec.buildMetadata`).
     pub build_metadata: Vec<String>,
-    /// `spec.postBuild`.
+    /// Variables to substitute after the build (`spec.postBuild`).
     pub post_build: Option<PostBuild>,
-    /// `spec.commonMetadata`, which Flux sets after the build.
+    /// Labels and annotations that Flux sets after the build (`spec.commonMetadata`).
     pub common_metadata: CommonMetadata,
 }
 
-/// Labels and annotations of all objects.
+/// Labels and annotations that Flux sets on all objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CommonMetadata {
-    /// The labels.
+    /// The labels, which replace labels of the same key (`labels`).
     pub labels: BTreeMap<String, String>,
-    /// The annotations.
+    /// The annotations, which replace annotations of the same key (`annotations`).
     pub annotations: BTreeMap<String, String>,
 }
 
 impl FluxSpec {
-    /// Returns the approximate size of its texts in bytes.
+    /// Returns the approximate memory size of the spec in bytes.
     pub fn weight(&self) -> usize {
         let components = self.components.iter().map(|entry| size_of::<String>() + entry.len());
         let patches = self.patches.iter().map(|patch| size_of::<Patch>() + patch.patch.len());
@@ -193,11 +193,11 @@ impl FluxSpec {
 /// `spec.postBuild` of a Flux Kustomization.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PostBuild {
-    /// The variables in `substitute`.
+    /// The variables with known values: those in `substitute`, and those of `substituteFrom` that files contain.
     pub substitute: BTreeMap<String, String>,
-    /// Variables in objects of `substituteFrom` whose values are unknown, because they are encrypted.
+    /// Names of variables in objects of `substituteFrom` whose values are unknown, because they are encrypted.
     pub unknown: BTreeSet<String>,
-    /// Objects in `substituteFrom` whose content is unknown: `ConfigMap/cluster-settings`.
+    /// Objects in `substituteFrom` whose content is unknown, such as `ConfigMap/cluster-settings`.
     pub from: Vec<String>,
     /// Whether to substitute even if there are no variables (`substituteStrategy: Always`).
     pub always: bool,
@@ -211,70 +211,70 @@ impl PostBuild {
         self.from.is_empty() && !self.unknown.contains(name) && !self.substitute.contains_key(name)
     }
 
-    /// Returns whether substitution certainly happens. Without any variable it does not.
+    /// Returns whether Flux certainly substitutes variables: because it always does, or because there are some.
     pub(super) fn is_certain(&self) -> bool {
         self.always || !self.substitute.is_empty() || !self.unknown.is_empty()
     }
 }
 
-/// The kustomize options of a source of Argo CD, with its variables filled in.
+/// The kustomize options of a source in an Argo CD Application, with build variables replaced by their values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ArgoSpec {
     /// The field with the options in the Application: `spec.source.kustomize`.
     pub field: FieldPath,
-    /// `namePrefix`.
+    /// Prefix for the names of all objects (`namePrefix`).
     pub name_prefix: String,
-    /// `nameSuffix`.
+    /// Suffix for the names of all objects (`nameSuffix`).
     pub name_suffix: String,
-    /// `namespace`.
+    /// Namespace of all objects (`namespace`).
     pub namespace: String,
-    /// `images`, as `kustomize edit set image` takes them.
+    /// Images in the syntax of `kustomize edit set image`, such as `nginx=mirror/nginx:1.27` (`images`).
     pub images: Vec<String>,
-    /// `replicas`.
+    /// Replica counts by name of the workload (`replicas`).
     pub replicas: Vec<Replica>,
-    /// `commonLabels`.
+    /// Labels for all objects (`commonLabels`).
     pub common_labels: BTreeMap<String, String>,
-    /// `commonAnnotations`.
+    /// Annotations for all objects (`commonAnnotations`).
     pub common_annotations: BTreeMap<String, String>,
-    /// `forceCommonLabels`.
+    /// Whether `commonLabels` replace labels of the kustomization file (`forceCommonLabels`).
     pub force_common_labels: bool,
-    /// `forceCommonAnnotations`.
+    /// Whether `commonAnnotations` replace annotations of the kustomization file (`forceCommonAnnotations`).
     pub force_common_annotations: bool,
-    /// `labelWithoutSelector`.
+    /// Whether `commonLabels` leave selectors unchanged (`labelWithoutSelector`).
     pub label_without_selector: bool,
-    /// `labelIncludeTemplates`.
+    /// Whether `commonLabels` also apply to pod templates (`labelIncludeTemplates`).
     pub label_include_templates: bool,
-    /// `patches`.
+    /// Patches to add to the kustomization file (`patches`).
     pub patches: Vec<Patch>,
-    /// `components`.
+    /// Components to add to the kustomization file (`components`).
     pub components: Vec<String>,
-    /// `ignoreMissingComponents`.
+    /// Whether components that do not exist are skipped (`ignoreMissingComponents`).
     pub ignore_missing_components: bool,
 }
 
-/// The options of a build.
+/// The options of a build, such as the system that builds and the version of kustomize.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Options {
     /// The system that builds the tree.
     pub profile: Profile,
-    /// The version of kustomize.
+    /// The version of kustomize that builds the tree.
     pub version: Version,
-    /// Restricts the files that may be loaded.
+    /// The restriction on the files that may be loaded.
     pub restrictor: Restrictor,
     /// Whether Helm charts are inflated (`--enable-helm`).
     pub helm: bool,
     /// Whether external plugins run (`--enable-alpha-plugins`).
     pub plugins: bool,
-    /// The additions of a Flux Kustomization.
+    /// The fields of a Flux Kustomization that change the build; empty for other profiles.
     pub flux: FluxSpec,
-    /// The additions of a source of Argo CD.
+    /// The kustomize options of an Argo CD Application; empty for other profiles.
     pub argo: ArgoSpec,
-    /// Whether a Component that is built alone is judged as a part of an unknown root.
+    /// Whether a Component that is built as a root is accepted, as a part of an unknown kustomization.
     pub lone_components: bool,
 }
 
 impl Options {
-    /// Returns the defaults of a profile.
+    /// Returns the default options of a profile.
     pub fn of(profile: Profile) -> Self {
         let restrictor = match profile {
             Profile::Kubectl | Profile::ArgoCd | Profile::Fleet => Restrictor::RootOnly,

@@ -1,6 +1,7 @@
 //! Regular expressions of selectors, which must match a whole text.
 //!
-//! Source: kustomize's `types.NewSelectorRegex`; executed cases in `tests/vectors/kustomize/selectors.json`.
+//! Source: kustomize's `types.NewSelectorRegex`; test cases with kustomize's results are in
+//! `tests/vectors/kustomize/selectors.json`.
 
 use std::sync::Arc;
 
@@ -8,22 +9,22 @@ use regex::Regex;
 
 use crate::go::regexp::{self, SyntaxError};
 
-/// A compiled expression of a selector.
+/// A compiled regular expression of a selector.
 #[derive(Debug)]
 pub enum Pattern {
     /// No expression: it matches every text.
     Any,
     /// A text without special characters, which needs no compilation. Most selectors are names.
     Text(String),
-    /// An expression in Go's syntax.
+    /// A regular expression in Go's syntax.
     Expression(Arc<Regex>),
 }
 
 impl Pattern {
-    /// Compiles an expression.
+    /// Compiles a regular expression in Go's syntax; an empty text matches everything.
     ///
     /// # Errors
-    /// Go's syntax error.
+    /// If the expression has a syntax error; the message is that of Go.
     pub fn new(text: &str) -> Result<Self, SyntaxError> {
         if text.is_empty() {
             return Ok(Self::Any);
@@ -34,7 +35,7 @@ impl Pattern {
         regexp::compile(&format!("^(?:{text})$")).map(Self::Expression)
     }
 
-    /// Reports whether the expression matches a text.
+    /// Returns whether the expression matches the whole text.
     pub fn matches(&self, text: &str) -> bool {
         match self {
             Self::Any => true,
@@ -43,7 +44,7 @@ impl Pattern {
         }
     }
 
-    /// Reports whether there is an expression.
+    /// Returns whether the selector has an expression, which was not empty.
     pub fn is_some(&self) -> bool {
         !matches!(self, Self::Any)
     }

@@ -1,4 +1,4 @@
-//! Finds roots: folders that are built on their own, not only as parts of others.
+//! Finds roots: folders with a kustomization file to which no other kustomization refers.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,18 +8,18 @@ use super::options::Options;
 use super::references::{Loader, NoFolder};
 use super::tree::{Tree, TreePath};
 
-/// The references of a folder with a kustomization file.
+/// The folders and files to which the kustomization file of a folder refers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
-    /// The folders that it lists: bases, components and others.
+    /// Folders in `resources`, `components` and similar lists.
     pub folders: BTreeSet<TreePath>,
-    /// The files in the lists that may contain folders too.
+    /// Files in the same lists, such as manifests in `resources`.
     pub files: BTreeSet<TreePath>,
-    /// The files that are not applied as objects: patches, configurations, data.
+    /// Files in other fields, such as patches, configurations and data of generators.
     pub parts: BTreeSet<TreePath>,
 }
 
-/// Returns the references in the kustomization file of a folder, as far as it can be read.
+/// Returns the references in the kustomization file of a folder. Skips a file that cannot be read, and missing targets.
 pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Files) -> References {
     let mut found = References::default();
     for name in NAMES {
@@ -43,9 +43,9 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
 }
 
 /// Returns the `folders` to which no other folder refers, and one folder of each cycle that has no other referrer, so
-/// that every folder is part of a root. `refers` returns the references of a folder.
+/// that every folder is part of a root. `refers` returns the folders to which a folder refers.
 pub fn roots(folders: &[TreePath], refers: impl Fn(&TreePath) -> BTreeSet<TreePath>) -> Vec<TreePath> {
-    // each file is read once, because a large repository has more of them than the cache
+    // each file is read once, because a large repository has more files than fit in the cache
     let known: HashMap<&TreePath, BTreeSet<TreePath>> = folders.iter().map(|folder| (folder, refers(folder))).collect();
     let refers = |folder: &TreePath| known.get(folder).cloned().unwrap_or_else(|| refers(folder));
     let referred: HashSet<&TreePath> = known.values().flatten().collect();
@@ -75,14 +75,14 @@ fn reach(from: &TreePath, refers: &impl Fn(&TreePath) -> BTreeSet<TreePath>, rea
     }
 }
 
-/// Returns the entries that may lead to folders.
+/// Returns the entries of all lists whose entries may be folders, such as `resources`.
 fn entries(file: &Kustomization) -> impl Iterator<Item = &str> {
     let lists =
         [&file.resources, &file.bases, &file.components, &file.generators, &file.transformers, &file.validators];
     lists.into_iter().flatten().map(String::as_str)
 }
 
-/// Returns the entries that lead to files which are not applied by themselves.
+/// Returns the paths of all input files that are not resources, such as patches.
 fn parts(file: &Kustomization) -> Vec<&str> {
     let lists = [
         &file.patches_strategic_merge,

@@ -1,7 +1,7 @@
 //! A read-only tree of files: a folder on disk, a tar archive, a revision of a git repository, or files in memory.
 //!
-//! Paths are relative to the tree. Links are resolved here, step by step as in the kernel, and never lead out of the
-//! tree.
+//! Paths are relative to the tree. Symbolic links are resolved one path component after the other, as in the kernel,
+//! and never lead out of the tree.
 
 mod archive;
 mod fetch;
@@ -36,7 +36,7 @@ pub enum Entry {
     File,
     /// A folder.
     Folder,
-    /// A link with its target.
+    /// A symbolic link; contains its target.
     Link(String),
     /// A socket, device or pipe: reading it could block forever.
     Other,
@@ -54,7 +54,8 @@ pub trait Source: Send + Sync {
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
     /// Returns the names in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
-    /// Returns whether the folder was reached before by a path without links. The default is false.
+    /// Returns whether an earlier call found that no component of the folder's path is a link, so that [`Tree::locate`]
+    /// need not check them again. The default is false.
     fn has_seen(&self, _folder: &TreePath) -> bool {
         false
     }
@@ -66,7 +67,7 @@ pub enum Unreadable {
     /// The file is larger than [`MAX_FILE_BYTES`].
     #[error("it is larger than {MAX_FILE_BYTES} bytes")]
     TooLarge,
-    /// The limit on the bytes of all files is exceeded.
+    /// The limit on the total size of all files read is exceeded; contains the limit.
     #[error("more than {0} bytes would have to be read")]
     TooMuch(u64),
     /// The error of the operating system.
@@ -88,9 +89,9 @@ pub enum Located {
 /// The reason why a path cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// The path does not exist; contains its first missing folder.
+    /// The path does not exist; contains its first missing component.
     Missing(TreePath),
-    /// The path continues after a file.
+    /// A component of the path, other than the last, is not a folder; contains its path.
     NotAFolder(TreePath),
     /// A cycle of links.
     Loop,
@@ -101,7 +102,7 @@ pub enum Lost {
     },
 }
 
-/// A tree of files.
+/// A read-only tree of files, in which paths and links are resolved.
 pub struct Tree {
     source: Box<dyn Source>,
     base: String,
@@ -121,7 +122,7 @@ impl Tree {
         &self.base
     }
 
-    /// Returns the cost of reading all kustomization files of an archive; see [`cost`].
+    /// Returns the total [`cost`] of all kustomization files of an archive; zero for other trees.
     pub fn kustomizations_cost(&self) -> u64 {
         self.kustomizations
     }
@@ -173,7 +174,7 @@ impl Tree {
         self.source.read(file)
     }
 
-    /// Returns the part of an absolute path that is in the tree.
+    /// Converts an absolute path to a path relative to the tree.
     fn inside<'p>(&self, absolute: &'p str) -> Result<&'p str, Lost> {
         let base = self.base.trim_end_matches('/');
         match absolute.strip_prefix(base) {
@@ -183,7 +184,7 @@ impl Tree {
         }
     }
 
-    /// Resolves the remaining steps from a folder; `ahead` has them in reverse order.
+    /// Resolves the path components `ahead`, which are in reverse order, from the folder `here`.
     fn evaluate(&self, mut here: TreePath, mut ahead: Vec<String>) -> Result<Located, Lost> {
         let mut entry = Entry::Folder;
         let mut links = 0;
@@ -224,8 +225,8 @@ impl Tree {
 /// The cost of a file with aliases: the size of plain YAML with as many values as aliases may create in a document.
 const ALIASES: u64 = 512 << 10;
 
-/// Returns the cost of reading a file, in bytes of plain YAML. A file with aliases costs more than its size, because
-/// they expand it.
+/// Returns the cost of parsing a file: its size in bytes, plus a constant if it has aliases, which expand to more
+/// values.
 pub fn cost(content: &[u8]) -> u64 {
     let refers = |mark: u8| {
         let opens = |before: u8| b" \t\n[{,:-".contains(&before);
@@ -250,7 +251,7 @@ fn is_name(entry: &str) -> bool {
     !matches!(entry, "" | "." | "..") && !entry.contains('/')
 }
 
-/// Returns the names in a path in reverse order.
+/// Returns the components of a path in reverse order.
 fn steps(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|step| !step.is_empty() && *step != ".").map(str::to_owned).collect()
 }

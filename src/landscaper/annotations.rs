@@ -35,9 +35,9 @@ pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-co
 /// unchanged.
 pub const ROUTE: &str = "portcullis.dev/dry-run";
 
-/// The annotation with the substitution of an Installation, as a JSON Patch.
+/// The annotation on an Installation with the substitution of its component reference, as a JSON Patch.
 pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
-/// The annotation with the objects and values from which the substitution was computed.
+/// The annotation on an Installation with the objects and values from which its substitution was computed.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 /// The annotation with the summary of an Installation's component tree.
 pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";
@@ -52,7 +52,7 @@ pub fn is_set(object: &Value, key: &str) -> bool {
     text(object, key) == Some("true")
 }
 
-/// Returns the requested operation; empty if there is none.
+/// Returns the value of [`OPERATION`], such as `reconcile`; empty if the annotation is missing.
 pub fn operation(object: &Value) -> &str {
     text(object, OPERATION).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use super::decode::{Problem, problem, within};
 use super::repository_context::RepositoryContext;
 use crate::admission::{FieldPath, json as wire};
 
-/// One of the three attributes of a reference, in the order of messages.
+/// An attribute of a component reference. The order of the variants is their order in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Attribute {
@@ -26,7 +26,7 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    /// All attributes, in the order of messages.
+    /// All attributes, in the order in which messages list them.
     pub const ALL: [Self; 3] = [Self::RepositoryContext, Self::ComponentName, Self::Version];
 
     /// Returns the name of the field in Landscaper's objects.
@@ -121,12 +121,12 @@ impl ComponentReference {
         }
     }
 
-    /// Returns the specified attributes.
+    /// Returns the attributes that are specified, in the order of [`Attribute::ALL`].
     pub fn specified(&self) -> impl Iterator<Item = Attribute> + '_ {
         Attribute::ALL.into_iter().filter(|attribute| self.specifies(*attribute))
     }
 
-    /// Reports whether an attribute is equal in `other`.
+    /// Reports whether an attribute has the same value in this reference and in `other`.
     pub fn agrees(&self, other: &Self, attribute: Attribute) -> bool {
         match attribute {
             Attribute::RepositoryContext => self.repository_context == other.repository_context,
@@ -166,7 +166,7 @@ impl ComponentReference {
         }
     }
 
-    /// Fills in the repository context of a Context, if the reference has none.
+    /// Sets the repository context to that of a Context, if the reference has none.
     #[must_use]
     pub fn or_repository_context(mut self, context: Option<&RepositoryContext>) -> Self {
         if self.repository_context.is_none() {

@@ -8,7 +8,7 @@ use super::decode::{Problem, text};
 use super::repository_context::RepositoryContext;
 use crate::admission::FieldPath;
 
-/// The Context of an Installation that names none (`SetDefaults_Installation`).
+/// The name of the Context of an Installation that names none (`SetDefaults_Installation`).
 pub const DEFAULT: &str = "default";
 
 /// The fields of a Context that overwrites need.
@@ -39,7 +39,7 @@ impl Context {
     }
 }
 
-/// Returns the name of the overwrites that a Context uses.
+/// Returns the name of the ComponentVersionOverwrites object that a Context uses; `None` if it names none.
 pub fn overwrites_name(context: &Value) -> Option<&str> {
     text(context, "componentVersionOverwrites")
 }

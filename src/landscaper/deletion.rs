@@ -1,11 +1,11 @@
-//! Namespaces that are being deleted.
+//! Detects namespaces that are being deleted.
 
 use serde_json::Value;
 
 use crate::admission::Metadata;
 use crate::catalog::{NAMESPACES, View};
 
-/// Reports whether a namespace is being deleted. No rule denies a deletion in such a namespace.
+/// Reports whether a namespace is being deleted. Landscaper's rules do not deny deletions of objects in it.
 pub(super) fn is_terminating(namespace: &str, view: &View<'_>) -> bool {
     let Some(stored) = view.find(&NAMESPACES, "", namespace) else { return false };
     let phase = stored.value().pointer("/status/phase").and_then(Value::as_str);

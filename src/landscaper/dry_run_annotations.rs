@@ -26,7 +26,7 @@ impl<'v> DryRunAnnotations<'v> {
         self.dry_run == Some("true")
     }
 
-    /// Returns the annotations that owned objects inherit: both in a dry run, none otherwise.
+    /// Returns the annotations that owned objects inherit: both if the object is in dry run, none otherwise.
     #[must_use]
     pub fn inherited(self) -> Self {
         if self.is_dry_run() { self } else { Self::default() }

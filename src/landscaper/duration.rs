@@ -1,14 +1,14 @@
 //! Durations in Landscaper's format: Go's, or `none`.
 //!
-//! Source: `Duration` in Landscaper's `apis/core/v1alpha1/shared_types.go`; executed cases in
+//! Source: `Duration` in Landscaper's `apis/core/v1alpha1/shared_types.go`; its recorded results are in
 //! `tests/vectors/landscaper/phases.json`.
 
 use crate::go::duration;
 
-/// The text of a duration of zero.
+/// The text for a duration of zero.
 const NONE: &str = "none";
 
-/// Reports whether a text is a duration.
+/// Reports whether a text is a duration in Landscaper's format.
 pub(super) fn is_duration(text: &str) -> bool {
     nanoseconds(text).is_some()
 }
@@ -18,7 +18,7 @@ pub fn nanoseconds(text: &str) -> Option<i64> {
     if text == NONE { Some(0) } else { duration::parse(text) }
 }
 
-/// Formats nanoseconds as Landscaper does.
+/// Formats nanoseconds as Landscaper does, such as `1h30m0s`; zero is `none`.
 pub fn text(nanoseconds: i64) -> String {
     if nanoseconds == 0 { NONE.to_owned() } else { duration::format(nanoseconds) }
 }

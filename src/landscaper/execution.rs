@@ -1,7 +1,7 @@
-//! `Execution`: its templates of DeployItems, which Landscaper stores compressed.
+//! Reads the DeployItem templates of an `Execution`, which Landscaper may store compressed.
 //!
-//! Source: `ExecutionSpec.UnmarshalJSON` in Landscaper's `apis/core/v1alpha1/types_execution.go`; executed cases in
-//! `tests/vectors/landscaper/compressed.json`.
+//! Source: `ExecutionSpec.UnmarshalJSON` in Landscaper's `apis/core/v1alpha1/types_execution.go`; its recorded results
+//! are in `tests/vectors/landscaper/compressed.json`.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -26,7 +26,7 @@ const BASE64: GeneralPurpose =
 /// A template of a DeployItem.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
-    /// The name, unique in the Execution.
+    /// The name of the template, unique in the Execution.
     pub name: String,
     /// The type of the DeployItem.
     pub type_name: String,
@@ -39,9 +39,9 @@ pub struct Template {
 /// The templates of an Execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Templates {
-    /// The templates, in order.
+    /// The templates, in the order of the Execution.
     pub items: Vec<Template>,
-    /// Whether they were read from `spec.deployItemsCompressed`.
+    /// Whether the templates were read from `spec.deployItemsCompressed`.
     pub compressed: bool,
 }
 
@@ -52,11 +52,11 @@ pub enum Unreadable {
     /// A value has the wrong type.
     #[error("{field} is {is}, not {wanted}")]
     Type {
-        /// The field.
+        /// The name of the field, such as `deployItems`.
         field: String,
-        /// The type of the value.
+        /// The type of the value, such as `a number`.
         is: &'static str,
-        /// The expected type.
+        /// The expected type, such as `a list`.
         wanted: &'static str,
     },
     /// The compressed field is not base64.
@@ -82,7 +82,7 @@ pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
     Ok(Templates { items: read(list.as_deref())?, compressed })
 }
 
-/// Returns the list of templates as JSON, and whether it was compressed.
+/// Returns the list of templates as JSON; `true` if it was decompressed from `spec.deployItemsCompressed`.
 ///
 /// # Errors
 /// As for [`templates`]; the elements of the list are not checked.

@@ -1,4 +1,4 @@
-//! `Installation`: the fields that overwrites read.
+//! Reads the fields of an `Installation` that overwrites depend on: its Context and component reference.
 //!
 //! Source: `GetReferenceFromComponentDescriptorDefinition` in Landscaper's
 //! `pkg/landscaper/installations/helper.go`: an inline component descriptor counts as a reference with its name, its
@@ -12,7 +12,7 @@ use super::decode::{Problem, text, within};
 use super::repository_context::RepositoryContext;
 use crate::admission::{FieldPath, Path};
 
-/// Returns the name of an Installation's Context.
+/// Returns the name of an Installation's Context; `default` if it names none.
 pub fn context_name(installation: &Value) -> &str {
     installation.get("spec").and_then(|spec| text(spec, "context")).unwrap_or(context::DEFAULT)
 }

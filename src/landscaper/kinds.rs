@@ -27,7 +27,7 @@ pub static CONTEXTS: Kind = Kind {
     ]),
 };
 
-/// Index of Contexts by the name of the overwrites that they use.
+/// Index of Contexts by the name of the ComponentVersionOverwrites object that they use.
 pub static CONTEXTS_BY_OVERWRITES: Index = Index {
     name: "overwrites",
     parts: &[&["componentVersionOverwrites"]],
@@ -155,7 +155,8 @@ pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
 /// Index of all objects, under the empty key.
 pub static ALL: Index = Index { name: "all", parts: &[], keys: |_| vec![String::new()] };
 
-/// `DryRunConfiguration`: simulated objects on Targets, for dry runs. A kind of Portcullis, in Landscaper's API group.
+/// `DryRunConfiguration`: simulated objects on Targets, for dry runs. Portcullis adds this kind to Landscaper's API
+/// group.
 pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -201,7 +202,7 @@ fn keys(name: Option<&str>) -> Vec<String> {
     name.map(str::to_owned).into_iter().collect()
 }
 
-/// Reports whether the object of a request is of this kind, by its resource.
+/// Reports whether the plural resource name of a request is that of `kind`.
 pub(super) fn is(kind: &Kind, request: &crate::admission::Request<'_>) -> bool {
     request.resource.plural == kind.plural
 }
@@ -212,11 +213,11 @@ pub(super) const fn status(kind: &'static Kind, failure_policy: FailurePolicy) -
     Match { subresource: "status", ..status }
 }
 
-/// The operations that write an object.
+/// The operations create and update, for request matchers.
 pub(super) const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
-/// Updates only.
+/// The operation update, for request matchers.
 pub(super) const UPDATE: &[Operation] = &[Operation::Update];
-/// Deletions only.
+/// The operation delete, for request matchers.
 pub(super) const DELETION: &[Operation] = &[Operation::Delete];
 
 /// Returns a request matcher for the main resource of a kind.

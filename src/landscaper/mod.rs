@@ -1,8 +1,8 @@
 //! Landscaper: Installations with their Executions and DeployItems, Contexts and ComponentVersionOverwrites
-//! (`landscaper.gardener.cloud/v1alpha1`), and DryRunConfigurations, a kind of Portcullis.
+//! (`landscaper.gardener.cloud/v1alpha1`), and DryRunConfigurations, a kind that Portcullis adds.
 //!
-//! The behaviour follows Landscaper's source code and executed cases in `tests/vectors/landscaper/`. The names are
-//! Landscaper's names.
+//! The behaviour follows Landscaper's source code; results of running that code are recorded in
+//! `tests/vectors/landscaper/`. The names are Landscaper's names.
 
 pub mod annotations;
 pub mod api;

@@ -17,7 +17,7 @@ pub enum OwnerKind {
 impl OwnerKind {
     const ALL: [Self; 2] = [Self::Installation, Self::Execution];
 
-    /// Returns the name of the kind.
+    /// Returns the name of the kind, such as `Installation`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Installation => "Installation",
@@ -31,9 +31,9 @@ impl OwnerKind {
 pub struct Owner<'v> {
     /// The kind of the owner.
     pub kind: OwnerKind,
-    /// The name. Owners are in the same namespace.
+    /// The name of the owner, which is in the same namespace as the object.
     pub name: &'v str,
-    /// The uid, if the owner reference has one.
+    /// The uid of the owner, if the owner reference has one.
     pub uid: Option<&'v str>,
 }
 

@@ -13,13 +13,13 @@ use crate::admission::{FieldPath, json};
 use crate::go::integers;
 use crate::go::json::marshal;
 
-/// A repository context.
+/// A repository context: the location of component versions, such as an OCI registry.
 #[derive(Debug, Clone)]
 pub struct RepositoryContext(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The JSON text as received; generated on demand if it was read from a value.
+    /// The JSON text as received; generated on demand if the repository context was read from a value.
     raw: OnceLock<String>,
     type_name: String,
     value: Value,
@@ -49,7 +49,8 @@ impl RepositoryContext {
         Ok(Some(Self(Arc::new(Inner { raw: OnceLock::from(text.to_owned()), type_name, value }))))
     }
 
-    /// Reads a repository context from a value, with the result for the text of the API server; returns `None` for `null`.
+    /// Reads a repository context from a value, as [`RepositoryContext::parse`] does from the API server's text of it;
+    /// returns `None` for `null`.
     ///
     /// # Errors
     /// As for [`RepositoryContext::parse`].
@@ -59,7 +60,7 @@ impl RepositoryContext {
         Ok(Some(Self(Arc::new(Inner { raw: OnceLock::new(), type_name, value: value.clone() }))))
     }
 
-    /// Reads a repository context from a value. An invalid one is added to `problems` and counts as missing.
+    /// Reads a repository context from a value. An invalid value is added to `problems` and counts as missing.
     pub fn read(value: Option<&Value>, field: &FieldPath, problems: &mut Vec<Problem>) -> Option<Self> {
         Self::of(value?, field).unwrap_or_else(|problem| {
             problems.push(problem);
@@ -67,7 +68,7 @@ impl RepositoryContext {
         })
     }
 
-    /// Returns the JSON text as received.
+    /// Returns the JSON text: as received, or generated if the repository context was read from a value.
     pub fn raw(&self) -> &str {
         self.0.raw.get_or_init(|| marshal(&integers(self.0.value.clone())))
     }

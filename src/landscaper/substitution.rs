@@ -12,10 +12,10 @@ use crate::admission::{FieldPath, Request, json};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::decode::{Problem, problem, within};
 
-/// One entry of `overwrites`.
+/// An entry of the list `overwrites` in a ComponentVersionOverwrites object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The references that the entry matches: those equal in every attribute that is specified here.
+    /// The condition of the entry: it matches references that are equal in every attribute that is specified here.
     pub source: ComponentReference,
     /// The attributes that the entry sets.
     pub substitution: ComponentReference,
@@ -71,12 +71,12 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Returns the entries of the object in a request, which are read once for all rules.
+    /// Returns the entries of the object in a request. They are parsed once and shared by all rules.
     pub fn of(request: &Request<'_>) -> Arc<Self> {
         request.object.view(|object| Arc::new(Self::read(object)))
     }
 
-    /// Reads the entries of an object.
+    /// Reads the entries of a ComponentVersionOverwrites object.
     pub fn read(object: &Value) -> Self {
         let mut problems = Vec::new();
         let list = read_entries(object, &mut problems);
@@ -122,7 +122,7 @@ pub fn read_entries(object: &Value, problems: &mut Vec<Problem>) -> Vec<Entry> {
     list.iter().enumerate().map(read).collect()
 }
 
-/// Reads the list from its JSON text; repository contexts keep their original text.
+/// Reads the list `overwrites` from its JSON text; repository contexts keep their original text.
 pub fn parse_entries(text: &str, problems: &mut Vec<Problem>) -> Vec<Entry> {
     let place = || FieldPath::of(["overwrites"]);
     let Ok(list) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(text) else {
@@ -144,7 +144,7 @@ fn report_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Probl
     }
 }
 
-/// The result of one entry for a reference.
+/// The result of applying one entry of `overwrites` to a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The source does not match the original reference.
@@ -154,10 +154,10 @@ pub enum Outcome {
     },
     /// The entry was applied.
     Applied {
-        /// The attributes that it set; none for an empty substitution.
+        /// The attributes that the entry set; none for an empty substitution.
         set: Vec<Attribute>,
     },
-    /// The source matches, but an earlier entry has set one of the attributes; so this entry set none.
+    /// The source matches, but an earlier entry has set one of the attributes, so this entry sets none.
     Rejected {
         /// The attributes that were already set, each with the index of the entry that set it.
         taken: Vec<(Attribute, usize)>,
@@ -220,7 +220,7 @@ impl Substitution {
         Outcome::Applied { set: wanted }
     }
 
-    /// Returns the index of the entry that set an attribute.
+    /// Returns the index of the entry that set an attribute; `None` if no entry set it.
     pub fn set_by(&self, attribute: Attribute) -> Option<usize> {
         self.set_by[attribute as usize]
     }

@@ -2,12 +2,12 @@
 
 use super::Repository;
 
-/// An authentication challenge.
+/// An authentication challenge of a registry, from a response with status 401.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// HTTP basic authentication.
     Basic,
-    /// A token from `realm`.
+    /// Authentication with a token of the token service `realm`.
     Bearer {
         /// The URL of the token service.
         realm: String,
@@ -17,7 +17,7 @@ pub(super) enum Challenge {
 }
 
 impl Challenge {
-    /// Parses a header; `None` for an unsupported scheme.
+    /// Parses the value of a `WWW-Authenticate` header; `None` for an unsupported scheme.
     pub(super) fn read(header: &str) -> Option<Self> {
         let (scheme, parameters) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
         if scheme.eq_ignore_ascii_case("basic") {
@@ -31,7 +31,7 @@ impl Challenge {
     }
 }
 
-/// Returns the value of a parameter, without quotes.
+/// Returns the value of a parameter in a challenge, without quotes.
 fn parameter(parameters: &str, name: &str) -> Option<String> {
     let mut rest = parameters;
     while let Some((key, after)) = rest.split_once('=') {
@@ -47,9 +47,11 @@ fn parameter(parameters: &str, name: &str) -> Option<String> {
     None
 }
 
-/// Reports whether a token service may receive the credentials of a registry: it has the same host or the same domain.
+/// Reports whether a token service may receive the credentials of a registry: its host is that of the registry, or
+/// belongs to the registry's domain.
 ///
-/// `auth.docker.io` serves `registry-1.docker.io`, and `gitlab.example.org` for `registry.gitlab.example.org`.
+/// For example, `auth.docker.io` may receive those of `registry-1.docker.io`, and `gitlab.example.org` those of
+/// `registry.gitlab.example.org`.
 pub(super) fn is_trusted(realm_host: &str, repository: &Repository) -> bool {
     let registry = repository.host.as_str();
     if realm_host == registry {

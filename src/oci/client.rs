@@ -1,4 +1,4 @@
-//! The registry client.
+//! The client for OCI registries.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -40,7 +40,7 @@ const TOKEN_MARGIN: Duration = Duration::from_secs(10);
 pub struct Options {
     /// Certificate authorities to trust in addition to those of the system.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// The timeout of a request.
+    /// The timeout of a request, including the response body.
     pub within: Duration,
 }
 
@@ -50,7 +50,7 @@ impl Default for Options {
     }
 }
 
-/// A client that reads from registries.
+/// A client that reads manifests, blobs and tags from OCI registries.
 pub struct Client {
     transport: Transport,
     tokens: Mutex<HashMap<TokenKey, (String, Instant)>>,
@@ -60,10 +60,10 @@ pub struct Client {
 /// The key of a cached token: the repository, and the fingerprint of the credentials.
 type TokenKey = (Repository, String);
 
-/// An image manifest.
+/// A manifest of an OCI image or artifact.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// The computed digest.
+    /// The digest of the manifest, computed from its content.
     pub digest: String,
     /// The descriptor of the configuration.
     pub config: Blob,
@@ -75,12 +75,12 @@ pub struct Manifest {
 #[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Blob {
-    /// The media type.
+    /// The media type of the content.
     #[serde(default)]
     pub media_type: String,
-    /// The digest.
+    /// The digest of the content, such as `sha256:` and 64 digits.
     pub digest: String,
-    /// The size in bytes, if known.
+    /// The size of the content in bytes, if known.
     #[serde(default)]
     pub size: Option<u64>,
 }
@@ -173,7 +173,8 @@ impl Client {
         Ok(tags.tags.unwrap_or_default())
     }
 
-    /// Sends a GET request for a path below a repository, and authenticates if the registry requires it.
+    /// Sends a GET request for a path below a repository, such as `manifests/1.0.0`; authenticates if the registry
+    /// requires it.
     async fn get(
         &self,
         from: &Repository,
@@ -187,7 +188,7 @@ impl Client {
         let address = format!("{}/v2/{}/{what}", from.origin(), from.path);
         let uri: Uri = address.parse().map_err(|_| wrong(from, format!("{what:?} is not a valid path")))?;
         let mut authorization = self.cached_token(from, who);
-        // First with a cached token, if any; then with an answer to the challenge.
+        // The first request has the cached token, if any; the second one answers the challenge.
         for is_last in [false, true] {
             let ask = Ask { uri: uri.clone(), accept, authorization: authorization.as_deref(), largest };
             let reply = self.follow(ask).await?;
@@ -232,7 +233,7 @@ impl Client {
         }
     }
 
-    /// Fetches a token that allows to read one repository.
+    /// Fetches a token for reading one repository from the token service `realm`, and caches it.
     async fn token(&self, from: &Repository, who: &Credentials, realm: &str, service: &str) -> Result<String, Error> {
         let separator = if realm.contains('?') { '&' } else { '?' };
         let scope = format!("repository:{}:pull", from.path);
@@ -283,7 +284,7 @@ fn denied(from: &Repository, who: &Credentials) -> Error {
     Error::Denied { host: from.host.clone(), hint }
 }
 
-/// Encodes a text for a query, with percent signs.
+/// Percent-encodes a text for the query of a URL.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -53,7 +53,7 @@ impl Credentials {
     }
 }
 
-/// Credentials for several registries.
+/// Credentials for several registries, from pull secrets.
 #[derive(Debug, Clone, Default)]
 pub struct Keyring(Vec<(String, Credentials)>);
 
@@ -63,13 +63,13 @@ pub enum KeyringError {
     /// The content is not a JSON object with a member `auths`.
     #[error(".dockerconfigjson has no object \"auths\"")]
     NoAuths,
-    /// This entry has neither `auth` nor `username` and `password`.
+    /// The entry for this registry has neither `auth` nor `username` and `password`.
     #[error("the entry for {0:?} has neither auth nor username and password")]
     NoCredentials(String),
 }
 
 impl Keyring {
-    /// Adds the entries of a `.dockerconfigjson`.
+    /// Adds the entries of a pull secret's `.dockerconfigjson`.
     ///
     /// # Errors
     /// Returns the first invalid entry; valid entries before it are added. Errors never contain a secret.
@@ -83,7 +83,8 @@ impl Keyring {
         Ok(())
     }
 
-    /// Returns the credentials of the longest entry that is a prefix of the repository, or none.
+    /// Returns the credentials of the longest entry that is a prefix of the repository's address;
+    /// [`Credentials::Anonymous`] if there is none.
     pub fn credentials(&self, repository: &Repository) -> Credentials {
         let address = repository.to_string();
         let fits = |(place, _): &&(String, Credentials)| {

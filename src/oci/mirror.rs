@@ -9,14 +9,14 @@ use super::{Repository, RepositoryError};
 pub struct Mirror {
     /// The host of the replaced registry.
     host: String,
-    /// The URL of the mirror, with an optional path.
+    /// The URL of the mirror, with an optional path below which it has the repositories.
     base: String,
 }
 
 impl FromStr for Mirror {
     type Err = String;
 
-    /// Parses `example.org=https://mirror.example/path`.
+    /// Parses a mirror in the form `HOST=URL`, such as `example.org=https://mirror.example/path`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (host, base) = text.split_once('=').ok_or_else(|| format!("{text:?} is not HOST=URL"))?;
         let mirror = Self { host: host.to_owned(), base: base.to_owned() };
@@ -28,8 +28,8 @@ impl FromStr for Mirror {
 }
 
 impl Mirror {
-    /// Returns the repository on its mirror, or the unchanged repository if it has no mirror. A mirror needs its own
-    /// credentials.
+    /// Returns the repository on the mirror of its registry; unchanged if the registry has no mirror. A mirror needs
+    /// its own credentials.
     pub fn apply(mirrors: &[Self], repository: Repository) -> Result<Repository, RepositoryError> {
         match mirrors.iter().find(|mirror| mirror.host == repository.host) {
             Some(mirror) => Repository::new(&mirror.base, &repository.path),

@@ -25,39 +25,39 @@ pub enum Error {
     /// The registry does not have the content.
     #[error("{host} does not have it")]
     NotFound {
-        /// The registry.
+        /// The host of the registry.
         host: String,
     },
     /// The registry denies access with these credentials.
     #[error("{host} refuses to show it{hint}")]
     Denied {
-        /// The registry.
+        /// The host of the registry.
         host: String,
-        /// A hint about the credentials.
+        /// A hint about the credentials, such as that none are configured.
         hint: &'static str,
     },
     /// The connection or the TLS handshake failed.
     #[error("{host} cannot be reached: {why}")]
     Unreachable {
-        /// The registry.
+        /// The host of the registry.
         host: String,
-        /// The reason.
+        /// The cause, from the connection or the TLS handshake.
         why: String,
     },
     /// The registry did not answer in time.
     #[error("{host} did not answer within {within:?}")]
     Slow {
-        /// The registry.
+        /// The host of the registry.
         host: String,
-        /// The timeout.
+        /// The timeout of a request.
         within: Duration,
     },
-    /// The answer is invalid.
+    /// The answer of the registry is invalid or too large.
     #[error("{host} sent something else: {what}")]
     Wrong {
-        /// The registry.
+        /// The host of the registry.
         host: String,
-        /// The error in the answer.
+        /// A description of what is wrong with the answer.
         what: String,
     },
 }

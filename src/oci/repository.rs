@@ -5,11 +5,11 @@ use std::fmt;
 /// The address of a repository in a registry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Repository {
-    /// Whether the registry is accessed without TLS.
+    /// Whether the registry is accessed by HTTP without TLS.
     pub is_plain: bool,
-    /// The host, with an optional port.
+    /// The host of the registry, with an optional port.
     pub host: String,
-    /// The path of the repository.
+    /// The path of the repository, such as `components/app`.
     pub path: String,
 }
 
@@ -35,7 +35,7 @@ impl Repository {
     /// `example.org:5000/components`.
     ///
     /// # Errors
-    /// Fails if the result is not the address of a repository.
+    /// Fails if `base` and `name` do not form the address of a repository.
     pub fn new(base: &str, name: &str) -> Result<Self, RepositoryError> {
         let (scheme, rest) = base.split_once("://").unwrap_or(("https", base));
         let is_plain = match scheme {
@@ -55,7 +55,7 @@ impl Repository {
         Ok(Self { is_plain, host: registry_of(host).to_owned(), path })
     }
 
-    /// Returns the URL of the registry.
+    /// Returns the URL of the registry, such as `https://example.org:5000`.
     pub fn origin(&self) -> String {
         let scheme = if self.is_plain { "http" } else { "https" };
         format!("{scheme}://{}", self.host)
@@ -73,7 +73,7 @@ impl fmt::Display for Repository {
     }
 }
 
-/// Returns the registry host; that of Docker Hub differs from its name.
+/// Returns the host that serves a registry: `registry-1.docker.io` for `docker.io`, otherwise the same host.
 fn registry_of(host: &str) -> &str {
     match host {
         "docker.io" | "index.docker.io" => "registry-1.docker.io",
@@ -91,7 +91,8 @@ fn is_loopback(host: &str) -> bool {
     is_v4 || name == "localhost" || name == "[::1]"
 }
 
-/// Reports whether a text is a valid part of a path: lower-case letters, digits, and separators between them.
+/// Reports whether a text is a valid part of a repository's path: lower-case letters and digits, with separators
+/// between them.
 fn is_part(part: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     part.bytes().all(|byte| is_word(byte) || b"._-".contains(&byte))

@@ -21,7 +21,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// The maximum number of idle connections per registry.
 const IDLE: usize = 8;
 
-/// An HTTP client.
+/// An HTTP client for registries, with a timeout for each request.
 pub(super) struct Transport {
     client: HttpClient<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     within: Duration,
@@ -53,7 +53,7 @@ impl Transport {
         Ok(Self { client, within })
     }
 
-    /// Sends a request. Fails if the complete response does not arrive in time.
+    /// Sends a request. Fails if the complete response does not arrive within the timeout.
     pub(super) async fn send(&self, ask: &Ask<'_>) -> Result<Reply, Error> {
         let host = host(&ask.uri);
         match timeout(self.within, self.exchange(ask, &host)).await {
@@ -66,7 +66,7 @@ impl Transport {
         let wrong = |what: String| Error::Wrong { host: host.to_owned(), what };
         let request = || ask.request().map_err(|error| wrong(error.to_string()));
         let answer = match self.client.request(request()?).await {
-            // The server may have closed an idle connection: retry once with a new one.
+            // The server may have closed an idle connection: retries once with a new one.
             Err(error) if !error.is_connect() => self.client.request(request()?).await,
             answer => answer,
         };
@@ -90,13 +90,13 @@ impl Ask<'_> {
     }
 }
 
-/// Returns host and port of a URL.
+/// Returns the host and the port of a URL, as they are written in it.
 pub(super) fn host(uri: &Uri) -> String {
     uri.authority().map(ToString::to_string).unwrap_or_default()
 }
 
 impl Reply {
-    /// Returns the target of a redirect, resolved against `uri`.
+    /// Returns the target of a redirect, resolved against the request's `uri`; `None` if this is no redirect.
     pub(super) fn redirect(&self, uri: &Uri) -> Option<Uri> {
         if !self.status.is_redirection() {
             return None;

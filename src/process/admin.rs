@@ -1,5 +1,5 @@
-//! The plain HTTP port for the kubelet and Prometheus: `/livez`, `/readyz`, `/metrics`. It is read-only, and shows no names of
-//! objects.
+//! The plain HTTP port for the kubelet and Prometheus: `/livez`, `/readyz`, `/metrics`. It is read-only, and shows no
+//! names of objects.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ const HEAD: Duration = Duration::from_secs(10);
 const MAX_LIFETIME: Duration = Duration::from_secs(300);
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Reports the readiness and the current measurements of a process.
+/// A source of the readiness conditions and current measurements of a process.
 pub trait Report: Send + Sync + 'static {
     /// Returns the readiness conditions.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>>;
 
-    /// Updates gauges that are computed only when metrics are scraped.
+    /// Updates gauges that are computed only when metrics are scraped. The default does nothing.
     fn measure(&self) {}
 }
 
@@ -48,14 +48,14 @@ impl Report for Readiness {
 
 /// The server of the plain HTTP port.
 pub struct Admin {
-    /// Answers `/readyz`.
+    /// The source of the readiness conditions that `/readyz` returns.
     pub report: Arc<dyn Report>,
-    /// The metrics of `/metrics`.
+    /// The metrics that `/metrics` returns.
     pub registry: Registry,
 }
 
 impl Admin {
-    /// Accepts connections for ever.
+    /// Accepts and serves connections; does not return.
     pub async fn serve(self, listener: TcpListener) {
         let router = Router::new()
             .route("/livez", get(async || "ok"))
@@ -83,7 +83,7 @@ async fn serve_connection(stream: TcpStream, router: Router) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // An error means that the client disconnected or that the connection reached its longest life.
+    // An error means that the client disconnected or that the connection reached its maximum lifetime.
     let _ = timeout(MAX_LIFETIME, connection).await;
 }
 

@@ -1,7 +1,8 @@
 //! Watches a folder for changes.
 //!
-//! A watch of a single file misses updates of a Secret or ConfigMap volume: the kubelet writes a new folder and renames a
-//! symbolic link. Therefore the folder is watched. It is also polled, because not every file system supports notifications.
+//! A watch of a single file misses updates of a Secret or ConfigMap volume: the kubelet writes a new folder and renames
+//! a symbolic link. Therefore the folder is watched. It is also polled, because not every file system supports
+//! notifications.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Pause after a notification: writers other than the kubelet write one file after the other, and an incomplete set of files
-/// would be logged as an error.
+/// Pause after a notification: writers other than the kubelet write one file after the other, and an incomplete set of
+/// files would be logged as an error.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// A watch of a folder.
+/// A watch of a folder, which reports changes of its files.
 #[derive(Debug)]
 pub struct Changes {
     changed: Arc<Notify>,
@@ -25,14 +26,14 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Watches `folder`, and polls it in the interval `every`.
+    /// Starts watching `folder`; also polls it in the interval `every`.
     pub fn of(folder: &Path, every: Duration) -> Self {
         let changed = Arc::new(Notify::new());
         let _watcher = watch(folder, Arc::clone(&changed));
         Self { changed, every, _watcher }
     }
 
-    /// Waits until the folder may have changed.
+    /// Waits until the folder may have changed: after a notification or the polling interval.
     pub async fn next(&self) {
         // A notification between two calls is stored as a permit, so none is lost.
         if timeout(self.every, self.changed.notified()).await.is_ok() {

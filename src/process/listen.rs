@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpListener;
 
-/// Binds a listener.
+/// Binds a TCP listener to an address.
 ///
-/// The unspecified IPv6 address accepts IPv4 connections too, as Linux has it by default. If the machine has no IPv6, the
-/// unspecified IPv4 address is bound instead.
+/// The unspecified IPv6 address (`[::]`) accepts IPv4 connections too, as is the default on Linux. If the machine has
+/// no IPv6, the unspecified IPv4 address is bound instead.
 ///
 /// # Errors
 /// If the address cannot be bound.

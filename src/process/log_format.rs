@@ -1,7 +1,7 @@
 //! Formats log records: time, level, target and fields.
 //!
-//! Every decision is logged, so formatting is part of the cost of a call. The formats of tracing-subscriber support colours and
-//! spans and use a serializer, which this format does not need.
+//! Every decision is logged, so formatting is part of the cost of a call. The formats of tracing-subscriber support
+//! colours and spans and use a serializer, which this format does not need.
 
 use std::fmt::{self, Debug, Write as _};
 
@@ -12,12 +12,13 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The field name of the message in tracing.
+/// The name of the field that contains the message, as in the crate tracing.
 const MESSAGE: &str = "message";
 
-/// `2026-01-01T00:00:00.000000Z  INFO decision: allowed=true user="alice"`
+/// The text format: `2026-01-01T00:00:00.000000Z  INFO decision: allowed=true user="alice"`
 pub(super) struct Text;
 
+/// The JSON format:
 /// `{"timestamp":"2026-01-01T00:00:00.000000Z","level":"INFO","target":"decision","allowed":true,"user":"alice"}`
 pub(super) struct Json;
 
@@ -56,7 +57,7 @@ where
     }
 }
 
-/// Writes fields as `key=value`, with strings in quotes; writes the message without a key.
+/// A visitor that writes fields as `key=value`, with strings in quotes; writes the message without a key.
 struct TextFields<'w> {
     writer: Writer<'w>,
     written: fmt::Result,
@@ -87,7 +88,7 @@ impl Visit for TextFields<'_> {
     }
 }
 
-/// Writes fields as members of a JSON object.
+/// A visitor that writes fields as members of a JSON object.
 struct JsonFields<'w> {
     writer: Writer<'w>,
     written: fmt::Result,
@@ -136,7 +137,7 @@ impl Visit for JsonFields<'_> {
     }
 }
 
-/// Writes text unchanged except for control characters, which could start another record or control a terminal.
+/// A writer that escapes control characters, which could start another record or control a terminal.
 struct OneLine<'a, 'w>(&'a mut Writer<'w>);
 
 impl fmt::Write for OneLine<'_, '_> {

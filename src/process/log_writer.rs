@@ -1,8 +1,8 @@
-//! Writes log records without blocking: into a buffer, which a thread writes out ten times a second, or at once after an
-//! idle period.
+//! Writes log records without blocking: into a buffer, which a thread writes out ten times a second, or at once after
+//! an idle period.
 //!
-//! A record costs its caller one copy. If the reader of the log does not keep up, or the disk is full, records are dropped and
-//! counted instead of delaying calls.
+//! A record costs its caller one copy. If the reader of the log does not keep up, or the disk is full, records are
+//! dropped and counted instead of delaying calls.
 
 use std::io::{self, Write};
 use std::mem;
@@ -24,14 +24,14 @@ const CAPACITY: usize = 4 * 1024 * 1024;
 pub(super) struct LogWriter {
     state: Mutex<State>,
     wake: Condvar,
-    /// All dropped records.
+    /// Number of all dropped records, for the metrics.
     dropped: Counter,
 }
 
 #[derive(Debug, Default)]
 struct State {
     bytes: Vec<u8>,
-    /// Dropped records that the log does not mention yet.
+    /// Number of dropped records that the log does not mention yet.
     unreported: usize,
     /// Whether the thread waits for the next record.
     is_idle: bool,
@@ -45,12 +45,12 @@ impl LogWriter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes [`write_out`](Self::write_out) write the remaining records and return, and waits for it, but no longer than
-    /// `timeout`, because the reader of the log may be stuck.
+    /// Ends [`write_out`](Self::write_out) after it has written the remaining records. Waits for this, but no longer
+    /// than `timeout`, because the reader of the log may be stuck.
     pub(super) fn close(&self, timeout: Duration) {
         self.state().closed = true;
         self.wake.notify_all();
-        // After the timeout there is nothing left to do.
+        // After the timeout, the remaining records are lost.
         let _ = self.wake.wait_timeout_while(self.state(), timeout, |state| !state.ended);
     }
 
@@ -77,7 +77,7 @@ impl LogWriter {
         }
     }
 
-    /// Writes records out until the writer is closed and the buffer is empty.
+    /// Writes buffered records to `out` until the log writer is closed and the buffer is empty.
     pub(super) fn write_out(&self, mut out: impl Write) {
         let (mut batch, mut is_idle) = (Vec::new(), true);
         loop {
@@ -89,7 +89,8 @@ impl LogWriter {
                 report_dropped(&mut out, unreported).and_then(|()| out.write_all(&batch)).and_then(|()| out.flush());
             let mut state = self.state();
             if written.is_err() {
-                // A part may have been written. The log mentions the loss when it is writable again; the metric shows it at once.
+                // A part may have been written. The log mentions the loss when it is writable again; the metric shows
+                // it at once.
                 state.unreported += unreported;
                 self.drop_records(&mut state, memchr::memchr_iter(b'\n', &batch).count());
             }
@@ -123,7 +124,7 @@ fn report_dropped(out: &mut impl Write, dropped: usize) -> io::Result<()> {
     if dropped == 0 { Ok(()) } else { writeln!(out, "{{\"dropped_log_lines\":{dropped}}}") }
 }
 
-/// Passes each record to the buffer.
+/// A writer for tracing-subscriber that appends each record to the buffer.
 #[derive(Debug, Clone)]
 pub(super) struct Records(pub(super) Arc<LogWriter>);
 

@@ -20,12 +20,12 @@ pub use readiness::{Condition, Readiness};
 pub use signal::signalled;
 pub use telemetry::{Format, Telemetry};
 
-/// Registers the counter of dropped log records.
+/// Adds the counter of dropped log records to `registry`.
 pub fn register_log(registry: &mut Registry, telemetry: &Telemetry) {
     registry.register("log_lines_dropped", "Log records that could not be written", telemetry.dropped());
 }
 
-/// Returns a registry with the prefix `portcullis_` and the build information.
+/// Returns a metrics registry with the prefix `portcullis_` and the build information.
 pub fn registry() -> Registry {
     let mut registry = Registry::with_prefix("portcullis");
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);

@@ -2,18 +2,18 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A set of readiness conditions. Clones share the set.
+/// A set of readiness conditions, for `/readyz`. Clones share the set.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness(Arc<Mutex<Vec<State>>>);
 
-/// The state of one condition.
+/// The state of one readiness condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// Its name, such as `catalog`.
+    /// Name of the condition, such as `catalog`.
     pub name: &'static str,
-    /// The reason why it is not met; `None` if it is met.
+    /// The reason why the condition is not met; `None` if it is met.
     pub unmet: Option<String>,
-    /// A remark to show although the condition is met.
+    /// A remark that `/readyz` shows although the condition is met.
     pub note: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl State {
     }
 }
 
-/// A handle that sets a condition. Dropping it does not change the condition.
+/// A handle that sets a readiness condition. Dropping the handle does not change the condition.
 #[derive(Debug)]
 pub struct Condition {
     readiness: Readiness,
@@ -51,17 +51,17 @@ impl Readiness {
 }
 
 impl Condition {
-    /// Marks the condition as met.
+    /// Sets the condition to met, without a remark.
     pub fn met(&self) {
         self.set(None);
     }
 
-    /// Marks the condition as unmet, with the reason.
+    /// Sets the condition to unmet, with the reason.
     pub fn unmet(&self, reason: impl Into<String>) {
         self.set(Some(reason.into()));
     }
 
-    /// Marks the condition as met, with an optional remark.
+    /// Sets the condition to met, with an optional remark.
     pub fn noted(&self, note: Option<String>) {
         if let Some(state) = self.readiness.states().get_mut(self.index) {
             *state = State { note, ..State::new(state.name, None) };

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub async fn signalled() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    // Both are cancellation safe.
+    // Both branches are cancellation safe.
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

@@ -31,12 +31,12 @@ pub enum Format {
 /// The reason why the log cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The filter is invalid.
+    /// The log filter is invalid.
     #[error("invalid log filter {filter:?}: {source}")]
     Filter {
-        /// The filter.
+        /// The text of the filter.
         filter: String,
-        /// The cause.
+        /// The parser's error.
         source: ParseError,
     },
     /// The writer thread cannot be started.
@@ -47,14 +47,14 @@ pub enum TelemetryError {
     Installed(#[from] SetGlobalDefaultError),
 }
 
-/// A handle to the log. Dropping it writes the remaining records.
+/// A handle to the log of the process. Dropping it writes the remaining records.
 #[derive(Debug)]
 pub struct Telemetry {
     writer: Arc<LogWriter>,
 }
 
 impl Telemetry {
-    /// Configures the log of the process, on standard error. Keep the value until the end of `main`.
+    /// Configures the log of the process, on standard error. Keep the returned handle until the end of `main`.
     ///
     /// `filter` has the syntax of `RUST_LOG`, such as `info` or `warn,decision=debug`.
     ///
@@ -66,7 +66,7 @@ impl Telemetry {
         Ok(telemetry)
     }
 
-    /// Returns a log that writes to `out`, and the subscriber to install.
+    /// Creates a log that writes to `out`. Returns its handle, and the tracing subscriber to install.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Telemetry {
         Ok((Self { writer }, subscriber))
     }
 
-    /// Returns the counter of dropped records.
+    /// Returns the counter of dropped log records.
     pub fn dropped(&self) -> Counter {
         self.writer.dropped()
     }

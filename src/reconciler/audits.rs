@@ -14,7 +14,7 @@ use super::{Controller, Failure, Next, Permission, Tools};
 use crate::audit::{self, Audit, Audited, Listed, Outcome, ReportError, Reports};
 use crate::catalog::{Kind, Reference};
 
-/// The controller's name.
+/// Name of the controller in flags, metrics and logs.
 pub const NAME: &str = "audit";
 /// Timeout of an audit. A cluster of a hundred thousand objects is audited in minutes.
 const TIMEOUT: Duration = Duration::from_secs(3600);
@@ -39,19 +39,19 @@ const WRITES: &[&str] = &["create", "delete", "list", "update"];
 /// The settings of periodic audits.
 #[derive(Clone)]
 pub struct AuditSettings {
-    /// The audit.
+    /// The audit to run.
     pub audit: Arc<Audit>,
     /// The interval between the starts of two audits.
     pub every: Duration,
-    /// The metrics.
+    /// The metrics that each audit updates.
     pub metrics: audit::Metrics,
 }
 
-/// Audits while this replica leads.
+/// A controller that audits periodically while this replica leads.
 pub(super) struct Audits {
     /// `None` if only the permissions are needed.
     pub(super) settings: Option<AuditSettings>,
-    /// The objects whose trees are broken, or no longer, since the last audit.
+    /// Objects whose trees became broken, or are no longer broken, since the last audit.
     pub(super) trees: Arc<ChangedTrees>,
 }
 
@@ -72,7 +72,7 @@ impl Controller for Audits {
         &[]
     }
 
-    /// Returns the listed resources. Excludes composites, whose kinds are known only at run time.
+    /// Returns the resources that an audit lists, without composites, whose kinds are known only at run time.
     fn lists(&self) -> &'static [Listed] {
         static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(audit::listed);
         &LISTED
@@ -117,7 +117,7 @@ impl AuditSettings {
     async fn repeat(&self, tools: &Tools, trees: &ChangedTrees) {
         loop {
             let begun = Instant::now();
-            // This audit finds what has changed until now.
+            // The audit that begins now covers all earlier changes.
             drop(trees.take());
             let (audited, after) = match self.attempt(self.once(tools)).await {
                 Some(audited) => (Some(audited), self.every),
@@ -131,7 +131,7 @@ impl AuditSettings {
         }
     }
 
-    /// Audits objects with changed trees, and updates their policy reports, until `end`.
+    /// Audits objects with changed trees, and updates their policy reports, until `end` completes.
     async fn update(&self, mut audited: Audited, tools: &Tools, trees: &ChangedTrees, end: impl Future<Output = ()>) {
         let mut end = pin!(end);
         loop {
@@ -158,7 +158,7 @@ impl AuditSettings {
         }
     }
 
-    /// Runs an audit, and logs and counts a failure.
+    /// Runs an audit. After a failure, logs and counts it, and returns `None`.
     async fn attempt(&self, audit: impl Future<Output = Result<Audited, AuditFailure>>) -> Option<Audited> {
         let failure = match AssertUnwindSafe(timeout(TIMEOUT, audit)).catch_unwind().await {
             Ok(Ok(Ok(audited))) => return Some(audited),

@@ -1,4 +1,4 @@
-//! The objects whose trees are broken, or no longer, since the last audit.
+//! Collects the objects whose trees became broken, or are no longer broken, since the last audit.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::catalog::Reference;
 /// Maximum number of objects, more than a cluster has Kustomizations. The next audit finds others.
 const CAPACITY: usize = 20_000;
 
-/// Objects to audit again. One task takes them.
+/// A set of objects to audit again. One task waits for them and takes them.
 #[derive(Default)]
 pub(super) struct ChangedTrees {
     objects: Mutex<HashSet<Reference>>,
@@ -26,7 +26,7 @@ impl ChangedTrees {
         self.notify.notify_one();
     }
 
-    /// Waits until there are objects.
+    /// Waits until the set is not empty.
     pub(super) async fn wait(&self) {
         while self.objects().is_empty() {
             self.notify.notified().await;
@@ -38,7 +38,7 @@ impl ChangedTrees {
         std::mem::take(&mut *self.objects()).into_iter().collect()
     }
 
-    /// Returns the objects. The set is consistent even after a panic, because every change is one call.
+    /// Locks the set, which is consistent even after a panic, because every change is one call.
     fn objects(&self) -> MutexGuard<'_, HashSet<Reference>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! Keeps the webhook registration for composites up to date: its rules name the kinds that the handled definitions
-//! declare.
+//! Keeps the webhook configurations for composites up to date: their rules name the kinds that the handled
+//! CompositeResourceDefinitions declare.
 //!
 //! `portcullis manifests` writes the configurations without rules; without rules they send no requests.
 
@@ -31,14 +31,14 @@ static PERMISSIONS: [Permission; 1] = [Permission {
 }];
 
 const fn configurations(kind: &'static str, plural: &'static str) -> Kind {
-    // Only the fact of a change matters; the object is then read from the API server.
+    // A change only triggers a reconciliation, which reads the object from the API server.
     let storage = Storage::Parts(&[&["metadata", "resourceVersion"]]);
     Kind { group: GROUP, version: "v1", kind, plural, scope: Scope::Cluster, indexes: &[], storage }
 }
 
-/// Updates the rules of the two configurations.
+/// A controller that updates the rules of the mutating and the validating webhook configuration for composites.
 pub(super) struct Composites {
-    /// Names of definitions that are handled in addition to those with the label; `*` for all.
+    /// Names of definitions that are handled in addition to those with the label [`CHOOSING_LABEL`]; `*` for all.
     pub(super) chosen: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Controller for Composites {
         &PERMISSIONS
     }
 
-    /// Returns true: watches cannot be restricted to our configurations, so the permissions are granted only if the
+    /// Returns true: watches cannot be restricted to the two configurations, so the permissions are granted only if the
     /// controller is enabled.
     fn is_optional(&self) -> bool {
         true
@@ -110,8 +110,8 @@ impl Controller for Composites {
 }
 
 impl Composites {
-    /// Returns the plural names of declared kinds by group. Claims get warnings and are never changed, so only the
-    /// validating configuration includes them.
+    /// Returns the plural names of the declared kinds by API group. Claims get warnings and are never changed, so only
+    /// the validating configuration includes them.
     fn resources(&self, catalog: &Catalog, with_claims: bool) -> BTreeMap<String, Vec<String>> {
         let declarations = if with_claims { &[&COMPOSITES, &CLAIMS][..] } else { &[&COMPOSITES][..] };
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The trait of controllers.
+//! Defines the trait that every controller implements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,29 +16,31 @@ pub trait Controller: Send + Sync + 'static {
     /// Returns the name for metrics, the log and the ClusterRole, such as `dry-run-marks`.
     fn name(&self) -> &'static str;
 
-    /// Returns the family of rules with which it is on or off, such as `DR`. `None` if it serves all families.
+    /// Returns the family of rules, such as `DR`, with which the controller is on or off; `None` if it serves all
+    /// families.
     fn family(&self) -> Option<&'static str>;
 
-    /// Returns a summary of one line.
+    /// Returns one line that says what the controller does, for the comment in the manifest of its ClusterRole.
     fn summary(&self) -> &'static str;
 
-    /// Returns the kinds whose changes it handles.
+    /// Returns the kinds whose changes the controller handles.
     fn watches(&self) -> &'static [&'static Kind];
 
-    /// Returns further kinds that it looks up in the catalog.
+    /// Returns further kinds that the controller looks up in the catalog.
     fn looks_up(&self) -> &'static [&'static Kind] {
         &[]
     }
 
-    /// Returns the kinds among these whose objects it also reads from the API server. Default: all.
+    /// Returns the watched and looked-up kinds whose objects the controller also reads from the API server; by default
+    /// all.
     fn reads(&self) -> Vec<&'static Kind> {
         [self.watches(), self.looks_up()].concat()
     }
 
-    /// Returns its permissions besides reading and watching those kinds.
+    /// Returns the permissions of the controller in addition to those for reading and watching its kinds.
     fn permissions(&self) -> &'static [Permission];
 
-    /// Returns resources that it lists itself; they are neither watched nor in the catalog.
+    /// Returns the resources that the controller lists itself; they are neither watched nor in the catalog.
     fn lists(&self) -> &'static [Listed] {
         &[]
     }
@@ -48,13 +50,13 @@ pub trait Controller: Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
-    /// Returns whether it runs only if enabled; its permissions are then granted separately.
+    /// Returns whether the controller runs only if a flag enables it; its permissions are then granted separately.
     fn is_optional(&self) -> bool {
         false
     }
 
-    /// Returns the objects to reconcile after a change; by default the changed one. It runs in the watch, so it must be
-    /// cheap.
+    /// Returns the objects to reconcile after a change; by default the changed one. The watch calls this for every
+    /// change, so it must be cheap.
     fn affected(&self, change: &Change, _catalog: &Catalog) -> Vec<Reference> {
         vec![change.reference()]
     }
@@ -77,7 +79,7 @@ pub struct Tools {
 /// The time of the next reconciliation of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// After a change.
+    /// Reconcile again only after a change.
     Done,
     /// Reconcile again after this time, or after a change if that is earlier.
     Again(Duration),
@@ -89,9 +91,9 @@ pub enum Failure {
     /// The API server returned an error or could not be reached.
     #[error("{doing}: {source}")]
     Api {
-        /// The attempted action.
+        /// The attempted action, such as `reading it`.
         doing: &'static str,
-        /// The error.
+        /// The error of the client.
         source: Box<kube::Error>,
     },
     /// The object changed since it was read.
@@ -100,16 +102,17 @@ pub enum Failure {
     /// Required data could not be read.
     #[error("{0}")]
     Unknown(String),
-    /// The timeout expired.
+    /// The timeout of one reconciliation expired.
     #[error("timeout after {0:?}")]
     TooLong(Duration),
-    /// It panicked, which is a bug.
+    /// The controller panicked, which is a bug.
     #[error("it panicked")]
     Panicked,
 }
 
 impl Failure {
-    /// Returns a function for `map_err` that adds the attempted action.
+    /// Returns a function for `map_err` that adds the attempted action, and maps a write conflict to
+    /// [`Failure::Conflict`].
     pub fn api(doing: &'static str) -> impl Fn(kube::Error) -> Self {
         move |error| match &error {
             kube::Error::Api(status) if status.code == 409 && status.reason == "Conflict" => Self::Conflict,

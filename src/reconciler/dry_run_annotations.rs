@@ -21,14 +21,14 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, GROUP, INSTALLATIONS, owner_key};
 use crate::landscaper::owner::owner;
 
-/// The field manager in `metadata.managedFields`.
+/// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-dry-run-marks";
 /// The kinds below a root, with the root's kind first.
 static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
 /// Maximum number of objects below an object that its change queues. The others are queued by their own changes.
 const MAX_BELOW: usize = 10_000;
 
-/// Copies the root's dry-run annotations.
+/// A controller that copies the dry-run annotations of a root to the objects below it.
 pub(super) struct AnnotationController;
 
 impl Controller for AnnotationController {
@@ -139,7 +139,7 @@ fn patch(stored: &Value, root: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version, "annotations": Value::Object(members.collect::<Map<_, _>>())}})
 }
 
-/// Returns the objects below an object, from the catalog.
+/// Returns the objects that an object owns directly or indirectly, from the catalog.
 fn below(object: &Reference, catalog: &Catalog) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     let mut open = VecDeque::from([owner_key(object.kind.kind, &object.name)]);

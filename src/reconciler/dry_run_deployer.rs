@@ -1,6 +1,6 @@
 //! The deployer of dry runs, for clusters without deployers and for deployers that do not support dry runs.
 //!
-//! [`Deployer::next`] computes the next write; this controller reads its inputs and writes.
+//! [`Deployer::next`] computes the next write; this controller reads the inputs of that function, and writes.
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::events::v1::Event;
@@ -28,7 +28,7 @@ const MAX_STEPS: usize = 12;
 /// Maximum number of Events read. A deployer reports few Events per job.
 const MAX_EVENTS: u32 = 100;
 
-/// Processes DeployItems that are in dry run.
+/// A controller that processes DeployItems in dry run.
 pub(super) struct DryRunDeployer {
     pub(super) deployer: Deployer,
 }
@@ -137,7 +137,8 @@ impl DryRunDeployer {
     }
 }
 
-/// Returns whether the item's root is in dry run; an annotation on the item alone may be about to be removed.
+/// Returns whether the item is still in dry run: its annotation is that of its root, or it has no root. An annotation
+/// that differs from the root's may be about to be removed.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
     match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {
         Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => Ok(true),
@@ -146,7 +147,7 @@ async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Resul
     }
 }
 
-/// The inputs for the exports of an item.
+/// The objects and Events that were read to compute the next write of an item.
 struct Read {
     configuration: Option<Value>,
     secret: Option<Value>,
@@ -191,7 +192,8 @@ impl Read {
     }
 }
 
-/// Returns who has reported Events on an item since its job started; empty without the permission to list Events.
+/// Returns the controllers that have reported Events on an item since its job started; empty without the permission to
+/// list Events.
 async fn event_reporters(item: &Value, namespace: &str, tools: &Tools) -> Result<Vec<String>, Failure> {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let since: Option<Timestamp> = text("/status/jobIDGenerationTime").parse().ok();
@@ -208,7 +210,8 @@ async fn event_reporters(item: &Value, namespace: &str, tools: &Tools) -> Result
     Ok(events.into_iter().filter(during_job).filter_map(reporter).collect())
 }
 
-/// Returns when an Event was last observed, from the fields that event_reporters use.
+/// Returns when an Event was last observed: the latest of the times of its series, its deprecated timestamp and its
+/// event time.
 fn last_seen(event: &Event) -> Option<Timestamp> {
     let series = event.series.as_ref().map(|series| series.last_observed_time.0);
     let times = [
@@ -246,7 +249,7 @@ async fn create(reference: &Reference, secret: Value, tools: &Tools) -> Result<(
         serde_json::from_value(secret).map_err(|error| Failure::Unknown(format!("its Secret: {error}")))?;
     match cluster::api(&tools.client, reference).create(&params, &secret).await {
         Ok(_) => Ok(()),
-        // It exists by now, and is read and judged next.
+        // It exists by now; the next step reads it.
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
         Err(error) => Err(Failure::api("writing its Secret")(error)),
     }

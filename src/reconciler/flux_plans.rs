@@ -1,4 +1,4 @@
-//! The plan of a new revision of a Flux Kustomization: what it deletes, moves and shares, as the note of an Event.
+//! Plans what a new revision of a Flux Kustomization deletes, moves and shares, for the note of an Event.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,16 +13,16 @@ use crate::kustomize::delivery::{
 };
 use crate::kustomize::object_id::ObjectId;
 
-/// Which findings about the plan of a revision are reported.
+/// The settings that select which findings about the plan of a revision are reported.
 #[derive(Debug, Clone, Default)]
 pub struct PlanSettings {
     /// The limits of deletions.
     pub limits: DeletionLimits,
-    /// The rules that are off.
+    /// Ids of the rules that are off: their findings are not reported.
     pub silent: Vec<&'static str>,
 }
 
-/// How siblings are judged.
+/// The parameters for judging the other Kustomizations that use the same artifact.
 pub(super) struct Judging<'a> {
     pub(super) trees: &'a dyn Judge,
     pub(super) hosts: &'a [String],
@@ -66,7 +66,7 @@ pub(super) async fn note(
     Ok(text(&findings).map(|note| (applied, note)))
 }
 
-/// Returns the first finding, and the number of the others.
+/// Returns the note: the first finding, and the number of the others; `None` without findings.
 fn text(findings: &[Finding]) -> Option<String> {
     let first = findings.first()?;
     let (message, more) = (&first.message, findings.len() - 1);

@@ -1,5 +1,5 @@
-//! Reports broken trees of Flux Kustomizations, and revisions that delete too much: an Event on each, as soon as the source has
-//! the revision.
+//! Reports broken trees of Flux Kustomizations, and revisions that delete too much: publishes an Event for each, as
+//! soon as the source has the revision.
 //!
 //! A new revision does not pass admission for the Kustomizations that use it, and by default nothing is denied. So the
 //! controller manager judges it when the source's status names it, usually before kustomize-controller builds it, and
@@ -32,15 +32,15 @@ const MAX_REPORTED: usize = 20_000;
 /// The reason of Events about what a revision deletes, moves and shares.
 const RISKY: &str = "RiskyRevision";
 
-/// Reports broken trees.
+/// A controller that reports broken trees of Flux Kustomizations in Events.
 pub(super) struct FluxTrees {
     /// Fetches and judges trees; `None` if only the permissions are needed.
     pub(super) trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, besides Flux's own.
     pub(super) hosts: Vec<String>,
-    /// Which findings about the plan of a revision are reported.
+    /// The settings that select which findings about the plan of a revision are reported.
     pub(super) plans: PlanSettings,
-    /// The last report on each object.
+    /// The note of the last Event on each object.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
     /// The Kustomizations whose reports have changed, for the next audit.
     pub(super) changed: Arc<ChangedTrees>,
@@ -63,7 +63,7 @@ impl Controller for FluxTrees {
         &deployed::KINDS
     }
 
-    /// Returns Kustomizations, whose inventories are not watched.
+    /// Returns the kind Kustomization, whose inventories are read live, because they are not watched.
     fn reads(&self) -> Vec<&'static Kind> {
         vec![deployed::KINDS[0]]
     }
@@ -72,7 +72,8 @@ impl Controller for FluxTrees {
         &[RIGHT]
     }
 
-    /// Returns Kustomizations with a changed spec, and those of a source with a new or withheld artifact.
+    /// Returns a Kustomization whose spec changed, or a source with a new or withheld artifact and the Kustomizations
+    /// that use it.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         if !deployed::is_source(change.kind) {
             let spec = |stored: &Arc<Stored>| stored.value().get("spec").cloned();
@@ -182,7 +183,7 @@ impl FluxTrees {
         }
     }
 
-    /// Remembers a report. Returns whether it is new.
+    /// Stores the last note on an object. Returns whether it differs from the previous one.
     fn remember(&self, object: &Reference, note: &str) -> bool {
         let mut reported = self.reported();
         if reported.len() >= MAX_REPORTED {
@@ -201,20 +202,20 @@ impl FluxTrees {
         }
     }
 
-    /// Has a Kustomization audited again. An audit finds nothing in a source.
+    /// Queues a Kustomization for another audit. Ignores sources, in which an audit finds nothing.
     fn change(&self, object: &Reference) {
         if !deployed::is_source(object.kind) {
             self.changed.add([object.clone()]);
         }
     }
 
-    /// Returns the reports. The map is consistent even after a panic, because every change is one call.
+    /// Locks the map of reports, which is consistent even after a panic, because every change is one call.
     fn reported(&self) -> MutexGuard<'_, HashMap<Reference, String>> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the error with which a build of the root will fail, if certain.
+/// Returns the error with which a build of the root will certainly fail; `None` if no error is certain.
 fn note(root: &Root, judged: &Judged) -> Option<String> {
     let refused: Vec<_> = judged.findings.iter().filter(|finding| finding.location.refused).collect();
     let first = refused.iter().find(|finding| finding.location.first).or(refused.first())?;
@@ -300,7 +301,8 @@ mod tests {
         assert!(remembers("b"));
     }
 
-    /// A changed Kustomization is audited at once, so that its policy report is current.
+    /// Checks that a Kustomization is audited again when its tree breaks or is repaired, so that its policy report is
+    /// current.
     #[test]
     fn a_kustomization_is_changed_if_its_tree_becomes_broken_or_is_repaired() {
         let (controller, object) = (controller(), Reference::new(deployed::KINDS[0], "team-a", "apps"));

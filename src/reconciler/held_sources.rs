@@ -15,10 +15,10 @@ use super::{Controller, Failure, Next, Permission, Tools};
 use crate::catalog::{Catalog, Change, Kind, Reference, Stored, cluster};
 use crate::kustomize::delivery::deployed;
 
-/// The field manager in `metadata.managedFields`.
+/// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-held-sources";
 
-/// Requests the reconciliation of sources.
+/// A controller that requests the reconciliation of Flux sources after an approval.
 pub(super) struct HeldSources;
 
 impl Controller for HeldSources {
@@ -51,7 +51,8 @@ impl Controller for HeldSources {
         }]
     }
 
-    /// Returns a source that withholds another revision, and the source of a Kustomization with another approval.
+    /// Returns a source whose message about a withheld revision changed, or the source of a Kustomization whose
+    /// approval changed.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let Some(now) = &change.now else { return Vec::new() };
         if deployed::is_source(change.kind) {

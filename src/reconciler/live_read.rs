@@ -6,7 +6,7 @@ use crate::reconciler::Tools;
 /// Maximum rounds of live reads, as in the gate: an object, its parent, and so on.
 const ROUNDS: usize = 8;
 
-/// Returns the result of `compute` once it asks for no more live reads, or after the last round.
+/// Calls `compute` until it requests no further live read, or until the last round, and returns its result.
 pub(super) async fn with_live_reads<T>(tools: &Tools, compute: impl Fn(&View<'_>) -> (T, Option<Reference>)) -> T {
     let mut with_live_reads = LiveReads::new();
     for _ in 0..ROUNDS {

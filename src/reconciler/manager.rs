@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Interval for checking whether all lists are complete.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The controllers with their queues.
+/// A controller manager: runs controllers, each of which has a queue.
 pub struct ControllerManager {
     runs: Vec<Arc<Run>>,
     metrics: Metrics,
@@ -62,7 +62,7 @@ impl ControllerManager {
         Self { runs: controllers.into_iter().map(run).collect(), metrics }
     }
 
-    /// Restricts it to these namespaces, unless the list is empty.
+    /// Restricts the controllers to these namespaces and to cluster-scoped objects, unless the list is empty.
     #[must_use]
     pub fn in_namespaces(mut self, namespaces: &[String]) -> Self {
         // No clone of the `Arc` exists yet.
@@ -72,7 +72,7 @@ impl ControllerManager {
         self
     }
 
-    /// Returns the kinds that its catalog must hold.
+    /// Returns the kinds that the controllers watch or look up, which the catalog must hold.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         let mut kinds: Vec<&'static Kind> = Vec::new();
         for run in &self.runs {
@@ -85,7 +85,7 @@ impl ControllerManager {
         kinds
     }
 
-    /// Returns a catalog of those kinds, whose changes fill the queues.
+    /// Returns a catalog of the kinds of all controllers. Its changes fill the queues.
     pub fn catalog(&self) -> Catalog {
         let mut catalog = Catalog::new(self.kinds());
         catalog.set_observer(Arc::new(Observer { runs: self.runs.clone() }));
@@ -138,7 +138,7 @@ impl ControllerManager {
                 ended.await;
                 End::Stopped
             }
-            // Whichever comes first; tasks that are still running are dropped below.
+            // The first event ends the term; tasks that are still running are dropped below.
             Lead::Elected(elector) => tokio::select! {
                 () = elector.hold() => End::Lost,
                 () = ended => End::Stopped,
@@ -163,7 +163,7 @@ impl Run {
         }
     }
 
-    /// Queues every object once, and again whenever the queue was full.
+    /// Queues every object of the watched kinds once, and again whenever the queue was full.
     async fn feed(self: Arc<Self>, tools: Arc<Tools>) {
         let kinds = [self.controller.watches(), self.controller.looks_up()].concat();
         while tools.catalog.pending().iter().any(|pending| kinds.iter().any(|kind| std::ptr::eq(*kind, *pending))) {
@@ -211,7 +211,7 @@ fn log_outcome(controller: &'static str, object: &Reference, outcome: &Result<Ne
     }
 }
 
-/// Fills the queues from changes in the catalog.
+/// An observer of the catalog that queues the objects that a change affects.
 struct Observer {
     runs: Vec<Arc<Run>>,
 }

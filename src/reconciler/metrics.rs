@@ -28,7 +28,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics.
+    /// Registers the metrics of the controller manager.
     pub fn register(registry: &mut Registry) -> Self {
         let registry = registry.sub_registry_with_prefix("companion");
         let metrics = Self {
@@ -52,7 +52,7 @@ impl Metrics {
         metrics
     }
 
-    /// Initializes the metrics of a controller.
+    /// Creates the metrics of a controller with value 0, so that they exist before its first reconciliation.
     pub fn initialize(&self, controller: &'static str) {
         drop(self.depth.get_or_create(&[("controller", controller)]));
         drop(self.duration.get_or_create(&[("controller", controller)]));
@@ -61,7 +61,7 @@ impl Metrics {
         }
     }
 
-    /// Returns the counter of Events that were not published.
+    /// Returns the counter of Events that were not published because of the rate limit.
     pub fn events_dropped(&self) -> Counter {
         self.events_dropped.clone()
     }

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A [`Controller`] names the kinds that it watches and reconciles one object. It reads the object from the API server,
-//! decides by a pure function of its system, and makes one write after the other, each with the resourceVersion that it
-//! read. So a restarted process continues where another one stopped, and the API server rejects writes of a replica
-//! that wrongly believes it leads.
+//! computes the next write with a pure function, and makes one write after the other, each with the resourceVersion
+//! that it read. So a restarted process continues where another one stopped, and the API server rejects writes of a
+//! replica that wrongly believes it leads.
 
 mod audits;
 mod changed_trees;
@@ -48,14 +48,15 @@ use changed_trees::ChangedTrees;
 use crate::kustomize::delivery::Judge;
 use crate::landscaper::dry_run::run::{self, Deployer};
 
-/// The settings of controllers.
+/// The settings of all controllers.
 #[derive(Clone)]
 pub struct Settings {
-    /// The deployer of dry runs.
+    /// The settings of the controller `dry-run-deployer`.
     pub dry_run: Deployer,
-    /// The trees of overwritten components.
+    /// The settings of the controller `overwrite-trees`.
     pub trees: TreeSettings,
-    /// Names of definitions whose composites are handled, besides those with the label.
+    /// Names of definitions whose composites are handled, besides definitions with the label
+    /// `portcullis.dev/composites`.
     pub composites: Vec<String>,
     /// The audit, if enabled.
     pub audit: Option<AuditSettings>,
@@ -63,7 +64,7 @@ pub struct Settings {
     pub flux_trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, besides Flux's own.
     pub artifact_hosts: Vec<String>,
-    /// Which findings about new revisions of Flux Kustomizations are reported.
+    /// The settings that select which findings about new revisions of Flux Kustomizations are reported.
     pub plans: PlanSettings,
 }
 
@@ -82,7 +83,7 @@ impl Default for Settings {
     }
 }
 
-/// Returns every controller, for granting permissions. Flags select which of them run.
+/// Returns all controllers, which flags then filter; all of them are needed to grant permissions.
 pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
     let changed_trees = Arc::<ChangedTrees>::default();
     vec![

@@ -1,14 +1,14 @@
-//! Permissions in the cluster.
+//! RBAC permissions that controllers need.
 
-/// A permission in the cluster.
+/// An RBAC permission: one rule of a ClusterRole.
 #[derive(Debug)]
 pub struct Permission {
     /// API group, empty for the core group.
     pub group: &'static str,
-    /// Plural names, with their subresource: `deployitems/status`.
+    /// Plural names of resources, with their subresource if any: `deployitems/status`.
     pub resources: &'static [&'static str],
     /// Names of the objects; empty for all. `create`, `list` and `watch` cannot be restricted by name.
     pub names: &'static [&'static str],
-    /// Verbs.
+    /// Allowed verbs, such as `patch`.
     pub verbs: &'static [&'static str],
 }

@@ -17,7 +17,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// Maximum delay after failures: a permanent failure costs one call a minute.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// A work queue.
+/// A work queue of objects, shared by the workers of a controller.
 pub struct Queue {
     state: Mutex<State>,
     wake: Notify,
@@ -59,7 +59,7 @@ impl Queue {
         Self { state: Mutex::default(), wake: Notify::new(), caught_up: Notify::new(), capacity }
     }
 
-    /// Opens the queue.
+    /// Opens the queue, so that it accepts objects.
     pub fn open(&self) {
         self.state().is_open = true;
     }
@@ -149,7 +149,7 @@ impl Queue {
         }
     }
 
-    /// Marks an object as done; `None` means that it failed.
+    /// Ends the reconciliation of an object. `next` says when it is reconciled again; `None` means that it failed.
     pub fn done(&self, object: &Reference, next: Option<Next>) {
         let mut state = self.state();
         let state = &mut *state;
@@ -181,7 +181,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Waits until there is room again after the queue was full.
+    /// Waits until at most half of the capacity is in use after the queue was full.
     pub async fn caught_up(&self) {
         self.caught_up.notified().await;
     }

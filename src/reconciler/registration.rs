@@ -13,17 +13,17 @@ pub const LEASE: &str = "portcullis-companion";
 
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const NAME: &str = "portcullis-companion";
-/// Chart: whether any controller is enabled; see `_helpers.tpl`.
+/// Condition in the chart that is true if any controller is enabled; see `_helpers.tpl`.
 const RUNS: &str = "include \"portcullis.companion\" .";
 
-/// The settings of the manifests.
+/// The settings of the manifests of the controller manager.
 #[derive(Debug, Clone)]
 pub struct Registration {
     /// The namespace of the controller manager.
     pub namespace: String,
     /// The name of its ServiceAccount.
     pub service_account: String,
-    /// The families that are on; in the chart, the release's values decide.
+    /// The families of rules that are on; in the chart, the release's values decide.
     pub families: Choice,
 }
 
@@ -37,7 +37,7 @@ impl Registration {
         }
     }
 
-    /// Returns all files with their paths; empty without controllers.
+    /// Returns the manifests as pairs of path and text; empty if no controller is on.
     pub fn manifests(&self, controllers: &[Box<dyn Controller>]) -> Vec<(String, String)> {
         let on: Vec<_> = controllers
             .iter()
@@ -101,8 +101,8 @@ impl Registration {
         )
     }
 
-    /// Returns the rules for watches, including CustomResourceDefinitions to notice kinds installed later, and for
-    /// reads, lists and writes.
+    /// Returns the RBAC rules of a controller for watches, including CustomResourceDefinitions to notice kinds that are
+    /// installed later, and for reads, lists and writes.
     fn rules(&self, controller: &dyn Controller) -> String {
         let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
         let definitions = (!controller.watches().is_empty()).then_some(definitions);
@@ -113,7 +113,7 @@ impl Registration {
         reading.chain(controller.permissions().iter().map(write)).collect()
     }
 
-    /// Returns a rule for each group and set of families whose resources are listed.
+    /// Returns one RBAC rule for each API group and set of rule families whose resources the controller lists.
     fn lists(&self, controller: &dyn Controller) -> String {
         let mut lists: BTreeMap<(&str, &[&'static str]), Vec<&str>> = BTreeMap::new();
         for Listed { group, plural, families } in controller.lists() {
@@ -142,7 +142,7 @@ impl Registration {
     }
 }
 
-/// Returns a rule for the kinds of each group.
+/// Returns one RBAC rule for each API group of the kinds.
 fn lines(kinds: Vec<&'static Kind>, verbs: &[&str]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for Kind { group, plural, .. } in kinds {

@@ -7,31 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::admission::{Level, Refusal, Verdict};
 
-/// A decision as recorded, without derived data.
+/// A recorded decision: whether the request was allowed, with findings, notices and patch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Whether the request was allowed.
     pub allowed: bool,
-    /// The reason of a denial without running the rules.
+    /// The reason why the request was denied before the rules ran, if it was: an unreadable request or an expired
+    /// deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
-    /// The findings of the rules.
+    /// The findings of the rules, except those with level `off`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// The notices of the mutators.
+    /// The notices of the mutators, which are messages to the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// The patch of the mutators.
+    /// The JSON patch of the mutators, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
 }
 
-/// A finding of a rule.
+/// A recorded finding of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The rule's id.
+    /// The id of the rule.
     pub rule: String,
-    /// Its level after the configuration was applied.
+    /// The level of the finding after the configuration was applied.
     pub level: Level,
     pub field: String,
     pub message: String,

@@ -12,11 +12,11 @@ use crate::admission::Level;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aspect {
-    /// Allowed or denied.
+    /// Whether the request is allowed or denied.
     Decision,
-    /// The rules that deny and warn, and the fields.
+    /// The rule, level or field of findings that deny or warn.
     Findings,
-    /// The notices of the mutators.
+    /// The number of notices of the mutators.
     Notices,
     /// The object after the patch.
     Patch,
@@ -29,9 +29,9 @@ pub enum Aspect {
 pub struct Difference {
     /// The aspect that differs.
     pub aspect: Aspect,
-    /// Entries that only the recorded decision has.
+    /// Descriptions of what only the recorded decision has, such as findings.
     pub before: Vec<String>,
-    /// Entries that only the new decision has.
+    /// Descriptions of what only the new decision has.
     pub now: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Difference {
     }
 }
 
-/// Compares two decisions about a request for an object.
+/// Returns the differences between two decisions about the same request, whose object is `object`.
 pub(super) fn differences(before: &Answer, now: &Answer, object: &Value) -> Vec<Difference> {
     let mut wording = (Vec::new(), Vec::new());
     let decision = Difference::of(Aspect::Decision, decision(before), decision(now));
@@ -63,7 +63,8 @@ fn decision(answer: &Answer) -> Vec<String> {
 
 type Texts = (Vec<String>, Vec<String>);
 
-/// Returns the findings that users see, by rule, level and field.
+/// Compares the findings that users see (`warn` and `deny`) by rule, level and field. Adds findings that differ only in
+/// their message to `wording`.
 fn findings(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Difference> {
     let shown = |answer: &Answer| -> Vec<Finding> {
         answer.findings.iter().filter(|finding| finding.level >= Level::Warn).cloned().collect()
@@ -79,7 +80,8 @@ fn findings(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Differ
     Difference::of(Aspect::Findings, texts(gone), texts(new))
 }
 
-/// Compares notices. They have no id, so the same number of notices with other texts is a difference in wording.
+/// Compares the notices of mutators. They have no id, so the same number of notices with other texts is a difference in
+/// wording.
 fn notices(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Difference> {
     let (gone, new) = without_common(before.notices.clone(), now.notices.clone(), |one, other| one == other);
     if gone.len() != new.len() {
@@ -90,7 +92,8 @@ fn notices(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Differe
     None
 }
 
-/// Removes the elements that both lists have, as often as both have them.
+/// Removes common elements from two lists: each element of `one` cancels at most one equal element of `other`. Returns
+/// the rest of both.
 fn without_common<T>(one: Vec<T>, mut other: Vec<T>, is_same: impl Fn(&T, &T) -> bool) -> (Vec<T>, Vec<T>) {
     let mut left = Vec::new();
     for entry in one {
@@ -102,7 +105,7 @@ fn without_common<T>(one: Vec<T>, mut other: Vec<T>, is_same: impl Fn(&T, &T) ->
     (left, other)
 }
 
-/// Compares the results of two patches field by field.
+/// Compares the patched objects field by field, or the patches if one of them does not apply.
 fn patches(before: Option<&Patch>, now: Option<&Patch>, object: &Value) -> Option<Difference> {
     if before == now {
         return None;

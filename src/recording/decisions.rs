@@ -7,11 +7,11 @@ use futures::future::BoxFuture;
 use super::Recorder;
 use crate::admission::{Decide, Phase, Request, Verdict};
 
-/// Wraps the gate and records its decisions.
+/// A wrapper of the gate that records its decisions.
 pub struct RecordedDecisions {
     /// The wrapped gate.
     pub decide: Arc<dyn Decide>,
-    /// The recorder.
+    /// The recorder that gets the decisions.
     pub recorder: Arc<Recorder>,
 }
 

@@ -14,11 +14,11 @@ use crate::catalog::{Change, Coverage, Kind};
 /// The options of a recording.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The folder, which is created if it does not exist.
+    /// The folder for the recording, which is created if it does not exist.
     pub folder: PathBuf,
-    /// Maximum size of the file in bytes.
+    /// Maximum size of the recording in bytes, after which it ends.
     pub limit: u64,
-    /// The families of rules that are on.
+    /// The families of rules that are on, for the header of the recording.
     pub families: Vec<&'static str>,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Entry {
     End,
 }
 
-/// A decision that was made or abandoned.
+/// A decision with its inputs. It has no verdict if it timed out or panicked.
 pub(super) struct RecordedDecision {
     pub(super) changes: u64,
     pub(super) changes_at_end: u64,

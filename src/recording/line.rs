@@ -13,15 +13,15 @@ use crate::catalog::Kind;
 /// The version of the format. It changes if older versions could misread a line.
 pub const FORMAT: u32 = 1;
 
-/// A line: a JSON object with one member, whose name is the type of the line.
+/// A line of a recording: a JSON object with one member, whose name is the type of the line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Line {
-    /// The first line.
+    /// The header, which is the first line.
     Recording(Header),
-    /// The configuration file was read.
+    /// The configuration file, at the start and after each change.
     Configuration(Configuration),
-    /// The coverage of a kind changed.
+    /// A change of the coverage of a kind in the catalog, such as from `pending` to `complete`.
     Coverage(Coverage),
     /// An object was added to the catalog, or changed.
     Stored(Stored),
@@ -32,8 +32,8 @@ pub enum Line {
     Lost(Lost),
 }
 
-/// Returns the name of a kind in recordings: `contexts.v1alpha1.landscaper.gardener.cloud`. The version belongs to it:
-/// two versions of a kind can be two kinds, as EnvironmentConfigs of Crossplane 1 and 2.
+/// Returns the name of a kind in recordings: `contexts.v1alpha1.landscaper.gardener.cloud`. The name contains the
+/// version, because two versions can be two kinds in the catalog, as EnvironmentConfigs of Crossplane 1 and 2.
 pub(super) fn kind_name(kind: &Kind) -> String {
     match kind.group {
         "" => format!("{}.{}", kind.plural, kind.version),
@@ -41,8 +41,8 @@ pub(super) fn kind_name(kind: &Kind) -> String {
     }
 }
 
-/// Finds the kind with a name among `kinds`: in the recorded version, or otherwise in any version, because another
-/// release may read another version.
+/// Returns the kind with a recorded name: in the recorded version, or otherwise in any version, because another release
+/// may read another version.
 pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name: &str) -> Option<&'static Kind> {
     let mut parts: Vec<&str> = name.splitn(3, '.').collect();
     if parts.len() > 1 {
@@ -54,7 +54,8 @@ pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name
 }
 
 impl Line {
-    /// Returns the change after which the line applies, and whether it follows all other lines of that change.
+    /// Returns the sort key of the line for the replay: the number of its change, and whether it is a decision, which
+    /// follows the change.
     pub(super) fn position(&self) -> (u64, bool) {
         match self {
             Self::Recording(_) => (0, false),
@@ -81,18 +82,18 @@ pub struct Header {
     pub started: String,
 }
 
-/// The configuration file.
+/// The content of the configuration file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Configuration {
-    /// The number of this change.
+    /// The sequence number of this change.
     pub change: u64,
     pub text: String,
 }
 
-/// The coverage of a kind: whether its objects are listed.
+/// The coverage of a kind: how completely the catalog knows its objects.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Coverage {
-    /// The number of this change.
+    /// The sequence number of this change.
     pub change: u64,
     /// The kind, such as `contexts.v1alpha1.landscaper.gardener.cloud`.
     pub kind: String,
@@ -103,7 +104,7 @@ pub struct Coverage {
 /// An object as stored in the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Stored {
-    /// The number of this change.
+    /// The sequence number of this change.
     pub change: u64,
     pub kind: String,
     pub object: Value,
@@ -112,7 +113,7 @@ pub struct Stored {
 /// An object that was removed from the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Deleted {
-    /// The number of this change.
+    /// The sequence number of this change.
     pub change: u64,
     pub kind: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -120,14 +121,14 @@ pub struct Deleted {
     pub name: String,
 }
 
-/// The numbers of dropped entries.
+/// The numbers of entries that were dropped because the queue was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The number of the next change.
+    /// The sequence number of the change that the next line belongs to.
     pub change: u64,
-    /// The number of dropped changes.
+    /// How many changes were dropped.
     pub changes: u64,
-    /// The number of dropped decisions.
+    /// How many decisions were dropped.
     pub decisions: u64,
 }
 
@@ -135,24 +136,25 @@ pub struct Lost {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// The number of the last change of the catalog before it began.
+    /// The sequence number of the last change before the decision began.
     pub changes: u64,
-    /// The number of the last change before it ended; `None` if there were no changes meanwhile.
+    /// The sequence number of the last change before the decision ended; `None` if there was no change meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_at_end: Option<u64>,
     /// The start of the decision, in RFC 3339. Exemptions expire by this time.
     pub at: String,
-    /// The phase, which determines the called webhook.
+    /// The phase: `mutate` or `validate`, by the webhook that was called.
     pub phase: Phase,
     /// The AdmissionReview, without `managedFields`.
     pub review: Box<RawValue>,
-    /// The fields whose values are not recorded.
+    /// JSON pointers, such as `/object/data`, to the fields of the request that are redacted, because they may contain
+    /// credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redacted: Vec<String>,
-    /// The results of its live reads.
+    /// The results of the decision's live reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_reads: Vec<LiveRead>,
-    /// The findings in the trees that it judged.
+    /// The verdicts about the kustomize trees that the decision judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<Tree>,
     /// The answer; `None` after a timeout or panic.
@@ -174,11 +176,11 @@ pub struct LiveRead {
     pub error: Option<String>,
 }
 
-/// The verdict about a tree.
+/// The verdict about a kustomize tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// The tree, and the root in it.
+    /// A text that identifies the tree and the root in it, within the decision.
     pub root: String,
     pub outcome: TreeOutcome,
 }
@@ -193,37 +195,37 @@ pub enum TreeOutcome {
         /// The number of findings that were omitted.
         #[serde(rename = "leftOut")]
         left_out: usize,
-        /// The objects that Flux applies, as in its inventory.
+        /// The ids of the objects that Flux applies, in the format of its inventory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rendered: Option<Vec<String>>,
     },
-    /// The tree was not judged, with the reason.
+    /// The tree was not judged, for this reason.
     Unknown(String),
-    /// The tree had to be fetched, but nothing fetches trees.
+    /// The tree was not judged, because it is an artifact and this process does not fetch artifacts.
     Unasked,
 }
 
 /// A finding in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeFinding {
-    /// The rule's id.
+    /// The id of the rule.
     pub rule: String,
     pub level: Level,
     pub file: String,
-    /// The line in it.
+    /// The line in the file, from 1.
     pub line: u32,
-    /// The column in it.
+    /// The column in the file, from 1.
     pub column: u32,
-    /// The field: names and indexes from the root of the file.
+    /// The path of the field: keys and indexes from the root of the file.
     pub field: Vec<Value>,
     pub message: String,
-    /// The found value.
+    /// The value that the rule found, if it reports one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// The allowed values.
+    /// The values that the rule allows, if it reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<String>,
-    /// The fix.
+    /// How to fix the finding, if the rule says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }

@@ -4,7 +4,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// The counters of written and dropped entries.
+/// Counters of written bytes and of dropped changes and decisions.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     pub(super) bytes: Counter,
@@ -12,7 +12,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics.
+    /// Creates the metrics and adds them to `registry`.
     pub fn register(registry: &mut Registry) -> Self {
         let bytes = Counter::default();
         registry.register("recorded_bytes", "Bytes written to the recording", bytes.clone());

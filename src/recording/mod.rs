@@ -15,8 +15,8 @@
 //! replay: lines sorted by change ─► catalog, policy, clock as they were ─► gate ─► compared with what was decided
 //! ```
 //!
-//! The catalog is recorded as changes rather than as what each decision read, because new rules look up other objects than
-//! old ones did.
+//! The catalog is recorded as changes, not as the objects that each decision read, because new rules look up other
+//! objects than old ones did.
 
 mod answer;
 mod compare;

@@ -26,23 +26,23 @@ pub(super) struct DecisionInputs {
 }
 
 tokio::task_local! {
-    /// The reads of the decision in progress.
+    /// The live reads and judged trees of the decision in progress on the current task.
     pub(super) static INPUTS: Arc<Mutex<DecisionInputs>>;
 }
 
-/// Locks a mutex. Its entries are consistent even after a panic.
+/// Locks a mutex, also after a thread panicked while it held the lock; the data is consistent even then.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn note(note: impl FnOnce(&mut DecisionInputs)) {
-    // Outside of a recorded decision nothing is noted.
+    // Outside of a recorded decision, there is nothing to add the input to.
     let _ = INPUTS.try_with(|inputs| note(&mut lock(inputs)));
 }
 
-/// Records the live reads of a decision.
+/// A live reader that records its results for the decision that requests them.
 pub struct RecordedReads<C>(
-    /// The reader.
+    /// The wrapped live reader.
     pub C,
 );
 
@@ -57,7 +57,7 @@ impl<C: LiveReader> LiveReader for RecordedReads<C> {
     }
 }
 
-/// A live read in progress. It is recorded when it is dropped, also if its caller stopped waiting.
+/// A live read in progress. It is recorded when it is dropped, even if its caller stopped waiting.
 struct Read<'a> {
     reference: &'a Reference,
     answer: Result<Option<String>, String>,
@@ -71,7 +71,7 @@ impl Drop for Read<'_> {
 }
 
 impl LiveRead {
-    /// Creates the recorded form of a read, without credentials.
+    /// Converts a live read to its recorded form, without credentials.
     pub(super) fn of(reference: &Reference, answer: Result<Option<String>, String>) -> Self {
         let parse = |text: String| json::parse(&text).map_err(|error| error.to_string());
         let (mut object, error) = match answer.and_then(|text| text.map(parse).transpose()) {
@@ -89,7 +89,7 @@ impl LiveRead {
     }
 }
 
-/// Records the verdicts about the trees of a decision.
+/// A judge of trees that records its verdicts for the decision that requests them.
 pub struct RecordedTrees(
     /// The wrapped judge.
     pub Arc<dyn Judge>,
@@ -110,7 +110,7 @@ impl Judge for RecordedTrees {
     }
 }
 
-/// Returns the name that identifies a root within a decision.
+/// Returns the text that identifies a root within a decision, as in [`Tree::root`].
 fn named(root: &Root) -> String {
     let content = match &root.content {
         Content::Artifact(artifact) => artifact.digest.as_str(),
@@ -153,7 +153,7 @@ impl TreeFinding {
         }
     }
 
-    /// Returns the finding of the tree; `rule` is the id in the registry.
+    /// Converts a recorded finding back to one of a rule; `rule` is its id in the registry.
     fn replayed(&self, rule: &'static str) -> finding::TreeFinding {
         let place = Place { line: self.line, column: self.column, start: 0, end: 0 };
         let field = self.field.iter().fold(FieldPath::root(), |path, step| match step.as_u64() {
@@ -168,7 +168,7 @@ impl TreeFinding {
     }
 }
 
-/// Answers live reads from the recording, or from the catalog if they were not recorded.
+/// A live reader that answers from the recording, or from the catalog if a read was not recorded.
 #[derive(Default)]
 pub(super) struct ReplayedReads {
     answers: Mutex<HashMap<(String, String, String), LiveRead>>,
@@ -177,11 +177,11 @@ pub(super) struct ReplayedReads {
 
 impl ReplayedReads {
     pub(super) fn over(&self, catalog: &Arc<crate::catalog::Catalog>) {
-        // It is set once.
+        // The catalog is set only once, so this cannot fail.
         let _ = self.catalog.set(Arc::downgrade(catalog));
     }
 
-    /// Sets the answers to those of a recorded decision.
+    /// Replaces the answers by those of one recorded decision.
     pub(super) fn answer(&self, reads: &[LiveRead]) {
         let key = |read: &LiveRead| (read.kind.clone(), read.namespace.clone(), read.name.clone());
         *lock(&self.answers) = reads.iter().map(|read| (key(read), read.clone())).collect();
@@ -205,7 +205,7 @@ impl LiveReader for ReplayedReads {
     }
 }
 
-/// Answers requests to judge trees from the recording.
+/// A judge of trees that answers with the recorded verdicts.
 pub(super) struct ReplayedTrees {
     trees: Mutex<Vec<Tree>>,
     rules: Vec<&'static str>,
@@ -216,7 +216,7 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Sets the answers to those of a recorded decision.
+    /// Replaces the answers by those of one recorded decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }
@@ -224,7 +224,7 @@ impl ReplayedTrees {
     fn outcome(&self, recorded: &TreeOutcome) -> Outcome {
         match recorded {
             TreeOutcome::Judged { findings, left_out, rendered } => {
-                // Findings of a removed rule are dropped.
+                // Findings of rules that no longer exist are dropped.
                 let rule = |finding: &TreeFinding| self.rules.iter().find(|id| **id == finding.rule).copied();
                 let findings = findings.iter().filter_map(|finding| Some(finding.replayed(rule(finding)?)));
                 let (findings, left_out) = (findings.collect(), *left_out);

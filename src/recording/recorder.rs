@@ -1,4 +1,4 @@
-//! Receives entries from handlers and watches without blocking.
+//! The recorder, which queues entries of handlers and watches for the writer without blocking.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// Maximum size of the decisions in the queue, in bytes: some hundred large ones, or ten thousand typical ones.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-/// Records decisions and their inputs.
+/// A recorder of decisions and their inputs.
 pub struct Recorder {
     sender: SyncSender<Entry>,
     shared: Arc<Shared>,
@@ -47,17 +47,18 @@ impl Recorder {
         Ok(Self { sender, shared, writer: Mutex::new(Some(thread)), path })
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the recording.
     pub fn path(&self) -> &std::path::Path {
         &self.path
     }
 
-    /// Records the text of the configuration file, which is in use from now on.
+    /// Records the text of the configuration file that is in use from now on.
     pub fn configured(&self, text: String) {
         self.change(|change| Entry::Configuration { change, text });
     }
 
-    /// Records a decision with its reads. A cancelled or panicking decision is recorded too.
+    /// Runs `decide`, and records the decision with its live reads and trees. A cancelled or panicking decision is
+    /// recorded too.
     pub async fn decision(
         &self,
         phase: Phase,
@@ -84,7 +85,7 @@ impl Recorder {
     /// Writes the queued entries and ends the recording. Blocks until this is done.
     pub fn finish(&self) {
         let Some(writer) = lock(&self.writer).take() else { return };
-        // A writer that has ended takes nothing any more.
+        // Sending fails if the writer has ended.
         if self.sender.send(Entry::End).is_ok() {
             let _ = writer.join();
         }

@@ -18,7 +18,7 @@ const SENSITIVE: [Sensitive; 3] = [
     Sensitive { group: "", kind: "Secret", fields: &["/data", "/stringData"] },
     // The kubeconfig of a cluster that Landscaper deploys to.
     Sensitive { group: "landscaper.gardener.cloud", kind: "Target", fields: &["/spec/config"] },
-    // What deployers export, kubeconfigs and passwords among it.
+    // Exports of deployers, which may contain kubeconfigs and passwords.
     Sensitive { group: "landscaper.gardener.cloud", kind: "DataObject", fields: &["/data"] },
 ];
 
@@ -35,7 +35,7 @@ pub(super) fn redact(object: &mut Value) -> Vec<&'static str> {
     let Some(sensitive) = SENSITIVE.iter().find(|known| known.group == group && known.kind == kind) else {
         return Vec::new();
     };
-    // It repeats the whole object.
+    // This annotation repeats the whole object, with its credentials.
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(LAST_APPLIED);
     }
@@ -44,7 +44,7 @@ pub(super) fn redact(object: &mut Value) -> Vec<&'static str> {
     redacted
 }
 
-/// Replaces the scalars in a value; returns their number.
+/// Replaces all scalars except null in a value; returns how many.
 fn replace(value: &mut Value) -> usize {
     match value {
         Value::Null => 0,

@@ -21,9 +21,9 @@ use crate::gate::{Gate, Policy, Registry};
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct Malformed {
-    /// The line, from 1.
+    /// The number of the line in the file, from 1.
     pub line: usize,
-    /// The problem.
+    /// The reason why the line cannot be parsed or replayed.
     pub problem: String,
 }
 
@@ -37,14 +37,14 @@ impl Malformed {
 #[derive(Debug)]
 pub struct Recording {
     header: Header,
-    /// The lines with their numbers, in the order of the replay.
+    /// The other lines with their numbers in the file, in the order of the replay.
     lines: Vec<(usize, Line)>,
 }
 
-/// A decision that was repeated.
+/// A recorded decision, and the new decision about the same request.
 #[derive(Debug)]
 pub struct Replayed<'a> {
-    /// Its line in the recording.
+    /// The number of the decision's line in the recording, from 1.
     pub line: usize,
     /// The recorded decision.
     pub decision: &'a Decision,
@@ -52,9 +52,9 @@ pub struct Replayed<'a> {
     pub request: String,
     /// The new decision.
     pub now: Answer,
-    /// The differences.
+    /// The differences between the recorded and the new decision.
     pub differences: Vec<Difference>,
-    /// The reason why a difference may come from the recording instead of the rules.
+    /// The reason why differences may come from gaps in the recording instead of the rules; `None` if there are none.
     pub not_comparable: Option<&'static str>,
 }
 
@@ -66,7 +66,7 @@ impl Replayed<'_> {
 }
 
 impl Recording {
-    /// Parses a recording. The last line may be incomplete if the process was killed.
+    /// Parses a recording. Ignores an incomplete last line, as of a killed process.
     ///
     /// # Errors
     ///
@@ -93,18 +93,18 @@ impl Recording {
         Ok(Self { header, lines })
     }
 
-    /// Returns the header.
+    /// Returns the header of the recording.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Returns the rules of the families that were on.
+    /// Returns the registry with the rules of the families that were on.
     pub fn registry(&self) -> Registry {
         let families: Vec<&str> = self.header.families.iter().map(String::as_str).collect();
         Registry::standard().only(&families)
     }
 
-    /// Returns the text of the recording with the new decisions.
+    /// Returns the text of the recording, with the new decisions in place of the recorded ones.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ fn readable(line: usize, header: Header) -> Result<Header, Malformed> {
     Err(Malformed::new(line, format!("the format is {found}, and this version reads {ours}")))
 }
 
-/// Decides each review of a recording again, by `policy` or by the recorded configuration.
+/// Decides each review of a recording again, with `policy` or, if it is `None`, with the recorded configuration.
 ///
 /// # Errors
 ///
@@ -153,18 +153,19 @@ pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec
     Ok(replayed)
 }
 
-/// Returns whether a change during a decision may explain a difference: rules saw the catalog before or after it.
+/// Returns whether a change came during a decision and may explain its differences: the rules may have read the catalog
+/// before or after the change.
 fn is_overlapped(replayed: &Replayed<'_>, change: &Line) -> bool {
     let at_end = replayed.decision.changes_at_end.unwrap_or_default();
     change.position().0 <= at_end && !replayed.differences.is_empty()
 }
 
-/// The state of a replayed server.
+/// The state of the server during a replay.
 struct Session {
     gate: Gate,
     reads: Arc<ReplayedReads>,
     trees: Arc<ReplayedTrees>,
-    /// The time, in seconds since 1970.
+    /// The time of the current decision, in seconds since 1970.
     now: Arc<AtomicI64>,
     is_policy_given: bool,
     has_lost_changes: bool,
@@ -189,7 +190,7 @@ impl Session {
         Self { gate, reads, trees, now, is_policy_given, has_lost_changes: false }
     }
 
-    /// Applies a line of the recording to the state.
+    /// Applies a line other than a decision to the catalog or the policy.
     fn apply(&mut self, line: &Line) -> Result<(), String> {
         let catalog = self.gate.catalog();
         match line {
@@ -213,7 +214,7 @@ impl Session {
         Ok(())
     }
 
-    /// Repeats a decision after a change that came while it was made, and keeps the result with fewer differences.
+    /// Repeats a decision after applying a change that came during it, and keeps the result with fewer differences.
     async fn decide_again(&self, replayed: &mut Replayed<'_>) -> Result<(), Malformed> {
         let again = self.decide(replayed.line, replayed.decision).await?;
         if again.differences.len() < replayed.differences.len() {

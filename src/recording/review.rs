@@ -26,7 +26,7 @@ pub(super) struct RequestCopy {
 }
 
 impl RequestCopy {
-    /// Copies a request.
+    /// Copies the parts of a request that rules read.
     pub(super) fn of(request: &Request<'_>) -> Self {
         let (resource, user) = (&request.resource, &request.user);
         Self {
@@ -47,13 +47,13 @@ impl RequestCopy {
         }
     }
 
-    /// Returns the approximate size in bytes.
+    /// Returns the approximate size of the copy, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let objects = [&self.object, &self.old_object].into_iter().flatten().map(String::len).sum::<usize>();
         size_of::<Self>() + objects + self.groups.iter().map(String::len).sum::<usize>()
     }
 
-    /// Returns the AdmissionReview without credentials and without parts that rules do not read, and the redacted
+    /// Returns the AdmissionReview, without credentials and parts that rules do not read, and the paths of the redacted
     /// fields.
     pub(super) fn review(&self) -> Result<(Box<RawValue>, Vec<String>), serde_json::Error> {
         let mut redacted = Vec::new();

@@ -131,7 +131,7 @@ impl Writer {
         self.write(&line)
     }
 
-    /// Reports the entries that were dropped.
+    /// Writes a line with the numbers of dropped entries, if any; `change` is the number of the next line's change.
     fn write_lost(&mut self, change: u64) -> Result<(), End> {
         let changes = self.shared.lost_changes.swap(0, Ordering::Relaxed);
         let decisions = self.shared.lost_decisions.swap(0, Ordering::Relaxed);
@@ -173,7 +173,7 @@ fn changed(change: u64, of: &Change) -> Line {
     }
 }
 
-/// Adds apiVersion and kind to the object.
+/// Adds `apiVersion` and `kind` to an object that lacks them.
 fn named(mut object: Value, kind: &crate::catalog::Kind) -> Value {
     if let Some(members) = object.as_object_mut() {
         members.entry("apiVersion").or_insert_with(|| kind.api_version().into());
@@ -199,6 +199,6 @@ fn decision(decided: RecordedDecision) -> Result<line::Decision, serde_json::Err
 }
 
 fn rfc3339(at: OffsetDateTime) -> String {
-    // A date of this era can be written.
+    // Fails only for years that have more than four digits.
     at.format(&Rfc3339).unwrap_or_default()
 }

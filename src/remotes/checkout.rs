@@ -1,4 +1,4 @@
-//! Writes fetched files to disk.
+//! Writes fetched repositories and files to disk.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,8 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Maximum number of files in a repository.
 const MAX_FILES: usize = 100_000;
 
-/// Writes the files of a commit into a folder, which appears when it is complete. Submodules are empty folders.
+/// Writes the files of a commit into the folder `into`, which is created only when it is complete. Submodules become
+/// empty folders.
 pub(super) fn commit(repository: &Path, commit: &str, into: &Path) -> Result<(), String> {
     let opened = Repository::discover(repository).and_then(|repository| repository.revision(commit));
     let tree = opened.map_err(|error| error.to_string())?.into_tree();
@@ -27,7 +28,7 @@ pub(super) fn commit(repository: &Path, commit: &str, into: &Path) -> Result<(),
     placed
 }
 
-/// Writes a file, and returns its path.
+/// Writes a file atomically, and returns its path.
 pub(super) fn file(path: &Path, content: &[u8]) -> Result<PathBuf, String> {
     let partial = partial(path);
     let folder = path.parent().unwrap_or(path);
@@ -36,7 +37,7 @@ pub(super) fn file(path: &Path, content: &[u8]) -> Result<PathBuf, String> {
     Ok(path.to_owned())
 }
 
-/// Returns a path beside another one that no other process uses.
+/// Returns a path for temporary content next to `path`, which no other process or call uses.
 pub(super) fn partial(path: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +46,7 @@ pub(super) fn partial(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Renames a complete folder, unless another process was faster.
+/// Renames the complete folder `partial` to `into`. Deletes it if another process has already created `into`.
 fn place(partial: &Path, into: &Path) -> io::Result<()> {
     match fs::rename(partial, into) {
         Err(_) if into.is_dir() => fs::remove_dir_all(partial),
@@ -57,7 +58,7 @@ fn failed(path: &Path, error: impl std::fmt::Display) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// Writes a tree to disk within limits.
+/// A writer of a tree to disk, within limits.
 struct Writer<'t> {
     tree: &'t Tree,
     /// The number of bytes that may still be written.
@@ -82,7 +83,7 @@ impl Writer<'_> {
             Some(Entry::Folder) => return self.folder(path, into),
             Some(Entry::Link(target)) => symlink(target, into).map_err(|error| failed(into, error))?,
             Some(Entry::File) => {
-                // a file that is too large is no manifest
+                // A file that is too large to be read is not a manifest, and is omitted.
                 let Ok(content) = self.tree.read(path) else { return Ok(()) };
                 self.bytes = self.bytes.checked_sub(content.len() as u64).ok_or_else(exceeded)?;
                 fs::write(into, &*content).map_err(|error| failed(into, error))?;

@@ -21,13 +21,13 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum number of redirects, as in Go's client.
 const MAX_REDIRECTS: usize = 10;
 
-/// A client that blocks the thread.
+/// An HTTP client that blocks the calling thread.
 pub(super) struct Client {
     runtime: Runtime,
     client: hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-/// An answer.
+/// A complete response.
 #[derive(Debug)]
 pub(super) struct Response {
     pub(super) status: StatusCode,
@@ -38,7 +38,7 @@ pub(super) struct Response {
 }
 
 impl Client {
-    /// Creates a client.
+    /// Creates a client with a runtime of its own, which trusts the system's CAs.
     pub(super) fn new() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let connector = https::connector(&[], CONNECT).map_err(io::Error::other)?;
@@ -46,11 +46,11 @@ impl Client {
         Ok(Self { runtime, client })
     }
 
-    /// Fetches a file.
+    /// Fetches a file of at most `most` bytes from a URL.
     ///
     /// # Errors
     ///
-    /// If the server does not have it, or answers with a page for people.
+    /// If the server does not have the file, or answers with an HTML page.
     pub(super) fn file(&self, url: &str, most: u64) -> Result<Bytes, String> {
         let answer = self.get(url, &[], most)?;
         let is_page = |kind: &str| kind.starts_with("text/html");
@@ -68,7 +68,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If there is no answer in time, or it is too large.
+    /// If there is no complete response in time, or its body has more than `most` bytes.
     pub(super) fn get(&self, url: &str, headers: &[String], most: u64) -> Result<Response, String> {
         let first = url;
         let mut url = url.to_owned();
@@ -118,7 +118,8 @@ impl Client {
     }
 }
 
-/// Returns the headers of a request that may be sent to `url` instead of `intended`: credentials only to the same server.
+/// Returns those of a request's `headers` that may be sent to `url` instead of `intended`: credentials only if it is
+/// the same server.
 pub(super) fn headers_for(url: &str, intended: &str, headers: &[String]) -> Vec<String> {
     let is_same = url[..server_end(url)] == intended[..server_end(intended)];
     let is_secret = |header: &str| {
@@ -128,13 +129,13 @@ pub(super) fn headers_for(url: &str, intended: &str, headers: &[String]) -> Vec<
     headers.iter().filter(|header| is_same || !is_secret(header)).cloned().collect()
 }
 
-/// Returns the length of scheme and server in a URL.
+/// Returns the length of the scheme and server at the start of a URL.
 fn server_end(url: &str) -> usize {
     let scheme_end = url.find("://").map_or(0, |at| at + 3);
     url[scheme_end..].find(['/', '?', '#']).map_or(url.len(), |at| scheme_end + at)
 }
 
-/// Returns the URL that a redirect names.
+/// Returns the target of a redirect: its `location`, resolved against the `url` of the request.
 fn joined(url: &str, location: &str) -> String {
     if location.contains("://") {
         return location.to_owned();
@@ -156,7 +157,7 @@ mod tests {
 
     use super::{Client, MAX_REDIRECTS, headers_for, joined};
 
-    /// Serves the same answer to every request, and returns the address.
+    /// Starts a server with the same answer to every request, and returns its address.
     fn server(answer: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

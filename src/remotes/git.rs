@@ -1,4 +1,4 @@
-//! Clones one commit of a git repository with gix.
+//! Clones one commit of a git repository with the crate gix.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ const FETCHED: &str = "refs/portcullis/fetched";
 /// Maximum time of a clone; kustomize has a limit of 27 s.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Returns the folder of a commit in the cache, which is cloned if it is not there yet. An empty reference names the
-/// default branch.
+/// Returns the folder in the cache with the files of a commit, which is cloned if it is not there yet. An empty
+/// `reference` names the default branch.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ fn clone(url: &str, reference: &str, bare: &Path, folder: &Path, client: &Arc<Cl
     wanted.receive(remote.connect(Direction::Fetch)?)
 }
 
-/// A commit that is to be cloned.
+/// A commit to clone: its reference, the temporary bare repository, and the folder in the cache.
 struct Wanted<'r> {
     reference: &'r str,
     bare: &'r Path,
@@ -64,7 +64,7 @@ struct Wanted<'r> {
 }
 
 impl Wanted<'_> {
-    /// Finds out the commit, and clones it unless it is in the cache.
+    /// Resolves the reference to a commit, and clones it unless it is in the cache. Returns its folder.
     fn receive<T: Transport>(&self, connection: gix::remote::Connection<'_, '_, '_, T>) -> Result<PathBuf, Failure> {
         let prepared = connection.prepare_fetch(Discard, gix::remote::ref_map::Options::default())?;
         let mapping = prepared.ref_map().mappings.first();
@@ -82,7 +82,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Runs a task that ends when its argument becomes true, which happens at the deadline.
+/// Runs a task with a flag that becomes true at the deadline. The task must end then.
 fn in_time<T>(task: impl FnOnce(&AtomicBool) -> T) -> T {
     let is_late = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! Fetches git repositories and files for `portcullis build --fetch`.
 //!
-//! Repositories are cloned with depth one into a cache on disk, by URL and commit. Files are fetched in every build. The
-//! webhooks never fetch either of them: a tree fetches only if [`Tree::with_fetch`] enables it.
+//! Repositories are cloned with depth one into a cache on disk, by URL and commit. Files are fetched in every build.
+//! The webhooks never fetch either of them: a tree fetches only if [`Tree::with_fetch`] enables it.
 //!
 //! [`Tree::with_fetch`]: crate::kustomize::tree::Tree::with_fetch
 
@@ -25,7 +25,7 @@ const REPOSITORIES: &str = "git";
 /// The folder of files in the cache.
 const FILES: &str = "files";
 
-/// Why nothing can be fetched.
+/// The reason why fetching from remote servers is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum RemotesError {
     /// There is no folder for the cache.
@@ -36,37 +36,37 @@ pub enum RemotesError {
     System(#[from] std::io::Error),
 }
 
-/// Fetches into a cache on disk, for trees at `/`.
+/// A fetcher of git repositories and files into a cache on disk, for trees whose root is `/`.
 pub struct Remotes {
     cache: PathBuf,
     client: Arc<Client>,
-    /// Results of this process by URL and reference, so that a build sees one state of each.
+    /// Results of this process by URL and reference, so that a build sees only one state of each repository and file.
     known: Mutex<HashMap<String, Result<TreePath, String>>>,
 }
 
 impl Remotes {
-    /// Uses the cache of the user.
+    /// Creates a fetcher with the user's cache: `portcullis/remotes` in `$XDG_CACHE_HOME`, or in `$HOME/.cache`.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If neither variable is set, or the folder or the HTTP client cannot be created.
     pub fn of_user() -> Result<Self, RemotesError> {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
         Self::new(&cache.ok_or(RemotesError::NoCache)?.join("portcullis").join("remotes"))
     }
 
-    /// Uses a folder, which is created.
+    /// Creates a fetcher with the folder `cache`, which is created if it does not exist.
     ///
     /// # Errors
     ///
-    /// If it cannot be created.
+    /// If the folder or the HTTP client cannot be created.
     pub fn new(cache: &Path) -> Result<Self, RemotesError> {
         std::fs::create_dir_all(cache)?;
         Ok(Self { cache: cache.canonicalize()?, client: Arc::new(Client::new()?), known: Mutex::default() })
     }
 
-    /// Returns a result of this process, or computes it.
+    /// Returns the result for a key from this process; calls `fetch` only for the first request.
     fn once(&self, key: String, fetch: impl FnOnce() -> Result<PathBuf, String>) -> Result<TreePath, String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let fetched = known.entry(key).or_insert_with(|| fetch().map(|path| tree_path(&path)));
@@ -97,12 +97,12 @@ impl Fetch for Remotes {
     }
 }
 
-/// Returns the path in a tree at `/`.
+/// Converts an absolute path to a path in a tree whose root is `/`.
 fn tree_path(path: &Path) -> TreePath {
     TreePath::from(path.to_string_lossy().trim_start_matches('/'))
 }
 
-/// Returns a hash for the name of a folder.
+/// Returns the first half of the SHA-256 hash in hexadecimal, for the name of a folder or file.
 fn hash(content: &[u8]) -> String {
     digest(&SHA256, content).as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

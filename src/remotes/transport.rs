@@ -1,6 +1,6 @@
-//! Git's HTTP protocol over our HTTP client.
+//! Implements gix's transport for git's HTTP protocol with our HTTP client.
 //!
-//! gix has transports over curl and reqwest, which bring another HTTP client and TLS library.
+//! The transports that come with gix use curl or reqwest, which would add another HTTP client and TLS library.
 
 use std::any::Any;
 use std::io::{self, BufRead, Cursor, Read, Write};
@@ -17,7 +17,7 @@ use super::client::{Client, Response, headers_for};
 /// Maximum size of an answer of a git server, in bytes: a pack of one commit.
 const MAX_PACK: u64 = 512 << 20;
 
-/// The connection to one server.
+/// The HTTP connection to one git server.
 pub(super) struct GitHttp {
     client: Arc<Client>,
     /// The URL of the repository after redirects, shared with requests that were not sent yet.
@@ -25,7 +25,7 @@ pub(super) struct GitHttp {
 }
 
 impl GitHttp {
-    /// Creates a connection.
+    /// Creates a connection that sends its requests with `client`.
     pub(super) fn new(client: Arc<Client>) -> Self {
         Self { client, redirected: Arc::default() }
     }
@@ -87,7 +87,7 @@ struct Exchange {
     client: Arc<Client>,
     redirected: Arc<Mutex<Option<String>>>,
     method: Method,
-    /// The URL of the repository, and what follows it.
+    /// The URL of the repository. `tail` is the part of the request's URL after it.
     base: String,
     tail: String,
     headers: Vec<String>,
@@ -126,7 +126,7 @@ impl Exchange {
     }
 }
 
-/// The body of a request.
+/// The body of a request, which is collected before the request is sent.
 pub(super) struct Body {
     exchange: Arc<Exchange>,
 }
@@ -142,7 +142,7 @@ impl Write for Body {
     }
 }
 
-/// The headers of an answer as lines, or its body.
+/// A reader of a response: of its headers as lines, or of its body.
 pub(super) struct Part {
     exchange: Arc<Exchange>,
     is_body: bool,
@@ -186,7 +186,7 @@ impl BufRead for Part {
     }
 }
 
-/// Returns the headers of an answer, one on each line.
+/// Returns the headers of a response, one on each line.
 fn lines(answer: &Response) -> Vec<u8> {
     let line = |(name, value): (&hyper::header::HeaderName, &hyper::header::HeaderValue)| {
         [name.as_str().as_bytes(), b":", value.as_bytes(), b"\n"].concat()

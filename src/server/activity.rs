@@ -19,7 +19,7 @@ const ANSWER_TICK: Duration = Duration::from_millis(10);
 /// Maximum time for a new connection to send its first request: a generous round trip.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
-/// The state of a connection.
+/// The state of a connection, which determines its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// Waiting for a request.
@@ -43,11 +43,12 @@ impl State {
     }
 }
 
-/// The current state of a connection, and the time since which it lasts.
+/// The current state of a connection, and when it began.
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
-    /// Milliseconds since `began`, and the state in the last two bits. One word, so that both change atomically.
+    /// The last change of state in milliseconds since `began`, and the state in the last two bits. One word, so that
+    /// both change atomically.
     state: AtomicU64,
     served: AtomicBool,
 }
@@ -77,7 +78,8 @@ impl Activity {
 
     /// Waits until a state has lasted longer than its timeout, and returns that state.
     ///
-    /// Uses one timer per connection rather than one per request; therefore timeouts are precise to a quarter only.
+    /// Uses one timer per connection rather than one per request; therefore a timeout may be late by a quarter of
+    /// [`Limits::head`].
     pub(super) async fn overdue(&self, limits: &Limits) -> State {
         let tick = (limits.head / 4).max(SHORTEST_TICK);
         loop {

@@ -23,7 +23,8 @@ pub(super) async fn read(body: &mut Body, limits: &Limits, load: &Load) -> Resul
     timeout(limits.body_arrival, collect(body, limits.body, load)).await.unwrap_or(Err(late))
 }
 
-/// Reserves memory as bytes arrive, not by Content-Length: otherwise nine headers would exhaust the server.
+/// Reads a body and reserves memory as bytes arrive, not by Content-Length: otherwise nine request heads that announce
+/// the largest body would use up the memory for bodies.
 async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered, Rejection> {
     let announced = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     if announced.is_some_and(|size| size > limit) {
@@ -67,6 +68,6 @@ pub(super) async fn drain(mut body: Body, limits: &Limits) {
             }
         }
     };
-    // Late or not, the answer follows.
+    // The answer is also sent after a timeout.
     let _ = timeout(DRAIN.min(limits.body_arrival), rest).await;
 }

@@ -26,51 +26,51 @@ pub enum CertificateError {
     /// A file cannot be read.
     #[error("{}: cannot be read: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file is not valid PEM, or is truncated.
     #[error("{}: is not valid PEM: {source}", path.display())]
     Pem {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The error of the PEM parser.
         source: pem::Error,
     },
     /// The chain file holds no certificate.
     #[error("{}: contains no certificate; expected the leaf first, then its intermediates", path.display())]
     NoCertificate {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file of the clients' CA holds no certificate.
     #[error("{}: contains no certificate; expected the CA that signs clients' certificates, in PEM", path.display())]
     NoAuthority {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// A certificate cannot be used as the clients' CA.
     #[error("{}: contains a certificate that cannot be a CA: {problem}", path.display())]
     Authority {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The problem.
+        /// Why rustls rejects the certificate.
         problem: String,
     },
     /// The leaf is not an X.509 certificate.
     #[error("{}: its first certificate is not X.509: {problem}", path.display())]
     NotX509 {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The problem.
+        /// The error of the X.509 parser.
         problem: String,
     },
     /// The key does not belong to the leaf, or its type cannot sign TLS handshakes.
     #[error("{}: does not match the first certificate of {CHAIN_FILE}: {source}", path.display())]
     Key {
-        /// The file of the key.
+        /// Path of the key file.
         path: PathBuf,
         /// The error of rustls.
         source: rustls::Error,
@@ -116,7 +116,7 @@ fn expiry(leaf: &CertificateDer<'_>) -> Result<i64, String> {
     Ok(certificate.validity().not_after.timestamp())
 }
 
-/// The contents of both files.
+/// The contents of the certificate file and the key file of a folder.
 pub(super) struct Files {
     folder: PathBuf,
     chain: Vec<u8>,
@@ -127,8 +127,8 @@ impl Files {
     /// Reads both files from one version of the folder.
     ///
     /// In a Secret volume, files are symbolic links through `..data` into a folder per version, and an update replaces
-    /// `..data`. The link is resolved once, so that both files are of the same version; if that version is deleted while it is read,
-    /// the next one is read.
+    /// `..data`. The link is resolved once, so that both files are of the same version; if that version is deleted
+    /// while it is read, the next one is read.
     pub(super) fn read(folder: &Path) -> Result<Self, CertificateError> {
         let mut version = version_of(folder);
         loop {
@@ -153,7 +153,7 @@ impl Files {
         Pair::parse_in(&self.folder, &self.chain, &self.key)
     }
 
-    /// Returns a hash of both contents.
+    /// Returns a hash of the contents of both files.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.chain, &self.key).hash(&mut hasher);
@@ -179,7 +179,7 @@ pub struct Certificates {
 #[derive(Debug)]
 struct Served {
     pair: Pair,
-    /// The previous leaf, and when it was replaced.
+    /// The previous leaf certificate, and when it was replaced.
     before: Option<(CertificateDer<'static>, Instant)>,
 }
 
@@ -199,7 +199,7 @@ impl Certificates {
         Ok(Self { folder: Some(folder), ..Self::new(pair) })
     }
 
-    /// Serves `pair` from now on.
+    /// Replaces the serving certificate by `pair`, from the next handshake on.
     pub fn replace(&self, pair: Pair) {
         let before = Some((self.leaf(), Instant::now()));
         self.current.store(Arc::new(Served { pair, before }));
@@ -225,12 +225,12 @@ impl Certificates {
         served.pair.leaf == *leaf || served.before.as_ref().is_some_and(was)
     }
 
-    /// Returns the chain and its key.
+    /// Returns the certificate chain and its private key.
     pub(super) fn key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.current.load().pair.key)
     }
 
-    /// Returns whether this chain is already served.
+    /// Returns whether the chain of `pair` is already served.
     pub(super) fn serves(&self, pair: &Pair) -> bool {
         self.current.load().pair.key.cert == pair.key.cert
     }

@@ -30,7 +30,7 @@ use crate::cryptography::provider;
 /// Interval of log records about rejected clients, which retry continuously.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Accepts clients by their certificate. A running server watches the CA file.
+/// The conditions for client certificates: a CA and names. A running server watches the CA file.
 #[derive(Debug)]
 pub struct Clients {
     file: PathBuf,
@@ -39,8 +39,9 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Accepts clients whose certificate is signed by a CA of `file` (PEM) and has one of `names` as common name, DNS name or
-    /// URI. Without names, every such certificate is accepted.
+    /// Loads the CAs of client certificates from `file` (PEM). A client is accepted if one of these CAs signed its
+    /// certificate, and one of `names` is its common name, DNS name or URI. Without names, every certificate of these
+    /// CAs is accepted.
     ///
     /// # Errors
     /// If the file cannot be read, or holds no CA.
@@ -75,7 +76,7 @@ impl Authorities {
         Ok(Self { bytes: fs::read(file).map_err(failed)?, file: file.to_owned() })
     }
 
-    /// Returns a hash of the contents.
+    /// Returns a hash of the contents of the CA file.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.bytes.hash(&mut hasher);
@@ -100,7 +101,7 @@ impl Authorities {
     }
 }
 
-/// Verifies client certificates during the handshake.
+/// The verifier of client certificates in TLS handshakes.
 #[derive(Debug)]
 pub(super) struct Verifier {
     clients: Arc<Clients>,
@@ -179,8 +180,8 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// Reports a bad signature as an unknown issuer. Many clusters have CAs of the same name with different keys; the alert for a
-/// bad signature would read as a decryption error to the client.
+/// Replaces the error for a bad signature by the one for an unknown issuer. Many clusters have CAs of the same name
+/// with different keys; for a bad signature, the client would see an alert about decryption.
 fn as_unknown_issuer(error: Error) -> Error {
     match error {
         Error::InvalidCertificate(Refusal::BadSignature) => Error::InvalidCertificate(Refusal::UnknownIssuer),

@@ -125,7 +125,7 @@ impl Connections {
             self.metrics.bad_request(BadRequest::MalformedHead);
         }
         match state {
-            // A client that goes away between requests loses nothing.
+            // A client that disconnects between requests loses nothing.
             State::Idle => tracing::debug!(%peer, %error, "connection failed"),
             _ => tracing::info!(%peer, ?state, %error, "connection failed"),
         }

@@ -12,11 +12,11 @@ use tokio::sync::watch;
 /// The stage of the shutdown. Stages only advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Serving.
+    /// Serving requests; ready.
     Serving,
     /// Serving, but not ready, and closing each connection with its next answer.
     LameDuck,
-    /// No longer accepting; waiting for the last answers.
+    /// Accepting no more connections, and waiting for the last answers.
     Draining,
 }
 

@@ -73,9 +73,9 @@ pub const DRAIN: Duration = Duration::from_secs(10);
 /// The configurable limits. [`Limits::default`] uses the constants of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a body; larger bodies are answered with 413.
+    /// Maximum size of a body in bytes; larger bodies are answered with 413.
     pub body: usize,
-    /// Maximum size of all bodies in memory; requests beyond it are answered with 429.
+    /// Maximum size of all bodies in memory, in bytes; requests beyond it are answered with 429.
     pub buffered: usize,
     /// Maximum number of concurrent requests; further ones are answered with 429.
     pub in_flight: usize,
@@ -94,7 +94,7 @@ pub struct Limits {
     pub burst_length: usize,
     /// Computing time after which a thread yields to the runtime.
     pub yield_after: Duration,
-    /// Size in bytes from which a body is decided on a thread of its own.
+    /// Size of a body in bytes from which its review is decided on a blocking thread.
     pub large: usize,
     /// Maximum number of 429 answers per second that close their connection.
     pub closes: u32,
@@ -142,7 +142,7 @@ pub(super) fn processors() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Tracks the current load against the limits. Requests beyond them are rejected at once (C4).
+/// The current load, tracked against the limits. Requests beyond a limit are rejected at once (C4).
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) decisions: Arc<ConcurrencyLimiter>,
@@ -192,7 +192,7 @@ impl Load {
         self.closes.allows(Instant::now())
     }
 
-    /// Returns the number of requests in the queue and the bytes of bodies in memory.
+    /// Returns the number of requests in the queue, and the size of all bodies in memory, in bytes.
     pub(super) fn current(&self) -> (usize, usize) {
         (self.decisions.waiting(), self.buffer_size.saturating_sub(self.bytes.available_permits()))
     }

@@ -1,4 +1,4 @@
-//! The server in three steps: [`Options`], [`Bound`], [`Running`].
+//! Starts the server in three steps, each of which is a type: [`Options`], [`Bound`], [`Running`].
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ pub struct Options {
     pub floor: Floor,
     /// The verifier of client certificates; `None` if none are required. The CA file is watched.
     pub clients: Option<Arc<Clients>>,
-    /// The limits.
+    /// The limits of sizes, times and concurrency.
     pub limits: Limits,
     /// Lame-duck period: time for which connections are still accepted after the shutdown began (C5).
     pub lame_duck: Duration,
@@ -49,7 +49,7 @@ pub struct Options {
     pub drain: Duration,
     /// Shadow mode: decisions are recorded, and every request is admitted unchanged.
     pub shadow: bool,
-    /// Exporter of spans for calls whose trace the API server samples.
+    /// Exporter of spans for calls whose trace the API server samples; `None` disables spans.
     pub traces: Option<Traces>,
     /// Interval at which the certificates' folder is polled.
     pub certificate_poll: Duration,
@@ -92,7 +92,7 @@ pub struct BindError {
     pub port: &'static str,
     /// The address to bind.
     pub address: SocketAddr,
-    /// The cause.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
@@ -104,9 +104,9 @@ fn address_of(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr,
     listener.local_addr().map_err(|source| BindError { port: "bound", address, source })
 }
 
-/// The dependencies of the server.
+/// The dependencies of the server, which the caller creates.
 pub struct Parts {
-    /// Decides about requests.
+    /// The gate, which decides about requests.
     pub decide: Arc<dyn Decide>,
     /// The serving certificate; its folder, if any, is watched.
     pub certificates: Arc<Certificates>,
@@ -244,12 +244,12 @@ impl Running {
     }
 }
 
-/// Accepts connections and drains them at shutdown.
+/// The task that accepts connections, and drains them at shutdown.
 struct Acceptor {
     listener: TcpListener,
     connections: Arc<Connections>,
     options: Options,
-    /// Background tasks, which stop when this is dropped.
+    /// Background tasks, which stop when the set is dropped.
     background: JoinSet<()>,
 }
 
@@ -276,7 +276,7 @@ impl Acceptor {
         }
         shutdown.advance(Stage::Draining);
         let all_closed = async { while open.join_next().await.is_some() {} };
-        // The remaining connections are counted next, so a timeout needs no handling.
+        // A timeout needs no handling: the connections that remain after it are counted below.
         let _ = timeout(options.drain, all_closed).await;
         while open.try_join_next().is_some() {}
         let drained = Drained { cut_off: open.len() };
@@ -299,7 +299,7 @@ fn backlog(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr
                     let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)).ok()?;
                     return Some((stream, peer));
                 }
-                // A client that gave up before it was accepted need not be the last one.
+                // A client that disconnected before it was accepted; other clients may follow.
                 Err(error) if [ErrorKind::Interrupted, ErrorKind::ConnectionAborted].contains(&error.kind()) => {}
                 Err(_) => return None,
             }
@@ -307,7 +307,7 @@ fn backlog(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr
     })
 }
 
-/// Accepts connections for ever, at most as many at a time as there are slots. Others wait in the kernel's backlog.
+/// Accepts connections for ever; at most as many are open as there are `slots`. Others wait in the kernel's backlog.
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,

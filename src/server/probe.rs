@@ -73,7 +73,8 @@ impl Probe {
     }
 }
 
-/// Presents the serving certificate as client certificate, if the server requires one: only the server has its key.
+/// A resolver that presents the serving certificate as client certificate, if the server requires one: only the server
+/// has its key.
 #[derive(Debug)]
 struct OwnCertificate(Arc<Certificates>);
 
@@ -87,7 +88,8 @@ impl ResolvesClientCert for OwnCertificate {
     }
 }
 
-/// Verifies that the server presents its current or previous leaf, byte for byte, and has its key. Names and CAs are not checked.
+/// A verifier that accepts only the current or previous leaf of the server, byte for byte. It does not check names and
+/// CAs.
 #[derive(Debug)]
 struct Pinned {
     certificates: Arc<Certificates>,
@@ -176,7 +178,7 @@ mod tests {
         Ok(())
     }
 
-    /// Performs a handshake, and replaces the certificate before the given flight.
+    /// Performs a handshake, and replaces the certificate before flight number `replaced_before`.
     fn handshake(replaced_before: usize) -> Result<(), Error> {
         let certificates = Arc::new(Certificates::new(pair().1));
         let mut server = ServerConnection::new(Arc::new(server(&certificates)))?;

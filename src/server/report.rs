@@ -1,4 +1,4 @@
-//! The server's readiness and metrics on the plain HTTP port.
+//! Reports the server's readiness and metrics on the plain HTTP port.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::webhook::Webhook;
 use crate::process::Report;
 use crate::process::readiness::{Readiness, State as Condition};
 
-/// The readiness conditions of the server and of its parts.
+/// The report of the readiness conditions of the server and of its parts.
 pub(super) struct ServerReport {
     pub(super) readiness: Readiness,
     pub(super) shutdown: Shutdown,
@@ -23,7 +23,8 @@ pub(super) struct ServerReport {
 }
 
 impl Report for ServerReport {
-    /// Returns the conditions, the server's own first. During shutdown, returns only the server's own.
+    /// Returns the readiness conditions, first those of the server. During shutdown, returns only the unmet condition
+    /// `serving`.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>> {
         Box::pin(async move {
             if self.shutdown.stage() > Stage::Serving {

@@ -12,7 +12,7 @@ use super::clients::{Authorities, Clients};
 use super::metrics::{Metrics, Reload};
 use crate::process::Changes;
 
-/// The last loaded content, so that each change is loaded and logged once.
+/// The last contents that were loaded, so that each change is loaded and logged once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// Files with this fingerprint.
@@ -35,7 +35,7 @@ trait Watched: Send + Sync + 'static {
     /// Starts using the parsed contents.
     fn install(&self, loaded: Self::Loaded);
 
-    /// Logs contents that cannot be used.
+    /// Logs and counts contents that cannot be used.
     fn fail(&self, error: &CertificateError);
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn watch_clients(clients: Arc<Clients>, metrics: Arc<Metrics>, 
 
 async fn watch_files(files: Arc<impl Watched>, every: Duration) {
     let changes = Changes::of(files.folder(), every);
-    // The start-up has loaded these already, unless they changed since: then loading them again is right.
+    // The start-up has loaded these files, but they may have changed since, so the first check loads them again.
     let mut seen = None;
     loop {
         seen = check(&files, seen).await;
@@ -77,7 +77,7 @@ async fn check<F: Watched>(files: &Arc<F>, seen: Option<Seen>) -> Option<Seen> {
     Some(now)
 }
 
-/// The serving certificate.
+/// The files of the serving certificate, watched for changes.
 struct Serving {
     folder: PathBuf,
     certificates: Arc<Certificates>,
@@ -111,7 +111,7 @@ impl Watched for Serving {
     }
 }
 
-/// The clients' CA.
+/// The file of the clients' CA, watched for changes.
 struct ClientCa {
     folder: PathBuf,
     clients: Arc<Clients>,

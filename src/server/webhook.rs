@@ -41,7 +41,7 @@ impl Call {
     }
 }
 
-/// Answers webhook calls.
+/// The handler of webhook calls.
 pub(super) struct Webhook {
     decide: Arc<dyn Decide>,
     limits: Limits,
@@ -63,13 +63,13 @@ impl Webhook {
         Self { traces, ..self }
     }
 
-    /// Updates the gauges that are read only when metrics are scraped.
+    /// Updates the gauges of the current load. Called only when metrics are scraped.
     pub(super) fn measure(&self) {
         let (waiting, bytes) = self.load.current();
         self.metrics.set_load(waiting, bytes);
     }
 
-    /// Answers a request by its path. The allocations of a router would cost as much as parsing the review.
+    /// Dispatches a request by its path. The allocations of a router would cost as much as parsing the review.
     pub(super) async fn respond(self: &Arc<Self>, request: HttpRequest) -> Response {
         match (request.uri().path(), request.method()) {
             ("/validate", &Method::POST) => self.call(Phase::Validate, request).await,

@@ -1,4 +1,4 @@
-//! Block scalars that contain line breaks which our parser does not know.
+//! Parses block scalars with line breaks that go-yaml recognizes but our parser does not, such as U+2028.
 //!
 //! Source: `yaml_parser_scan_block_scalar` of go-yaml.
 
@@ -6,17 +6,17 @@ use std::ops::Range;
 
 use super::breaks;
 
-/// What the header of a block says.
+/// The header of a block scalar, such as `|` or `>-`.
 struct Header {
     is_folded: bool,
-    /// `-` without the last break, `+` with all that follow it.
+    /// The chomping indicator: `-` removes the final line break, `+` keeps all trailing ones; without it, one is kept.
     chomping: Option<char>,
 }
 
-/// Returns the text of a block scalar as go-yaml reads it. The `part` of the document begins behind its header and ends
-/// before the next token; `indent` is the number of blanks before each of its lines, if it has any that is not empty.
+/// Returns the text of a block scalar as go-yaml reads it. `part` is the range in the document from the end of the
+/// scalar's header to the next token; `indent` is the indentation of the scalar, `None` if all its lines are empty.
 ///
-/// `None` if it is unknown: a line has fewer blanks, so that it may end the block.
+/// `None` if the text is unknown: a line with less indentation may end the scalar.
 pub(super) fn text(document: &str, part: Range<usize>, indent: Option<usize>) -> Option<String> {
     let Header { is_folded, chomping } = header(&document[..part.start])?;
     let indent = indent.unwrap_or(usize::MAX);
@@ -26,7 +26,7 @@ pub(super) fn text(document: &str, part: Range<usize>, indent: Option<usize>) ->
     for (words, ended) in breaks::lines(&document[part]).skip(1) {
         let ended = breaks::breaks_of(ended);
         let blanks = words.len() - words.trim_start_matches(' ').len();
-        // what stands before the next token is no line
+        // The indentation of the next token is not a line of the scalar.
         if blanks == words.len() && (blanks <= indent || ended.is_empty() && !is_whole) {
             trailing.push_str(&ended);
             continue;
@@ -49,7 +49,7 @@ pub(super) fn text(document: &str, part: Range<usize>, indent: Option<usize>) ->
     })
 }
 
-/// Reads the header at the end of a text.
+/// Parses the header of a block scalar at the end of a text.
 fn header(text: &str) -> Option<Header> {
     let line = text.rsplit(breaks::is_break).next()?;
     let headers = line.match_indices(['|', '>']).map(|(at, style)| (style, &line[at + 1..]));

@@ -1,8 +1,8 @@
-//! The line breaks that go-yaml has besides the line feed: U+0085, U+2028, U+2029 and a lone carriage return; and byte order
-//! marks within the text.
+//! Handles the line breaks that go-yaml recognizes besides the line feed (U+0085, U+2028, U+2029 and a lone carriage
+//! return), and byte order marks within the text.
 //!
-//! Our parser breaks no line there. It is given a line feed for each of them, and the scalars that contain some are
-//! folded here.
+//! Our parser does not break lines there. So each of them is replaced by a line feed before parsing, and the scalars
+//! that contain some are folded here.
 //!
 //! Source: `is_break`, `read_line` and `yaml_parser_scan_plain_scalar` of go-yaml.
 
@@ -14,9 +14,10 @@ use granit_parser::{Event, Parser};
 use super::error::Problem;
 
 const BREAK: &str = "here is a character that ends a line for go-yaml, but seldom for others";
-/// A byte order mark. Within a line it is a character like others for go-yaml, and an error for our parser.
+/// The byte order mark. Within a line, go-yaml treats it as an ordinary character; our parser rejects it.
 pub(super) const MARK: char = '\u{feff}';
-/// The character that our parser is given instead: one of the same length, for private use.
+/// The private-use character that replaces byte order marks in the input of our parser. It has the same length in
+/// UTF-8.
 pub(super) const SUBSTITUTE: char = '\u{f8ff}';
 const MARKERS: [&str; 3] = ["---", "...", "%"];
 
@@ -25,18 +26,19 @@ pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns the problem of a break whose effect is unknown.
+/// Returns the problem of a line break whose effect in go-yaml is unknown.
 pub(super) fn problem() -> Problem {
     Problem::Dialect(BREAK.to_owned())
 }
 
-/// Returns the text with blanks and a line feed of the same length for each of these breaks, or with blanks only where it
-/// seems to be in quotes, whose lines need no indentation. Byte order marks are substituted. `None` if the text has neither.
+/// Replaces each line break that only go-yaml recognizes by spaces and a line feed of the same length; by spaces only
+/// if it seems to be within quotes, where lines need no indentation. Also replaces byte order marks. `None` if the text
+/// has neither.
 ///
 /// # Errors
 ///
-/// The offset of a break beside a marker of documents or a directive, where the text may be split differently, or of one
-/// that kustomize may not see.
+/// The offset of a break next to a document marker or directive, where go-yaml may split the text differently, or of a
+/// carriage return before `\r\n`.
 pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     let is_usual = text.is_ascii() && !text.contains('\r');
     if is_usual || !text.contains(MARK) && others(text, &(0..text.len())).next().is_none() {
@@ -47,7 +49,8 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
         let end = at + text[at..].chars().next().map_or(1, char::len_utf8);
         let before = text[..at].rsplit(is_break).next().unwrap_or_default();
         let is_beside = MARKERS.iter().any(|marker| before.starts_with(marker) || text[end..].starts_with(marker));
-        // kustomize replaces `\r\n` in manifests before it parses them, and leaves this `\r\n`
+        // In manifests, kustomize replaces `\r\n` by `\n` before it parses them, so it sees one line break less in
+        // `\r\r\n`.
         if is_beside || text[at..].starts_with("\r\r\n") {
             return Err(at);
         }
@@ -60,7 +63,7 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     Ok(Some(replaced.replace(MARK, SUBSTITUTE.encode_utf8(&mut [0; 4]))))
 }
 
-/// Puts byte order marks back into a scalar of the replaced text.
+/// Restores the byte order marks in a scalar of the replaced text; returns other events unchanged.
 pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Scalar(text, style, anchor, tag) if text.contains(SUBSTITUTE) => {
@@ -70,23 +73,24 @@ pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     }
 }
 
-/// Moves the ends of a part that is measured in a replaced text to characters of the text: an empty scalar may be within a break.
+/// Converts a range of the replaced text to one of the original text: moves its ends forward to character boundaries,
+/// because an empty scalar may be within a replaced break.
 pub(super) fn part_of(text: &str, part: &Range<usize>) -> Range<usize> {
     let whole = |at: usize| (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     whole(part.start)..whole(part.end)
 }
 
-/// Returns whether a part of a text contains such a break.
+/// Returns whether a part of a text contains a line break other than `\n` and `\r\n`.
 pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether all such breaks in a part of a text were replaced by line feeds.
+/// Returns whether [`replaced`] replaces all these breaks in a part of a text by line feeds: none is within quotes.
 pub(super) fn are_replaced(text: &str, part: &Range<usize>) -> bool {
     !others(text, part).any(|at| is_within_quotes(text, at))
 }
 
-/// Returns the offsets of the breaks other than line feeds, with or without a carriage return, in a part of a text.
+/// Returns the offsets of the line breaks other than `\n` and `\r\n` in a part of a text.
 fn others(text: &str, part: &Range<usize>) -> impl Iterator<Item = usize> {
     let start = part.start;
     let breaks = text[part.clone()].match_indices(|character| character != '\n' && is_break(character));
@@ -114,7 +118,8 @@ fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t') || is_break(character)
 }
 
-/// Folds the lines of a plain scalar, or of one in quotes. A single line feed becomes a blank; a separator stays.
+/// Folds the lines of a plain or quoted scalar: a single line feed becomes a space, further line feeds stay, and U+2028
+/// and U+2029 always stay.
 pub(super) fn folded(scalar: &str) -> String {
     let (mut text, mut rest) = (String::with_capacity(scalar.len()), scalar);
     while let Some(start) = rest.find(is_space) {
@@ -133,7 +138,7 @@ pub(super) fn folded(scalar: &str) -> String {
     text + rest
 }
 
-/// Returns the lines of a text, each with the break that ends it; the last one has none.
+/// Returns the lines of a text, each with the line break that ends it; the last line has an empty one.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = Some(text);
     iter::from_fn(move || {
@@ -145,19 +150,20 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Returns the breaks of a gap between words or lines as go-yaml keeps them.
+/// Returns the line breaks in white space as go-yaml stores them: U+2028 and U+2029 unchanged, all others as line
+/// feeds.
 pub(super) fn breaks_of(gap: &str) -> String {
     let breaks: String = gap.replace("\r\n", "\n").chars().filter(|character| is_break(*character)).collect();
     breaks.replace(['\r', '\u{85}'], "\n")
 }
 
-/// Returns the text of a scalar that is written in single quotes, on any number of lines.
+/// Parses a single-quoted scalar of one or more lines; `None` if it does not have its quotes.
 pub(super) fn single_quoted(written: &str) -> Option<String> {
     let inner = written.strip_prefix('\'')?.strip_suffix('\'')?;
     Some(folded(inner).replace("''", "'"))
 }
 
-/// Returns the text of a scalar that is written in double quotes, on any number of lines; `None` if an escape is invalid.
+/// Parses a double-quoted scalar of one or more lines; `None` if it does not have its quotes or an escape is invalid.
 pub(super) fn double_quoted(written: &str) -> Option<String> {
     let mut rest = written.strip_prefix('"')?.strip_suffix('"')?;
     let mut line = String::from('"');
@@ -165,7 +171,8 @@ pub(super) fn double_quoted(written: &str) -> Option<String> {
         line.push_str(&folded(text).replace('\n', "\\n"));
         let escaped = from.chars().next()?;
         if is_break(escaped) {
-            // It ends the line without a blank, and so do the blanks that follow; further breaks are kept.
+            // An escaped line break joins two lines without a space: it is dropped with the spaces after it. Further
+            // breaks are kept.
             let behind = from.strip_prefix("\r\n").unwrap_or(&from[escaped.len_utf8()..]);
             rest = behind.trim_start_matches(is_space);
             line.push_str(&breaks_of(&behind[..behind.len() - rest.len()]).replace('\n', "\\n"));
@@ -189,7 +196,7 @@ mod tests {
         node.at_path(&["a", "b"])?.text().map(str::to_owned)
     }
 
-    /// The expected texts are those of `kustomize build`.
+    /// Compares with the recorded output of `kustomize build`.
     #[test]
     fn lines_break_where_go_yaml_breaks_them() {
         assert_eq!(value("a: {b: c\u{2028}d}\n").as_deref(), Some("c\u{2028}d"));
@@ -204,7 +211,7 @@ mod tests {
         assert_eq!(value("a: {b: c, ? 'd\u{2028}e' : f}\n").as_deref(), Some("c"));
     }
 
-    /// The expected texts are those of `kustomize build`.
+    /// Compares with the recorded output of `kustomize build`.
     #[test]
     fn quoted_lines_are_folded_where_go_yaml_folds_them() {
         for (quoted, expected) in [

@@ -41,7 +41,7 @@ impl Resolved {
     }
 }
 
-/// Resolves the type of a plain scalar.
+/// Resolves the type of a plain scalar, such as `true`, `0o17` or `2026-12-31`.
 pub fn resolve(text: &str) -> Resolved {
     match text.as_bytes().first() {
         None => Resolved::Null,
@@ -75,7 +75,7 @@ fn number(text: &str) -> Resolved {
     }
 }
 
-/// Parses a text as a timestamp.
+/// Parses a text as a timestamp; `None` if it is none.
 pub(super) fn timestamp(text: &str) -> Option<Resolved> {
     Timestamp::read(text).map(|time| Resolved::Time(time.to_string()))
 }

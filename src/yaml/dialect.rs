@@ -39,7 +39,8 @@ const NULL: &str = "a mapping or a list has the tag of null";
 pub(super) const MAX_KEY_LENGTH: usize = 1_000;
 pub(super) const LONG: &str = "a key has more than a thousand bytes";
 
-/// Returns the first directive that go-yaml v2 rejects: it supports two directives, and one version.
+/// Returns the offset and the problem of the first directive that go-yaml v2 rejects. It supports only `%TAG` and
+/// `%YAML 1.1`.
 pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
     let mut at = 0;
     for line in text.trim_start_matches('\u{feff}').split_inclusive('\n') {
@@ -59,7 +60,7 @@ pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
     None
 }
 
-/// Returns whether a directive is `%YAML 1.1`, or one that our parser reports itself.
+/// Returns whether a `%YAML` directive has version 1.1, or no valid version, which our parser reports itself.
 fn is_version(line: &str) -> bool {
     let version = line.split_whitespace().nth(1).and_then(|version| version.split_once('.'));
     let number = |text: &str| text.parse::<u32>().ok();
@@ -68,8 +69,8 @@ fn is_version(line: &str) -> bool {
     })
 }
 
-/// Returns the first byte order mark within the text that is not simply a character of its line: it begins the line, or it
-/// may end the name of an anchor, tag or directive.
+/// Returns the offset and the problem of the first byte order mark within the text that go-yaml may not treat as an
+/// ordinary character: it begins a line, or may end the name of an anchor, tag or directive.
 pub(super) fn mark(text: &str) -> Option<(usize, Problem)> {
     let at = text.match_indices(breaks::MARK).map(|(at, _)| at).find(|at| *at > 0 && !is_in_line(text, *at))?;
     Some((at, Problem::Dialect(MARK.to_owned())))
@@ -82,11 +83,11 @@ fn is_in_line(text: &str, at: usize) -> bool {
     !before.ends_with(breaks::is_break) && !has_name && !text.contains(breaks::SUBSTITUTE)
 }
 
-/// Classifies an error of our parser at byte `at`: an error of the text, or unknown.
+/// Classifies an error of our parser at byte `at`: a syntax error if go-yaml reports it too, otherwise unknown.
 pub(super) fn problem(kind: &ErrorKind, message: String, text: &str, at: usize) -> Problem {
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let is_open = match kind {
-        // the name of an anchor ends elsewhere
+        // For go-yaml, the name of an anchor may end elsewhere.
         ErrorKind::SimpleKeyExpected | ErrorKind::MisplacedFlowCollectionEnd => {
             lines(text, at).contains(['&', '*', '!'])
         }
@@ -142,8 +143,8 @@ fn is_shared(kind: &ErrorKind) -> bool {
     )
 }
 
-/// Returns the reason why the type of a value with a tag is unknown, if it is; `has_odd` returns whether the text has
-/// unusual tags.
+/// Returns the reason why the type of a value with a tag is unknown; `None` if it is known. `has_odd` returns whether
+/// the text has unusual tags.
 pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<Problem> {
     let (tag, is_scalar) = match event {
         Event::Scalar(_, _, _, tag) => (tag, true),
@@ -160,10 +161,10 @@ pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<P
     Some(Problem::Dialect(what.to_owned()))
 }
 
-/// Returns whether a text contains a possible tag that does not end with a blank.
+/// Returns whether a text may contain a tag with unusual characters, where parsers may end the tag differently.
 pub(super) fn has_odd_tag(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:!<>".contains(letter);
-    // within a word, a tag follows a bracket or a mark; `#!/bin/sh` in quotes is none
+    // Within a word, a tag follows a bracket or an indicator such as `-`. So `#!/bin/sh` in quotes contains no tag.
     let begins =
         |word: &str, at: usize| word[..at].chars().next_back().is_none_or(|before| "[]{},:?-&*".contains(before));
     let tag = |word: &'_ str| word.match_indices('!').map(|(at, _)| at).find(|at| begins(word, *at));
@@ -172,7 +173,7 @@ pub(super) fn has_odd_tag(text: &str) -> bool {
 }
 
 /// Returns whether there is a `:` at byte `at`, followed by a bracket or comma. go-yaml ends a plain scalar only at a
-/// `:` before a blank.
+/// `:` before a space.
 pub(super) fn has_colon(text: &str, at: usize) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']))
@@ -194,7 +195,7 @@ fn has_bare_block(text: &str) -> bool {
     text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }
 
-/// Returns whether the document may be a flow collection that has ended, so that go-yaml stops reading.
+/// Returns whether `text` may be a complete flow collection, after which go-yaml stops reading.
 fn is_behind(text: &str) -> bool {
     let is_flow = text.trim_start().starts_with(['[', '{']);
     is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()
@@ -206,6 +207,6 @@ pub(super) fn has_more(text: &str, begin: usize, end: usize) -> bool {
     let is_flow = text.get(begin..).is_some_and(|text| text.starts_with(['[', '{']));
     let rest = text.get(end..).filter(|_| is_flow).unwrap_or_default();
     let mut lines = rest.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
-    // `---` ends the document, and go-yaml scans nothing after it
+    // A `---` ends the document, and go-yaml scans nothing after it.
     lines.next().is_some_and(|line| line.trim_end() != "---")
 }

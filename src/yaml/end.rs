@@ -13,7 +13,7 @@ const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
 const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
 
 /// Splits a document at the `...` that ends it; returns both parts. A `...` without a value before it is an error,
-/// unless the document `may_be_marked` by a `---` that was cut off.
+/// unless the document may have had a `---` (`may_be_marked`).
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;
@@ -55,8 +55,8 @@ pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     Err(YamlError { place: behind.place(behind.text.len() - rest.len()), problem })
 }
 
-/// Returns whether the first token of a text is a plain key or a dash at the start of a line. go-yaml scans no more of the
-/// text then.
+/// Returns whether the first token of a text is a plain key or a dash at the start of a line. go-yaml then scans no
+/// more of the text.
 pub(super) fn begins_block(text: &str) -> bool {
     let rest = first_token(text);
     let line = text[..text.len() - rest.len()].rsplit_once('\n');
@@ -69,7 +69,7 @@ pub(super) fn begins_block(text: &str) -> bool {
     is_token && line.is_some_and(|(_, indentation)| indentation.chars().all(|c| c == ' '))
 }
 
-/// Returns the text from the first token other than `...`; a tab is not skipped.
+/// Returns the text from its first token other than `...` on. Skips spaces, line breaks and comments, but not tabs.
 fn first_token(mut text: &str) -> &str {
     let mut begins_line = true;
     loop {

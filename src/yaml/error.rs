@@ -8,7 +8,7 @@ use super::Place;
 pub struct YamlError {
     /// The position of the error.
     pub place: Place,
-    /// The error.
+    /// The reason why the text cannot be parsed.
     pub problem: Problem,
 }
 
@@ -16,18 +16,18 @@ pub struct YamlError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It is not YAML.
+    /// The text is not valid YAML.
     #[error("{0}")]
     Syntax(String),
     /// A line begins with `---` and continues; kubectl rejects it although YAML allows it.
     #[error("invalid document separator: only a comment may follow `---`, not `{0}`")]
     Separator(String),
-    /// A scalar does not have the type of its tag.
+    /// A scalar does not have the type of its tag, such as `!!int abc`.
     #[error("`{text}` is no `!!{tag}`")]
     Tag {
         /// The tag, without `!!`.
         tag: String,
-        /// The scalar.
+        /// The text of the scalar.
         text: String,
     },
     /// Text other than comments follows the `...` that ends a document; kustomize reads a part of it.
@@ -74,7 +74,7 @@ pub enum Problem {
     TooDeep(usize),
 }
 
-/// The message of our parser for a line within quotes that is not indented.
+/// A part of our parser's message for a line within quotes that is not indented.
 const INDENTATION: &str = "invalid indentation in multiline quoted scalar";
 
 impl YamlError {

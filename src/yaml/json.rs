@@ -1,4 +1,4 @@
-//! Parses JSON texts: the value with `serde_json`, and the positions with a scanner of our own.
+//! Parses JSON texts: values with `serde_json`, and positions with a separate scanner.
 //!
 //! Nearly all JSON is YAML, but surrogate pairs, long keys and floats without a fraction differ. kubectl, too, tries
 //! JSON first.
@@ -36,7 +36,7 @@ pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
     Some(YamlError { place: chunk.place(at), problem: Problem::OutOfRange })
 }
 
-/// A scanner for positions in a valid JSON text. Its methods return `None` if a limit is exceeded.
+/// A scanner that finds the positions of values in a valid JSON text. Its methods return `None` if a limit is exceeded.
 struct Walk<'t> {
     chunk: Chunk<'t>,
     at: usize,

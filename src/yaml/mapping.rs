@@ -16,13 +16,13 @@ pub(super) fn by_key(a: &Entry, b: &Entry) -> Ordering {
     a.key.cmp(&b.key)
 }
 
-/// An entry with its value.
+/// An entry of a mapping, with its value.
 struct Pair {
     entry: Entry,
     value: Value,
 }
 
-/// The entries of a mapping read so far.
+/// The entries of a mapping that are parsed so far.
 #[derive(Default)]
 struct Pairs {
     entries: Vec<Pair>,
@@ -93,7 +93,7 @@ impl<'t> Reader<'t, '_> {
         key.map(|key| Some(key.into())).map_err(|problem| self.error(span, problem))
     }
 
-    /// Returns the reason why go-yaml may reject a key. A key must be on one line, unless `?` precedes it.
+    /// Returns the reason why go-yaml may reject a key, if any. A key must be on one line, unless `?` precedes it.
     pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
         if self.what == As::Manifest && text.len() > dialect::MAX_KEY_LENGTH {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));
@@ -103,7 +103,7 @@ impl<'t> Reader<'t, '_> {
         if self.breaks_line(span) && !is_explicit {
             return Some(Problem::BrokenKey);
         }
-        // our parser rejects other keys of several lines in block style
+        // In block style, our parser itself rejects other keys of several lines.
         if self.strict.flow == 0 {
             return None;
         }
@@ -153,7 +153,8 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// Builds a mapping from its entries, of which the last one with a key is used. Also returns whether there are duplicates.
+/// Builds a mapping from its entries; of duplicate keys, the last one is used. Also returns whether there are
+/// duplicates.
 fn assemble(pairs: Pairs, place: Place) -> (Node, bool) {
     let Pairs { entries: mut pairs, size, height, .. } = pairs;
     pairs.sort_by(|a, b| by_key(&a.entry, &b.entry));
@@ -169,11 +170,11 @@ fn assemble(pairs: Pairs, place: Place) -> (Node, bool) {
     (Node { value: Value::Object(members), spot, size, height: height + 1 }, has_duplicates)
 }
 
-/// Converts a mapping to entries that are merged into another one.
+/// Converts a mapping to the entries that `<<` merges into another mapping.
 fn entries(node: Node) -> Vec<Pair> {
     let (Value::Object(mut members), Kids::Map(entries)) = (node.value, node.spot.kids) else { return Vec::new() };
     let mut pairs = Vec::with_capacity(entries.len());
-    // backwards, as the last of equal keys has the value
+    // Iterates backwards, because the last of equal keys has the value.
     for entry in entries.into_iter().rev() {
         if let Some(value) = members.remove(&*entry.key) {
             pairs.push(Pair { entry: Entry { merged: true, ..entry }, value });

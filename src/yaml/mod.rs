@@ -1,9 +1,9 @@
 //! YAML and JSON documents, parsed exactly as kubectl does, with the position of every value.
 //!
 //! Kubernetes parses YAML with [sigs.k8s.io/yaml], which is go-yaml v2 and thus YAML 1.1: `yes` is true, `0644` is 420,
-//! and so the key `n` is `"false"`. With another parser, other objects would be checked. So this module follows, in this
-//! order: the observed behaviour of `kubectl` (the cases are in `tests/vectors/yaml`), the source of go-yaml v2, and the
-//! YAML specification.
+//! and so the key `n` is `"false"`. With another parser, other objects would be checked. So this module follows, in
+//! this order: the observed behaviour of `kubectl` (the cases are in `tests/vectors/yaml`), the source of go-yaml v2,
+//! and the YAML specification.
 //!
 //! ```
 //! use portcullis::admission::field::FieldPath;
@@ -20,8 +20,8 @@
 //! # Behaviour of kubectl
 //!
 //! * A text is split at every line that begins with `---`, before anything is parsed. Only a comment may follow `---`.
-//!   Text after `...` is ignored, except for the tokens that go-yaml scans in a manifest for kustomize. Documents that are
-//!   empty, null or only comments are skipped.
+//!   Text after `...` is ignored, except for the tokens that go-yaml scans in a manifest for kustomize. Documents that
+//!   are empty, null or only comments are skipped.
 //! * Of duplicate keys the last one is used. [`Document::duplicates`] returns the duplicates.
 //! * `<<` merges at its position: its entries override keys before it and are overridden by keys after it. In a list of
 //!   mappings the first one takes precedence.
@@ -32,17 +32,18 @@
 //!
 //! # Differences
 //!
-//! Our parser implements YAML 1.2. Texts that only go-yaml rejects are rejected here too. Three kinds of text that only our
-//! parser rejects stay rejected: a comment without a space before it (`"a"#c`), a quoted scalar that continues in the first
-//! column, and a lone `-` in brackets. Parsed differently are `[a:]`, which is a mapping here and the string `a:` in
-//! go-yaml, and U+0085, U+2028 and U+2029, which break lines in go-yaml. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the
-//! complete list. In texts that kustomize reads ([`first`], [`nodes`]) lines break as in go-yaml, and the result of other such
-//! places is [unknown](Problem::is_open), so no tree is denied because of them.
+//! Our parser, the crate granit-parser, implements YAML 1.2. Texts that only go-yaml rejects are rejected here too.
+//! Three sorts of text that only our parser rejects stay rejected: a comment without a space before it (`"a"#c`), a
+//! quoted scalar that continues in the first column, and a lone `-` in brackets. Two texts are parsed differently:
+//! `[a:]` is a mapping here and the string `a:` in go-yaml, and U+0085, U+2028 and U+2029 break lines in go-yaml only.
+//! `DIFFERENCES` in `tests/yaml_kubectl.rs` is the complete list. In texts that kustomize reads ([`first`], [`nodes()`]),
+//! lines break as in go-yaml, and the result of other differences is [unknown](Problem::is_open), so no tree is denied
+//! because of them.
 //!
 //! # Cost
 //!
-//! One pass over the text. [`Limits`] bound the work for a malicious text: an alias is a copy, and the copies are counted
-//! before they are made.
+//! Parsing takes one pass over the text. [`Limits`] bound the work for a malicious text: an alias is a copy, and the
+//! copies are counted before they are made.
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
@@ -80,20 +81,21 @@ use dialect::As;
 use place::Spot;
 use stream::{Chunk, Chunks};
 
-/// A document: its value, and the positions of all parts.
+/// A parsed document: its value, and the positions of all parts.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The value. Positions remain those of the text if the value is changed or moved out.
+    /// The value as JSON. Positions remain those of the text if the value is changed or moved out.
     pub value: Value,
     /// Number of values that were copied because of aliases, as in [`Limits::aliased`].
     pub aliased: usize,
     spot: Spot,
-    /// Whether a mapping contains a duplicate key, directly or by a merge key. Other documents need not be searched.
+    /// Whether a mapping contains a duplicate key, of its own or from a merge key. If not, [`Document::duplicates`]
+    /// need not search.
     has_duplicates: bool,
 }
 
 impl Document {
-    /// Returns the position of the value at `path`.
+    /// Returns the position of the value at `path`; `None` if there is none.
     ///
     /// The value of an alias has the position of the alias. A block scalar has the position of its text, below `|` or
     /// `>`.
@@ -102,13 +104,13 @@ impl Document {
         reached.whole.then_some(reached.spot.place)
     }
 
-    /// Returns the position of the key of the mapping entry at `path`.
+    /// Returns the position of the key of the mapping entry at `path`; `None` if there is none.
     pub fn key_place(&self, path: &FieldPath) -> Option<Place> {
         let reached = self.spot.reach(path);
         reached.entry.filter(|_| reached.whole).map(|entry| entry.key_place)
     }
 
-    /// Returns the position of the deepest existing part of `path`.
+    /// Returns the position of the value at `path`, or of its deepest parent that exists.
     pub fn nearest(&self, path: &FieldPath) -> Place {
         self.spot.reach(path).spot.place
     }
@@ -146,11 +148,11 @@ pub fn is_not_string_in_1_1(text: &str) -> bool {
     document.is_ok_and(|document| document.is_none_or(|document| !document.value.is_string()))
 }
 
-/// Parses all documents of a stream; returns the first error if any.
+/// Parses all documents of a stream, as kubectl does; returns the first error if any.
 ///
 /// # Errors
 ///
-/// If a document is not YAML, cannot be JSON, or exceeds `limits`.
+/// If a document is not YAML, cannot be converted to JSON, or exceeds `limits`.
 pub fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, YamlError> {
     documents(text, limits).collect()
 }
@@ -184,14 +186,15 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
 ///
 /// # Errors
 ///
-/// If the document is not YAML, cannot be JSON, or exceeds `limits`.
+/// If the document is not YAML, cannot be converted to JSON, or exceeds `limits`.
 pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError> {
     parse(Chunk::whole(text), limits, As::Kustomization).map(|documents| documents.into_iter().next())
 }
 
-/// Parses the documents of a text as kustomize reads manifests and patches: split at every whole line that begins with
-/// `---`, the first YAML document of each part, as nodes that preserve styles and tags. The first key `<<` of a mapping is
-/// removed, even if quoted; a second one that merges is an error. `source` is the number of the file in the
+/// Parses the documents of a text as kustomize reads manifests and patches: splits it at every whole line that begins
+/// with `---`, and parses the first YAML document of each part to a node that preserves styles and tags. Removes the
+/// first key `<<` of each mapping, even if quoted; a second one that merges is an error. `source` is the number of the
+/// file in the [origins](node::Origin) of nodes.
 /// [origins](node::Origin) of nodes.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
@@ -205,7 +208,7 @@ pub fn nodes<'t>(
         .filter(|read| !read.as_ref().is_ok_and(node::Node::is_null))
 }
 
-/// Parses the first document of a text as a node. The text is not split at `---`.
+/// Parses the first document of a text as a node; `None` if it is empty. The text is not split at `---`.
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::core;
 pub use super::tag::Tag;
 
-/// The style of a node.
+/// The style in which a node is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Style {
     /// A plain scalar; a mapping or sequence in block form.
@@ -33,7 +33,7 @@ impl Style {
     }
 }
 
-/// The position from which a node comes.
+/// The file and line from which a node comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Origin {
     /// The number of the file, which the caller of the parser chooses; 0 for a node that does not come from a file.
@@ -42,14 +42,14 @@ pub struct Origin {
     pub line: u32,
 }
 
-/// A scalar, mapping or sequence.
+/// A YAML node: a scalar, mapping or sequence, with its tag, style and origin.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// The type.
+    /// The type of the node, such as `!!str`.
     pub tag: Tag,
-    /// Whether the tag is in the text, and is printed again.
+    /// Whether the tag is written in the text, so that it is printed again.
     pub tagged: bool,
-    /// The style.
+    /// The style in which the node is printed.
     pub style: Style,
     /// Whether a transformer or generator made it, so that kustomize's node has no position. Its origin is then that of the
     /// transformer.
@@ -57,11 +57,11 @@ pub struct Node {
     /// The number of the shared group that this scalar belongs to: a change of one member changes all of them in an
     /// object. 0 for scalars without a group, which are most. See [`Node::assign`].
     pub shared: u32,
-    /// Its position.
+    /// The file and line of the node.
     pub origin: Origin,
     /// The comment after the key or value on the same line, if it may be a schema: it begins with `{`.
     pub comment: Option<Arc<String>>,
-    /// The content.
+    /// The text, entries or elements of the node.
     pub kind: Kind,
 }
 
@@ -83,7 +83,7 @@ pub struct Entry {
     pub key: Arc<str>,
     /// The type of the key; only strings and merge keys can be printed.
     pub key_tag: Tag,
-    /// The value.
+    /// The value of the entry.
     pub value: Node,
 }
 
@@ -93,7 +93,7 @@ impl Entry {
         Self { key: key.into(), key_tag: Tag::None, value }
     }
 
-    /// Returns the name of the type of a key that is a mapping or sequence.
+    /// Returns the name of the key's type if it is a mapping or sequence; `None` for a scalar.
     pub fn collection_key(&self) -> Option<&'static str> {
         match self.key_tag {
             Tag::Map => Some("a mapping"),
@@ -102,7 +102,7 @@ impl Entry {
         }
     }
 
-    /// Creates an entry with a string as its key.
+    /// Creates an entry whose key is always a string, even a key such as `1`.
     pub fn quoted(key: impl Into<Arc<str>>, value: Node) -> Self {
         Self { key: key.into(), key_tag: Tag::Str, value }
     }
@@ -123,7 +123,8 @@ impl Node {
         }
     }
 
-    /// Returns whether the content is in the same memory as that of another node: neither was changed since it was cloned.
+    /// Returns whether two nodes share their content in memory: neither was changed since one was cloned from the
+    /// other.
     pub fn shares_content(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (Kind::Scalar(one), Kind::Scalar(other)) => Arc::ptr_eq(one, other),
@@ -133,17 +134,17 @@ impl Node {
         }
     }
 
-    /// Creates a scalar without a tag.
+    /// Creates a scalar without a tag: its text determines its type when it is printed.
     pub fn scalar(text: impl Into<Arc<str>>) -> Self {
         Self::new(Kind::Scalar(text.into()), Tag::None)
     }
 
-    /// Creates a scalar that is always a string.
+    /// Creates a scalar with the tag of strings, even for a text such as `1`.
     pub fn string(text: impl Into<Arc<str>>) -> Self {
         Self::new(Kind::Scalar(text.into()), Tag::Str)
     }
 
-    /// Creates a plain scalar with the tag of its resolved type.
+    /// Creates a plain scalar with the tag of the type that its text resolves to.
     pub fn resolved(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let tag = core::tag_of(&text);
@@ -178,18 +179,18 @@ impl Node {
         Self { made: true, ..self.at(origin) }
     }
 
-    /// Replaces everything except the group, like writing through a pointer: kustomize adds one label to several places
-    /// of an object, and a later change affects all of them.
+    /// Replaces the node but keeps its group ([`Node::shared`]), like writing through a pointer: kustomize adds one
+    /// label to several places of an object, and a later change affects all of them.
     pub fn assign(&mut self, other: Self) {
         *self = Self { shared: self.shared, ..other };
     }
 
-    /// Returns whether the tag is `!!null`.
+    /// Returns whether the tag of the node is `!!null`.
     pub fn is_null(&self) -> bool {
         self.tag == Tag::Null
     }
 
-    /// Returns whether it is null, an empty mapping or an empty sequence.
+    /// Returns whether the node is null, an empty mapping or an empty sequence.
     pub fn is_null_or_empty(&self) -> bool {
         self.is_null()
             || match &self.kind {
@@ -199,27 +200,27 @@ impl Node {
             }
     }
 
-    /// Returns whether it is a scalar.
+    /// Returns whether the node is a scalar.
     pub fn is_scalar(&self) -> bool {
         matches!(self.kind, Kind::Scalar(_))
     }
 
-    /// Returns whether it is a mapping.
+    /// Returns whether the node is a mapping.
     pub fn is_map(&self) -> bool {
         matches!(self.kind, Kind::Map(_))
     }
 
-    /// Returns whether it is a sequence.
+    /// Returns whether the node is a sequence.
     pub fn is_seq(&self) -> bool {
         matches!(self.kind, Kind::Seq(_))
     }
 
-    /// Returns whether it is a scalar with the tag of strings, or without a tag.
+    /// Returns whether the node is a scalar with the tag of strings, or without a tag.
     pub fn is_string(&self) -> bool {
         self.is_scalar() && matches!(self.tag, Tag::Str | Tag::None)
     }
 
-    /// Returns the text of a scalar, without quotes.
+    /// Returns the text of a scalar, without quotes; `None` for other nodes.
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(text) => Some(text),
@@ -227,7 +228,7 @@ impl Node {
         }
     }
 
-    /// Returns the shared text of a scalar.
+    /// Returns the text of a scalar without copying it; `None` for other nodes.
     pub fn shared_text(&self) -> Option<Arc<str>> {
         match &self.kind {
             Kind::Scalar(text) => Some(Arc::clone(text)),
@@ -235,7 +236,7 @@ impl Node {
         }
     }
 
-    /// Replaces the text of a scalar, but not its style and tag.
+    /// Replaces the content of the node by a scalar with this text, and keeps style and tag.
     pub fn set_text(&mut self, text: impl Into<Arc<str>>) {
         self.kind = Kind::Scalar(text.into());
     }
@@ -248,7 +249,7 @@ impl Node {
         }
     }
 
-    /// Returns the entries of a mapping for changes.
+    /// Returns the entries of a mapping mutably; `None` for other nodes. Shared entries are copied first.
     pub fn entries_mut(&mut self) -> Option<&mut Vec<Entry>> {
         match &mut self.kind {
             Kind::Map(entries) => Some(Arc::make_mut(entries)),
@@ -264,7 +265,7 @@ impl Node {
         }
     }
 
-    /// Returns the elements of a sequence for changes.
+    /// Returns the elements of a sequence mutably; `None` for other nodes. Shared elements are copied first.
     pub fn items_mut(&mut self) -> Option<&mut Vec<Self>> {
         match &mut self.kind {
             Kind::Seq(items) => Some(Arc::make_mut(items)),
@@ -277,7 +278,7 @@ impl Node {
         self.entries().iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
     }
 
-    /// Returns the value of the first entry with this key for changes. The mapping is copied only if the key exists.
+    /// Returns the value of the first entry with this key mutably. A shared mapping is copied only if the key exists.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         let at = self.position(key)?;
         Some(&mut self.entries_mut()?.get_mut(at)?.value)
@@ -288,7 +289,7 @@ impl Node {
         self.entries().iter().position(|entry| &*entry.key == key)
     }
 
-    /// Returns the value at a path of keys.
+    /// Returns the value at a path of mapping keys; `None` if there is none.
     pub fn at_path(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |node, key| node.get(key))
     }

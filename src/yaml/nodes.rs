@@ -22,8 +22,8 @@ use super::scalar;
 use super::stream::Chunk;
 use super::{Limits, quotes, strict};
 
-/// Parses the first document of a part of a manifest; `None` if the part is empty. With `with_anchors`, null keys
-/// are duplicated, as kyaml does when it expands anchors.
+/// Parses the first document of a part of a manifest; `None` if the part is empty. With `with_anchors`, null keys are
+/// duplicated, as kyaml does when it expands anchors.
 pub(super) fn read(
     chunk: Chunk<'_>,
     source: u32,
@@ -75,9 +75,9 @@ fn read_document(
 #[derive(Clone)]
 struct Built {
     node: Node,
-    /// Number of values in it, including itself; a long text counts as several.
+    /// Number of values in the node, including itself; a long text counts as several.
     size: usize,
-    /// Depth of nested mappings and sequences in it.
+    /// Depth of nested mappings and sequences in the node.
     height: usize,
 }
 
@@ -96,9 +96,9 @@ struct NodeReader<'t, 'l> {
     with_anchors: bool,
     /// Offset of the end of the last event.
     end: usize,
-    /// Offset in the text behind the last token before the last event.
+    /// Offset in the text after the token of the event before the last one.
     last: usize,
-    /// Offset in the text behind the last token.
+    /// Offset in the text after the token of the last event.
     token: usize,
 }
 
@@ -124,13 +124,13 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         let (event, span) = self.events.event()?;
         self.end = self.events.span(span).end;
         let bytes = span.byte_range().unwrap_or_default();
-        // a mapping may begin at the `?` before its first key
+        // The event of a mapping may include the `?` before its first key, which must still be found.
         let token = if matches!(event, Event::MappingStart(..)) { bytes.start } else { bytes.end };
         self.last = mem::replace(&mut self.token, token);
         Ok((event, span))
     }
 
-    /// Parses the rest of the text, and reports errors only.
+    /// Parses the rest of the text without building nodes, and returns its first error.
     fn skip_all(&mut self) -> Result<(), YamlError> {
         while !matches!(self.events.event()?.0, Event::StreamEnd) {}
         Ok(())

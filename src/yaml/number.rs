@@ -8,7 +8,7 @@ use crate::go::{format_float, format_float32};
 /// Minimum magnitude of numbers that Go writes into JSON with an exponent.
 const JSON_EXPONENT: f64 = 1e21;
 
-/// Parses a plain scalar that begins with a digit, a sign or a dot.
+/// Parses a plain scalar that begins with a digit, a sign or a dot; `None` if it is not a number.
 pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     match text {
         ".nan" | ".NaN" | ".NAN" => return Some(Scalar::Float(f64::NAN)),
@@ -52,7 +52,7 @@ fn magnitude(text: &str) -> Option<u64> {
         [b'0', ..] => (8, &text[1..]),
         _ => (10, text),
     };
-    // from_str_radix would take a second sign
+    // `from_str_radix` would accept a second sign.
     if digits.starts_with(['+', '-']) { None } else { u64::from_str_radix(digits, radix).ok() }
 }
 
@@ -92,13 +92,14 @@ pub(super) fn is_date(text: &str) -> bool {
     bytes.len() >= 8 && bytes[4] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit)
 }
 
-/// Returns the integer that Go's JSON writes for a float without a fraction.
+/// Returns the integer that Go writes into JSON for a float without a fraction; `None` for other floats.
 pub(super) fn as_integer(float: f64) -> Option<i64> {
-    // printed as its shortest digits and zeros, which need not be its exact value
+    // Go prints the shortest digits and zeros, which need not be the exact value.
     (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| format_float(float, 'f', None).parse().ok())?
 }
 
-/// Formats like `strconv.FormatFloat(float, 'g', -1, 32)`, with YAML's names for infinity and NaN.
+/// Formats a float that is a mapping key, like `strconv.FormatFloat(float, 'g', -1, 32)`, with YAML's names for
+/// infinity and NaN.
 pub(super) fn float_key(float: f64) -> String {
     let float = float as f32;
     match float {

@@ -2,23 +2,23 @@
 
 use crate::admission::field::{FieldPath, Segment};
 
-/// A range of a text.
+/// A range of a text, with the line and column of its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The line of its start, starting at one.
+    /// The line of the start, counted from one.
     pub line: u32,
-    /// The column of its start in characters, starting at one.
+    /// The column of the start in characters, counted from one.
     pub column: u32,
-    /// The byte offset of its start.
+    /// The byte offset of the start.
     pub start: usize,
-    /// The byte offset after its end.
+    /// The byte offset after the last byte.
     pub end: usize,
 }
 
 /// A duplicate key in a mapping. kubectl uses the last one without a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
-    /// The duplicate entry.
+    /// The path of the entry with the duplicate key.
     pub path: FieldPath,
     /// The key of the overridden entry.
     pub lost: Place,
@@ -47,16 +47,16 @@ pub(super) struct Entry {
     pub(super) key: Box<str>,
     pub(super) key_place: Place,
     pub(super) spot: Spot,
-    /// Whether it comes from a merge key or an alias, which may repeat keys.
+    /// Whether the entry comes from a merge key or an alias; such entries may repeat keys.
     pub(super) merged: bool,
 }
 
 /// The existing part of a path in a [`Spot`].
 pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,
-    /// The entry with the value `spot`, unless it is a list element or the root.
+    /// The mapping entry whose value is `spot`; `None` for a list element and the root.
     pub(super) entry: Option<&'a Entry>,
-    /// Whether the path ends here.
+    /// Whether the whole path exists.
     pub(super) whole: bool,
 }
 
@@ -99,7 +99,7 @@ impl Spot {
         Self { place, kids }
     }
 
-    /// Adds the duplicate keys of this tree to `found`; `at` is its own path.
+    /// Adds the duplicate keys of this tree to `found`; `at` is the path of the tree.
     pub(super) fn duplicates(&self, at: &FieldPath, found: &mut Vec<Duplicate>) {
         match &self.kids {
             Kids::None => {}

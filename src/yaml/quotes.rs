@@ -1,4 +1,4 @@
-//! Quoted scalars of several lines, which go-yaml reads with any indentation.
+//! Parses quoted scalars of several lines with any indentation, as go-yaml does.
 
 use super::error::YamlError;
 use super::stream::Chunk;
@@ -8,12 +8,12 @@ const BLANKS: usize = 256;
 /// Maximum number of bytes that are parsed again.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Parses a text with `parse`; if a line within quotes is not indented, parses it again with blanks before that line. The
-/// lines keep their numbers.
+/// Parses a text with `parse`. If a line within quotes is not indented, parses it again with spaces before that line.
+/// The lines keep their numbers.
 ///
 /// # Errors
 ///
-/// The first error, if it is another one.
+/// The error of the first attempt, if it has another reason or parsing with spaces fails too.
 pub(super) fn with_any_indentation<T>(
     chunk: Chunk<'_>,
     mut parse: impl FnMut(Chunk<'_>) -> Result<T, YamlError>,

@@ -22,8 +22,8 @@ use super::{Document, Limits};
 /// anchored text could be copied as often as a short one.
 const TEXT_OF_A_VALUE: usize = 128;
 
-/// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2: text after it is ignored, and a null value
-/// gives no document.
+/// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2: text after it is ignored. `None` if the
+/// document is null or missing.
 ///
 /// go-yaml accepts tabs as indentation inside brackets and quotes; our parser does not. So a rejected text is parsed
 /// again with spaces instead of those tabs; [`Strict`] sees the original tabs.
@@ -53,13 +53,13 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) spot: Spot,
-    /// The cost of copying it: its values, including itself, and its text.
+    /// Cost of copying the value: the number of its values, including itself; a long text counts as several.
     pub(super) size: usize,
-    /// Depth of nested mappings and lists in it.
+    /// Depth of nested mappings and lists in the value.
     pub(super) height: usize,
 }
 
-/// One pass over a document.
+/// A reader that builds a document from the parser's events, in one pass.
 pub(super) struct Reader<'t, 'l> {
     parser: Parser<'t, StrInput<'t>>,
     chunk: Chunk<'t>,
@@ -118,7 +118,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Checks that the document ends after its value. With `is_read`, kustomize stops reading there.
+    /// Checks that the document ends after its value. With `is_read`, kustomize stops reading there, so errors in the
+    /// rest are unknown results.
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -134,7 +135,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         })
     }
 
-    /// Returns whether a text is YAML, so that go-yaml can scan its start.
+    /// Returns whether a text is valid YAML, so that go-yaml can scan its start.
     fn is_valid(&self, text: &str) -> bool {
         let mut reader = Reader::new(Chunk { text, ..self.chunk }, text, self.limits, self.what);
         loop {
@@ -273,7 +274,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         self.reach(depth, span)
     }
 
-    /// Rejects values nested deeper than the limit.
+    /// Returns an error if a value is nested deeper than the limit.
     pub(super) fn reach(&self, depth: usize, span: Span) -> Result<(), YamlError> {
         if depth > self.limits.depth {
             return Err(self.error(span, Problem::TooDeep(self.limits.depth)));
@@ -329,7 +330,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         let written = self.chunk.original.zip(span.byte_range());
         let Some((original, mut bytes)) = written else { return Ok(self.unbroken(text, style, span)) };
         if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
-            // breaks before its first line and after its last one belong to the scalar
+            // Line breaks before the first and after the last line belong to the scalar.
             let (before, behind) = (&self.chunk.text[..bytes.start], &self.chunk.text[bytes.end..]);
             bytes = before.trim_end().len()..original.len() - behind.trim_start().len();
         }
@@ -370,7 +371,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns the position of a list. For the parser, a list with the indentation of its key begins after its dash.
+    /// Returns the position of a list, from its first dash or bracket on. For the parser, a list with the indentation
+    /// of its key begins after its dash.
     fn sequence_place(&self, span: Span) -> Place {
         let mut place = self.span(span);
         let before = self.chunk.text.get(..place.start - self.chunk.byte).unwrap_or_default();
@@ -388,7 +390,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         Some((self.chunk.text.get(..bytes.start)?, self.chunk.text.get(bytes.end..)?))
     }
 
-    /// Checks that the tag of a value determines its type.
+    /// Returns an error if the type of a value with a tag is unknown. Tags of objects for kubectl are not checked.
     pub(super) fn tag(&self, event: &Event<'_>, span: Span) -> Result<(), YamlError> {
         let has_odd = || *self.odd_tags.get_or_init(|| dialect::has_odd_tag(self.chunk.text));
         let problem = dialect::tag(event, has_odd).filter(|_| self.what != As::Object);
@@ -401,12 +403,12 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 }
 
-/// Returns the number of additional values for which a text counts.
+/// Returns how many values a text counts as in [`Limits`], in addition to one.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }
 
-/// Returns the text of a scalar. For an absent one, the parser returns `~`; this returns the empty text.
+/// Returns the text of a scalar. The parser returns `~` for a missing scalar; this function returns an empty text.
 pub(super) fn content(text: Cow<'_, str>, span: Span) -> Cow<'_, str> {
     if span.is_empty() && text == "~" { Cow::Borrowed("") } else { text }
 }

@@ -33,7 +33,7 @@ pub(super) fn is_bare_tag(tag: &Tag) -> bool {
     tag.handle().is_empty() && tag.suffix() == "!"
 }
 
-/// The merge key, unless it is quoted or has a tag.
+/// The text of the merge key. With quotes or a tag, it may be an ordinary key; see [`is_merge`].
 pub(super) const MERGE: &str = "<<";
 
 /// Returns whether a key is the merge key `<<`.
@@ -49,12 +49,12 @@ fn wrong_tag(tag: &str, text: &str) -> Problem {
     Problem::Tag { tag: tag.to_owned(), text: text.to_owned() }
 }
 
-/// Returns whether a plain scalar is a string, unless it is a timestamp.
+/// Returns whether go-yaml v2 reads a plain scalar as a string. Timestamps count as strings.
 pub(super) fn is_string(text: &str) -> bool {
     special(text).is_none()
 }
 
-/// Resolves a plain scalar; `None` for a string.
+/// Resolves the type of a plain scalar; `None` for a string.
 fn special(text: &str) -> Option<Scalar<'static>> {
     match text.as_bytes().first() {
         None => Some(Scalar::Null),
@@ -75,7 +75,7 @@ fn word(text: &str) -> Option<Scalar<'static>> {
     }
 }
 
-/// Converts the scalar to the type of its tag, quoted or not.
+/// Converts the scalar to the type of its tag, quoted or not; `None` if it does not have this type.
 fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     match (kind, special(text)) {
         ("timestamp", None) => number::is_date(text).then(|| Scalar::Text(Cow::Owned(text.to_owned()))),

@@ -8,7 +8,7 @@ pub(super) enum Scalar<'a> {
     Null,
     Bool(bool),
     Int(i64),
-    /// Greater than any `Int`.
+    /// An integer that is too large for `Int`.
     Uint(u64),
     Float(f64),
     Text(Cow<'a, str>),

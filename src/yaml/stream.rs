@@ -1,18 +1,18 @@
-//! A stream of documents, which is split like in kubectl: at every line that begins with `---`, before it is parsed
+//! Splits a stream of documents like kubectl: at every line that begins with `---`, before it is parsed
 //! (`YAMLReader.Read` of k8s.io/apimachinery).
 
 use super::breaks;
 use super::{Place, Problem, YamlError};
 
-/// The text of one document, and its position.
+/// The text of one document, and its position in the whole text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk<'t> {
     pub(super) text: &'t str,
     /// The byte offset of `text` in the whole text.
     pub(super) byte: usize,
-    /// Number of lines before it.
+    /// Number of lines before `text` in the whole text.
     pub(super) lines: u32,
-    /// `text` before its line breaks were replaced, if they were.
+    /// The original text, if line breaks in `text` were replaced.
     pub(super) original: Option<&'t str>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Chunks<'t> {
     rest: Option<Chunk<'t>>,
     /// The separator before `rest`, which must be checked.
     separator: Option<Chunk<'t>>,
-    /// Whether a separator must be on a line of its own after another line, as in kyaml.
+    /// Whether, as in kyaml, a separator counts only if a line precedes it and its own line ends with a line feed.
     between_lines: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'t> Chunk<'t> {
         }
     }
 
-    /// Returns the first `at` bytes, and the rest.
+    /// Splits the chunk after `at` bytes of `text`.
     pub(super) fn split(self, at: usize) -> (Self, Self) {
         let (text, rest) = self.text.split_at(at);
         let lines = self.lines + text.bytes().filter(|byte| *byte == b'\n').count() as u32;
@@ -55,12 +55,12 @@ impl<'t> Chunk<'t> {
     ///
     /// # Errors
     ///
-    /// If the text has one whose effect is unknown.
+    /// If the effect of a line break in go-yaml is unknown.
     pub(super) fn with_line_feeds(&self) -> Result<Option<String>, YamlError> {
         breaks::replaced(self.text).map_err(|at| YamlError { place: self.place(at), problem: breaks::problem() })
     }
 
-    /// Returns the chunk with such a text.
+    /// Returns the chunk with `text`, if given, in place of its own text, which becomes `original`.
     pub(super) fn replaced<'s>(self, text: Option<&'s str>) -> Chunk<'s>
     where
         't: 's,
@@ -68,7 +68,8 @@ impl<'t> Chunk<'t> {
         text.map_or(self, |text| Chunk { text, original: Some(self.text), ..self })
     }
 
-    /// Returns the error of our parser: if line breaks were replaced, it is unknown whether go-yaml has one.
+    /// Returns an error of our parser. If line breaks were replaced, the error becomes unknown, because go-yaml may
+    /// accept the text.
     pub(super) fn refused(&self, error: YamlError) -> YamlError {
         let is_indentation = error.is_indentation();
         let problem = match error.problem {
@@ -87,7 +88,7 @@ impl<'t> Chunk<'t> {
         (!between_lines || self.text[at..].contains('\n')).then_some(at)
     }
 
-    /// Rejects a separator that is followed by more than a comment.
+    /// Returns an error if text other than a comment follows a separator.
     fn check_separator(&self) -> Result<(), YamlError> {
         let after = self.text.get(3..).unwrap_or_default().trim();
         if after.is_empty() || after.starts_with('#') {

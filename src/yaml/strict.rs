@@ -11,14 +11,14 @@ const COLON: &str = "a plain scalar within brackets cannot begin with `:`; put i
 const ESCAPE: &str = "YAML 1.1 has no such escape";
 const NAME: &str = "the name of an anchor has only letters, digits, `-` and `_`";
 
-/// A rejected construct.
+/// A construct that go-yaml rejects, or may reject.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fault {
-    /// Its byte offset.
+    /// The byte offset of the construct.
     pub(super) at: usize,
-    /// The message.
+    /// The message for the user.
     pub(super) what: &'static str,
-    /// Whether it is unknown if go-yaml rejects it.
+    /// Whether it is unknown whether go-yaml rejects the construct.
     pub(super) is_open: bool,
 }
 
@@ -32,7 +32,7 @@ impl Fault {
     }
 }
 
-/// Checks events in their order, and the text between them.
+/// A checker of the parser's events in their order, and of the text between them.
 pub(super) struct Strict<'t> {
     text: &'t str,
     tabs: bool,
@@ -120,7 +120,7 @@ impl<'t> Strict<'t> {
     fn scalar(&self, text: &str, style: ScalarStyle, span: &Span, at: usize) -> Result<(), Fault> {
         let end = span.byte_range().unwrap_or_default().end;
         match style {
-            // go-yaml v3 may read it as a key indicator.
+            // go-yaml v3 may read the `?` as a key indicator.
             ScalarStyle::Plain if self.flow > 0 && text.starts_with('?') => Err(Fault::open(at, QUESTION)),
             ScalarStyle::Plain if self.flow > 0 && text.contains('?') => Err(Fault::sure(at, QUESTION)),
             ScalarStyle::Plain if self.flow > 0 && text.starts_with(':') => Err(Fault::sure(at, COLON)),
@@ -152,7 +152,7 @@ impl<'t> Strict<'t> {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Records how white space after a scalar is treated.
+    /// Records from which column a tab after a scalar belongs to the scalar.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),
@@ -234,7 +234,7 @@ fn name_is_plain(name: &str, at: usize) -> Result<(), Fault> {
     if plain { Ok(()) } else { Err(Fault::open(at, NAME)) }
 }
 
-/// Rejects the escapes `\/` and surrogates, which JSON has but YAML 1.1 lacks.
+/// Returns an error for the escape `\/` and for surrogates, which JSON has but YAML 1.1 lacks.
 fn escapes(quoted: &str, at: usize) -> Result<(), Fault> {
     let mut rest = quoted;
     while let Some(next) = rest.find('\\') {

@@ -1,4 +1,4 @@
-//! The tags of nodes.
+//! The tags of YAML nodes, such as `!!str`.
 
 /// The type of a node: the short tag of go-yaml v3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

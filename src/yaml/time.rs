@@ -20,10 +20,10 @@ const HOURS_OF_ZONE: u32 = 24;
 const MINUTES_OF_ZONE: u32 = 60;
 
 impl Timestamp {
-    /// Parses one of go-yaml's four forms: a date, optionally with a time after a blank, or with a time and a zone
-    /// after `t`.
+    /// Parses one of go-yaml's four forms: a date alone, with a time after a space, or with a time and a zone after `T`
+    /// or `t`.
     pub(super) fn read(text: &str) -> Option<Self> {
-        // most texts are no dates, and are not searched
+        // Most texts are not dates; this check is cheaper than a search.
         if !text.starts_with(|first: char| first.is_ascii_digit()) {
             return None;
         }
@@ -35,14 +35,14 @@ impl Timestamp {
         let Some(separator) = rest.chars().next() else {
             return Some(Self { date, time: [0; 3], nanos: 0, zone: 0 });
         };
-        // In a layout of Go, one blank matches any number of blanks.
+        // In a layout of Go, one space matches any number of spaces.
         let (clock, zone) = if separator == ' ' { (rest.trim_start_matches(' '), 0) } else { split_zone(&rest[1..])? };
         let (time, nanos) = clock_of(clock)?;
         Some(Self { date, time, nanos, zone })
     }
 }
 
-/// Parses year, month and day; the year has four digits.
+/// Parses a date of year, month and day; the year has four digits.
 fn day(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split('-');
     let year = parts.next().filter(|year| year.len() == 4).and_then(number)?;

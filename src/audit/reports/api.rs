@@ -5,7 +5,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 
-/// An API of reports, with a namespaced and a cluster-scoped kind.
+/// An API of policy reports, with a namespaced and a cluster-scoped kind.
 #[derive(Debug)]
 pub(super) struct ReportApi {
     group: &'static str,
@@ -50,7 +50,7 @@ impl ReportApi {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// Returns the kind of reports in a namespace, or the cluster-scoped kind if it is empty.
+    /// Returns the kind of reports in a namespace; the cluster-scoped kind if `namespace` is empty.
     pub(super) fn kind(&self, namespace: &str) -> &'static str {
         if namespace.is_empty() { self.cluster.0 } else { self.namespaced.0 }
     }
@@ -59,7 +59,7 @@ impl ReportApi {
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(self.group, self.version, kind), plural)
     }
 
-    /// Returns the client for reports in a namespace, or for cluster-scoped reports if it is empty.
+    /// Returns the client for reports in a namespace; for cluster-scoped reports if `namespace` is empty.
     pub(super) fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
         match namespace {
             "" => Api::all_with(client.clone(), &self.resource(self.cluster)),

@@ -9,15 +9,15 @@ use crate::admission::Level;
 use crate::audit::{Audited, Entry, Outcome, UNREADABLE};
 use crate::gate::Registry;
 
-/// The label that identifies our reports.
+/// The label that identifies reports of portcullis.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "portcullis");
-/// The annotation or property with the version that wrote a report, or that first reported a finding.
+/// The annotation with the version of portcullis that wrote a report.
 pub const VERSION: &str = "portcullis.dev/version";
-/// The number of findings that were omitted from the reports.
+/// The annotation that says how many results are omitted after the last report of a namespace.
 pub const CUT: &str = "portcullis.dev/cut";
-/// The source in reports.
+/// The value of the field `source` in reports and results.
 const SOURCE: &str = "portcullis";
-/// The name of a report; further parts have a number as suffix.
+/// The name of the first report of a namespace; further reports have a number as suffix (`portcullis-audit-2`).
 const NAME: &str = "portcullis-audit";
 /// Maximum size of the results in one report, in bytes of JSON: half of etcd's request limit, because the API server
 /// may store a report twice in an update.
@@ -25,7 +25,7 @@ const MAX_BYTES: usize = 700 * 1024;
 /// Maximum number of reports per namespace. The least severe findings are omitted and counted.
 const MAX_PARTS: usize = 16;
 
-/// Identifies a result: rule, kind, namespace, name, field.
+/// The identity of a result: rule, kind, namespace, name and field.
 pub(super) type Key = [String; 5];
 
 /// The version and time of the audit that first reported a result.
@@ -35,7 +35,7 @@ pub(super) struct First {
     pub(super) timestamp: Value,
 }
 
-/// Returns the key of a result in a report.
+/// Returns the identity of a result in a stored report.
 pub(super) fn key(result: &Value) -> Key {
     ["/policy", "/resources/0/kind", "/resources/0/namespace", "/resources/0/name", "/properties/field"]
         .map(|part| result.pointer(part).and_then(Value::as_str).unwrap_or_default().to_owned())
@@ -50,19 +50,19 @@ pub(super) fn first(result: &Value) -> First {
     First { version: result["properties"]["version"].clone(), timestamp: result["timestamp"].clone() }
 }
 
-/// Creates reports from entries.
+/// A writer that creates policy reports from the entries of an audit.
 pub(super) struct Writer<'a> {
     pub(super) registry: &'a Registry,
     pub(super) api: &'static ReportApi,
-    /// Seconds since 1970.
+    /// The current time in seconds since 1970, for new results.
     pub(super) now: i64,
-    /// Returns the first occurrence of a result from earlier reports.
+    /// Returns the version and time of a result in earlier reports; `None` for a new result.
     pub(super) known: &'a dyn Fn(&Key) -> Option<First>,
 }
 
 impl Writer<'_> {
-    /// Returns the reports by namespace and name. `carried_over` are results of earlier reports for kinds that could not be
-    /// read.
+    /// Returns the reports by namespace and name. `carried_over` are results of earlier reports for kinds that could
+    /// not be read.
     pub(super) fn reports(
         &self,
         audited: &Audited,
@@ -158,7 +158,7 @@ fn severity(entry: &Entry) -> &'static str {
     }
 }
 
-/// Returns the category of a family.
+/// Returns the category of a family of rules in reports: `Landscaper` for `LS`.
 fn category(family: &str) -> &'static str {
     match family {
         "DP" => "Deployer contract",

@@ -1,7 +1,8 @@
-//! Policy reports: reads the reports of an earlier audit, compares, writes changes, and deletes stale reports.
+//! Policy reports: reads the reports of an earlier audit, compares them with the new findings, writes changes, and
+//! deletes stale reports.
 //!
-//! A report belongs to us if it carries our label ([`MANAGED_BY`]); other reports are never changed. A result keeps the
-//! version and time of its first occurrence, so an unchanged report is not written.
+//! A report belongs to portcullis if it carries the label [`MANAGED_BY`]; other reports are never changed. A result
+//! keeps the version and time of its first occurrence, so an unchanged report is not written.
 
 mod api;
 mod document;
@@ -43,16 +44,16 @@ pub enum ReportError {
     Write(Vec<String>),
 }
 
-/// Numbers of written reports.
+/// Numbers of reports that were created, changed, left unchanged and deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Created reports.
+    /// Number of created reports.
     pub created: usize,
-    /// Changed reports.
+    /// Number of changed reports.
     pub changed: usize,
-    /// Reports without changes.
+    /// Number of reports that needed no change.
     pub unchanged: usize,
-    /// Deleted reports.
+    /// Number of deleted reports.
     pub deleted: usize,
 }
 
@@ -63,13 +64,13 @@ impl fmt::Display for Written {
     }
 }
 
-/// One of our stored reports.
+/// A stored report that portcullis has written.
 struct Stored {
     api: &'static ReportApi,
     object: DynamicObject,
 }
 
-/// The reports of an earlier audit.
+/// The reports of earlier audits that the cluster stores.
 pub struct Reports {
     client: Client,
     /// The API for writing reports; `None` if none is installed.
@@ -79,10 +80,10 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Reads the stored reports.
+    /// Reads the reports of earlier audits from the cluster.
     ///
     /// # Errors
-    /// If they cannot be read. A missing API for reports is not an error.
+    /// If the reports cannot be read. A cluster without an API for reports is not an error.
     pub async fn read(client: Client) -> Result<Self, ReportError> {
         let mut reports = Self { client, api: None, stored: Vec::new(), known: HashMap::new() };
         for api in &APIS {
@@ -100,13 +101,13 @@ impl Reports {
         Ok(reports)
     }
 
-    /// Returns the version that wrote them; `None` without reports.
+    /// Returns the version of portcullis that wrote the reports; `None` without reports.
     pub fn version(&self) -> Option<String> {
         let versions = self.stored.iter().filter_map(|stored| stored.object.annotations().get(VERSION));
         versions.max().cloned()
     }
 
-    /// Flags findings as new that the earlier reports do not have. Does nothing without earlier reports.
+    /// Sets for each finding whether it is missing in the earlier reports. Does nothing without earlier reports.
     pub fn compare(&self, audited: &mut Audited) {
         if self.stored.is_empty() {
             return;
@@ -116,7 +117,7 @@ impl Reports {
         }
     }
 
-    /// Writes the reports of `namespaces`; if empty, of all namespaces and the cluster.
+    /// Creates, changes and deletes reports in `namespaces`; if empty, in all namespaces and cluster-scoped ones.
     ///
     /// # Errors
     /// If no API for reports is installed, or some reports could not be written. An error with one report does not
@@ -166,7 +167,7 @@ impl Reports {
         if failed.is_empty() { Ok(written) } else { Err(ReportError::Write(failed)) }
     }
 
-    /// Returns earlier results for kinds that could not be read, by namespace.
+    /// Returns results of earlier reports for kinds that could not be read now, by namespace.
     fn carried_over(&self, unread: &[Unread]) -> BTreeMap<String, Vec<Value>> {
         let mut carried_over: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for stored in &self.stored {
@@ -186,7 +187,7 @@ impl Stored {
     }
 }
 
-/// Returns our reports in any namespace.
+/// Returns the reports that portcullis has written, in all namespaces.
 async fn ours(api: Api<DynamicObject>) -> Result<Vec<DynamicObject>, kube::Error> {
     let mut pages = Pages::of(api).labelled(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
     let mut objects = Vec::new();
@@ -218,7 +219,7 @@ enum Step<'s> {
 }
 
 impl<'s> Step<'s> {
-    /// Compares a stored report with the wanted one.
+    /// Returns the action for a stored report: delete, leave, or change it to `wanted`.
     fn on(stored: &'s Stored, wanted: Option<Value>) -> Self {
         match wanted {
             None => Self::Delete(stored),
@@ -238,7 +239,8 @@ impl<'s> Step<'s> {
             }
             Self::Change(stored, report) => {
                 let mut report: DynamicObject = serde_json::from_value(report).map_err(|error| error.to_string())?;
-                // The resourceVersion protects concurrent changes; foreign metadata stays.
+                // The resourceVersion prevents that concurrent changes are overwritten. Labels and annotations of
+                // others are kept.
                 let ObjectMeta { labels, annotations, .. } = std::mem::take(&mut report.metadata);
                 report.metadata = stored.object.metadata.clone();
                 report.metadata.managed_fields = None;
@@ -270,7 +272,7 @@ fn error_text(namespace: &str, name: &str, error: &kube::Error) -> String {
     format!("{namespace}/{name}: {error}")
 }
 
-/// Returns whether a stored report equals the wanted one.
+/// Returns whether the parts of a stored report that portcullis writes equal those of the wanted one.
 fn is_up_to_date(stored: &DynamicObject, wanted: &Value) -> bool {
     let own = ["summary", "results", "source"];
     let annotation = |key| Metadata::of(wanted).annotation(key);

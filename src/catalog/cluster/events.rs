@@ -1,4 +1,4 @@
-//! A watch of a kind. Decodes the bytes of its events directly into the parts that the catalog stores.
+//! Opens a watch of a kind, and reads its events with the JSON text of the objects.
 
 use std::borrow::Cow;
 use std::io;
@@ -32,7 +32,7 @@ pub(super) enum Event<'e> {
     Bookmark(String),
 }
 
-/// A watch, as a stream of events.
+/// An open watch, as a stream of events.
 pub(super) struct Events {
     body: Pin<Box<dyn AsyncBufRead + Send>>,
     line: Vec<u8>,
@@ -85,7 +85,7 @@ impl Events {
         }
     }
 
-    /// Reads the next line that is not empty; returns false at the end.
+    /// Reads the next line that is not empty into `line`; returns false at the end of the response.
     async fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         loop {

@@ -54,7 +54,7 @@ enum Next {
     List,
 }
 
-/// The control loop that synchronizes one kind.
+/// A control loop that synchronizes one kind of the catalog with the cluster.
 pub(super) struct Follow {
     pub(super) client: Client,
     pub(super) catalog: Arc<Catalog>,
@@ -73,7 +73,7 @@ impl Follow {
             self.while_served().await;
             self.catalog.list(self.kind).finish(Coverage::Absent);
             tracing::debug!(kind = self.kind.full_name(), "the cluster does not have this kind yet");
-            // The next step is the same after a timeout.
+            // The loop continues in the same way after a notification and after a timeout.
             let _ = tokio::time::timeout(LOOK_AGAIN, bell.changed()).await;
             sleep(AFTER_RING).await;
         }
@@ -161,7 +161,7 @@ async fn pause(wait: &mut DefaultBackoff) {
     sleep(wait.next().unwrap_or(SAY_AGAIN)).await;
 }
 
-/// Returns the HTTP status of an error response.
+/// Returns the HTTP status code of an error response; `None` for other errors.
 fn code(error: &Error) -> Option<u16> {
     match error {
         Error::Api(status) => Some(status.code),

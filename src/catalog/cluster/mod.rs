@@ -1,7 +1,7 @@
-//! The catalog of a cluster: a watch on every kind that rules look up, and live reads.
+//! Fills a catalog from a cluster with a watch of each kind that rules look up, and provides live reads.
 //!
-//! A missing CustomResourceDefinition is normal: a cluster may have only Flux, or only Landscaper. A watch on the
-//! definitions notifies when one is created.
+//! A missing CustomResourceDefinition is normal: a cluster may have only Flux, or only Landscaper. A watch on
+//! CustomResourceDefinitions notifies when one is created.
 
 mod events;
 mod follow;
@@ -32,7 +32,7 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     futures::join!(futures::future::join_all(watches), declared, ring(client, bell.clone()));
 }
 
-/// Watches every declared kind while it is declared.
+/// Starts a watch of each newly declared kind, and stops the watches of kinds that are no longer declared.
 async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch::Sender<()>>) {
     let (mut changes, mut watches) = (catalog.declared_changes(), JoinSet::new());
     let mut watched: Vec<(&'static Kind, AbortHandle)> = Vec::new();
@@ -71,14 +71,14 @@ pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'stat
     for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {
         failed.extend(load_kind(client, catalog, kind).await.err().map(|error| (kind, error)));
     }
-    // Declared kinds are known only after the objects that declare them.
+    // Declared kinds are known only after their declaring objects are listed.
     for kind in catalog.declared() {
         failed.extend(load_kind(client, catalog, kind).await.err().map(|error| (kind, error)));
     }
     failed
 }
 
-/// Lists these kinds of a cluster into a catalog, each once.
+/// Lists `kinds` of a cluster into a catalog, without duplicates and without kinds that are only read live.
 ///
 /// # Errors
 /// If a kind cannot be listed. A kind that the cluster does not serve is not an error.
@@ -102,12 +102,13 @@ async fn load_kind(client: &Client, catalog: &Catalog, kind: &'static Kind) -> R
     }
 }
 
-/// Notifies `bell` of every new or changed definition.
+/// Notifies `bell` of every new or changed CustomResourceDefinition.
 async fn ring(client: Client, bell: Arc<watch::Sender<()>>) {
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let mut events = watcher(definitions, watcher::Config::default()).default_backoff().boxed();
     loop {
-        // The watcher retries after errors; without the right to watch, LOOK_AGAIN still finds new kinds.
+        // The watcher retries after errors. Without the permission to watch, the interval LOOK_AGAIN still finds new
+        // kinds.
         if let Ok(Some(watcher::Event::Apply(_) | watcher::Event::InitDone)) = events.try_next().await {
             bell.send_replace(());
         }
@@ -119,7 +120,7 @@ fn resource(kind: &Kind) -> ApiResource {
     ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }
 
-/// Converts an object, and adds its API version and kind, which items of lists may omit.
+/// Converts an object to JSON, and adds its API version and kind, which items of lists may omit.
 pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     let mut value = serde_json::to_value(object).ok()?;
     value["apiVersion"] = kind.api_version().into();
@@ -127,7 +128,7 @@ pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     Some(value)
 }
 
-/// A live reader that uses the API server.
+/// A live reader that requests objects from the API server.
 pub struct Reader {
     client: Client,
 }
@@ -151,7 +152,7 @@ pub fn api(client: &Client, reference: &Reference) -> Api<DynamicObject> {
 /// Reads a whole object from the API server; `None` if it does not exist.
 ///
 /// # Errors
-/// If the API server does not answer.
+/// If the API server does not answer, or answers with an error other than 404.
 pub async fn read(client: &Client, reference: &Reference) -> Result<Option<Value>, kube::Error> {
     let found = api(client, reference).get_opt(&reference.name).await?;
     Ok(found.and_then(|object| to_value(reference.kind, object)))

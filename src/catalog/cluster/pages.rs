@@ -15,7 +15,7 @@ const PAGE: u32 = 500;
 /// Maximum number of attempts to list: continue tokens expire after five minutes.
 const BEGINNINGS: usize = 3;
 
-/// A listing in pages.
+/// A listing of objects that requests one page after another from the API server.
 pub struct Pages {
     client: Client,
     url: String,
@@ -36,7 +36,7 @@ enum At {
     End,
 }
 
-/// A page in transfer.
+/// A page that is being received.
 struct Page {
     body: Pin<Box<dyn AsyncBufRead + Send>>,
     frames: Frames,
@@ -64,7 +64,7 @@ impl Pages {
         Self { labels: Some(labels.to_owned()), ..self }
     }
 
-    /// Returns the number of objects after this page; 0 if the API server does not report it.
+    /// Returns the number of objects on the pages after the current one; 0 if the API server does not report it.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -114,7 +114,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Moves to the next page, if the envelope has a continue token.
+    /// Moves to the next page if the envelope has a continue token, otherwise to the end.
     fn turn(&mut self, envelope: Envelope) {
         let metadata = envelope.metadata;
         self.left = metadata.remaining_item_count.and_then(|left| u64::try_from(left).ok()).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Pages {
 }
 
 impl Page {
-    /// Advances to the next object; returns the envelope after the last one.
+    /// Advances to the next object of the page; after the last one, returns the envelope (the list without its items).
     async fn advance(&mut self) -> Result<Option<Envelope>, Error> {
         while !self.frames.advance().map_err(broken)? {
             let bytes = self.body.fill_buf().await.map_err(Error::ReadEvents)?;

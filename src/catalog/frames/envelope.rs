@@ -8,12 +8,12 @@ use crate::admission::scan;
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Envelope {
-    /// `kind`.
+    /// The `kind` of the list, such as `ContextList`.
     pub kind: String,
-    /// `apiVersion`.
+    /// The `apiVersion` of the list, such as `v1`.
     #[serde(rename = "apiVersion")]
     pub api_version: String,
-    /// `metadata`.
+    /// The `metadata` of the list, with its resourceVersion and continue token.
     pub metadata: ListMetadata,
     /// Whether the list has the member `items`, even if empty.
     #[serde(skip)]
@@ -26,13 +26,14 @@ pub struct Envelope {
 pub struct ListMetadata {
     /// The resourceVersion of the whole list.
     pub resource_version: String,
-    /// The token for the next page; empty on the last one.
+    /// The continue token for the next page; empty on the last page.
     pub r#continue: String,
-    /// The number of objects on further pages, if known.
+    /// The number of objects on further pages; `None` if the API server does not report it.
     pub remaining_item_count: Option<i64>,
 }
 
-/// Returns `apiVersion` and `kind` of an object. Stops reading once it has found both.
+/// Returns `apiVersion` and `kind` of an object in JSON text; `None` if one is missing. Stops parsing once it has found
+/// both.
 pub fn type_of(text: &str) -> Option<(String, String)> {
     let (mut api_version, mut kind) = (None, None);
     let mut rest = text.trim_start().strip_prefix('{')?;

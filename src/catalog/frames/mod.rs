@@ -13,27 +13,27 @@ const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum size of the envelope: all members except the items.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 
-/// An error in a list.
+/// An error in the JSON text of a list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// It is not a JSON object.
+    /// An expected token is missing; contains the token and the byte offset.
     #[error("{0} is missing at byte {1}")]
     Misplaced(&'static str, usize),
-    /// An object or the envelope is too large.
+    /// An object or the envelope is too large; contains which one, the maximum size and the byte offset.
     #[error("{0} of more than {1} bytes at byte {2}")]
     TooLarge(&'static str, usize, usize),
-    /// It is not a list.
+    /// The JSON object is not a list: it has no `items`.
     #[error("it has no items")]
     NoItems,
-    /// The text ends before the end of the list.
+    /// The text ends before the end of the list; contains its length in bytes.
     #[error("it ends after {0} bytes, in the middle")]
     Cut(usize),
-    /// An object is not UTF-8.
+    /// An object is not UTF-8; contains the byte offset.
     #[error("it is not UTF-8 at byte {0}")]
     Encoding(usize),
 }
 
-/// The state of the parser: what the next byte belongs to.
+/// The state of the parser: the part of the list to which the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Opening,
@@ -46,13 +46,13 @@ enum State {
 #[derive(Debug)]
 pub struct Frames {
     buffer: Vec<u8>,
-    /// Number of bytes of the buffer that were read.
+    /// Number of bytes at the start of the buffer that were parsed.
     read: usize,
-    /// Number of bytes of the list before the buffer.
+    /// Number of bytes of the list that were already removed from the buffer.
     before: usize,
     state: State,
     item: Range<usize>,
-    /// The members besides the items, without the braces.
+    /// The JSON text of the members `kind`, `apiVersion` and `metadata`, without the braces.
     envelope: Vec<u8>,
     /// Length of the buffer at which the search for the end of the value is repeated.
     look_at: usize,
@@ -77,7 +77,7 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// Adds received bytes.
+    /// Appends received bytes to the buffer.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.read);
         self.before += self.read;
@@ -86,7 +86,7 @@ impl Frames {
         self.buffer.extend(bytes);
     }
 
-    /// Ends the list: no more bytes follow.
+    /// Records that the list is complete: no more bytes follow.
     pub fn end(&mut self) {
         self.is_complete = true;
     }
@@ -94,7 +94,7 @@ impl Frames {
     /// Advances to the next item; returns false if it is not complete yet, or at the end.
     ///
     /// # Errors
-    /// If this is not a list.
+    /// If the text is not a list, or an item is too large.
     pub fn advance(&mut self) -> Result<bool, FrameError> {
         if self.buffer.len() < self.look_at && !self.is_complete {
             return Ok(false);
@@ -115,7 +115,7 @@ impl Frames {
         Ok(false)
     }
 
-    /// Returns the current item.
+    /// Returns the JSON text of the current item.
     ///
     /// # Errors
     /// If it is not UTF-8.
@@ -125,7 +125,7 @@ impl Frames {
             .map_err(|error| FrameError::Encoding(self.before + self.item.start + error.valid_up_to()))
     }
 
-    /// Returns the envelope.
+    /// Returns the envelope: the members of the list besides its items.
     ///
     /// # Errors
     /// Before the end of the list.
@@ -138,7 +138,7 @@ impl Frames {
         Ok(Envelope { has_items: self.has_items, ..envelope })
     }
 
-    /// Returns the kind of the list; empty before it is read.
+    /// Returns the kind of the list, such as `ContextList`; empty if it is not received yet.
     pub fn kind(&self) -> String {
         let text = [b"{", self.envelope.as_slice(), b"}"].concat();
         serde_json::from_slice(&text).map(|envelope: Envelope| envelope.kind).unwrap_or_default()
@@ -148,8 +148,8 @@ impl Frames {
         FrameError::Misplaced(wanted, self.before + self.read)
     }
 
-    /// Waits until the buffer has grown by a quarter, so that the end of a large object is not searched after every
-    /// packet.
+    /// Postpones the next search until the pending bytes have grown by a quarter, so that the end of a large object is
+    /// not searched after every packet.
     fn wait(&mut self) -> Result<bool, FrameError> {
         let pending = self.buffer.len() - self.read;
         if pending > MAX_OBJECT_BYTES {
@@ -164,7 +164,7 @@ impl Frames {
         rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count()
     }
 
-    /// Returns the next byte that is not white space.
+    /// Skips white space and returns the byte after it; `None` at the end of the buffer.
     fn peek(&mut self) -> Option<u8> {
         self.read += self.blanks_from(self.read);
         self.buffer.get(self.read).copied()
@@ -216,7 +216,8 @@ impl Frames {
         Ok(Some(false))
     }
 
-    /// Handles the value of the member that was just named: skips it, or enters the list of items.
+    /// Parses a member: enters the list `items`, stores `kind`, `apiVersion` and `metadata`, and skips others. Returns
+    /// `None` if the member is not received completely.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

@@ -39,7 +39,7 @@ fn fill_here<P: AsRef<Path> + Sync>(
     }
     let filling = Filling { catalog, paths, namespace };
     let filled = filling.kinds(catalog.kinds().collect()).and_then(|count| match catalog.declared() {
-        // Declared kinds are known only after the objects that declare them.
+        // Declared kinds are known only after their declaring objects are stored.
         declared if declared.is_empty() => Ok(count),
         declared => filling.kinds(declared),
     });
@@ -87,7 +87,7 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
         Ok(count.into_inner())
     }
 
-    /// Decodes and compresses an object. Its number in the batch is the index of its kind.
+    /// Decodes and compresses an object, and adds it to the batch under the index of its kind in `kinds`.
     fn prepare(&self, kinds: &[&'static Kind], object: &Object<'_>, batch: &mut Batch) -> Result<(), String> {
         let Some((at, kind)) = kinds.iter().enumerate().find(|(_, kind)| is_of(kind, object)) else { return Ok(()) };
         let mut projection = decode(self.catalog, kind, object)?;

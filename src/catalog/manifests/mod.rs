@@ -1,4 +1,4 @@
-//! Manifests from files: instead of a cluster, and as input of offline commands.
+//! Reads manifests from files, which replace a cluster or are the input of offline commands.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -35,12 +35,12 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 /// Interval for checking the folder, in addition to file system events.
 const POLL: Duration = Duration::from_secs(2);
 
-/// A text with manifests in it.
+/// A text that contains manifests, with its origin.
 #[derive(Debug)]
 pub struct Source {
-    /// The file, or `-` for standard input.
+    /// The path of the file, or `-` for standard input.
     pub name: String,
-    /// Its text.
+    /// The content of the file.
     pub text: String,
 }
 
@@ -49,7 +49,7 @@ pub struct Source {
 pub struct Manifest {
     /// The object, with its namespace.
     pub object: Value,
-    /// Its file.
+    /// The file that contains the object.
     pub source: Arc<Source>,
     document: Arc<Document>,
     /// The path of the object in its document; the root unless it is an item of a List.
@@ -57,8 +57,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Returns the position of a field: of its value, or of its key if the value may span many lines. If the field is
-    /// missing, returns the position of its closest parent.
+    /// Returns the position of a field: of its key if the value is an object or a list, otherwise of its value. If the
+    /// field is missing, returns the position of its closest parent.
     pub fn place(&self, field: &FieldPath) -> Place {
         let path = field.segments().iter().fold(self.within.clone(), |path, segment| match segment {
             Segment::Key(key) => path.key(key),
@@ -78,14 +78,14 @@ impl Manifest {
     }
 }
 
-/// A file or a part of one that cannot be used.
+/// An error in a file of manifests.
 #[derive(Debug)]
 pub struct ManifestError {
-    /// The file.
+    /// The path of the file, or `-` for standard input.
     pub name: String,
-    /// The file and the position in it; `None` for an unreadable file.
+    /// The file and the position of the error in it; `None` if the file cannot be read.
     pub place: Option<(Arc<Source>, Place)>,
-    /// The problem.
+    /// The error message, without file and position.
     pub problem: String,
 }
 
@@ -98,12 +98,12 @@ impl fmt::Display for ManifestError {
     }
 }
 
-/// Number of values from aliases in all manifests of a run. All clones share one counter.
+/// A counter of the values that YAML aliases create in all manifests of a run. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Aliased(Arc<AtomicUsize>);
 
 impl Aliased {
-    /// Takes this many values from the budget; returns whether they were available.
+    /// Adds values to the counter unless it would exceed [`MAX_ALIASED`]; returns whether it added them.
     fn take(&self, values: usize) -> bool {
         let with = |held: usize| held.checked_add(values).filter(|held| *held <= MAX_ALIASED);
         values == 0 || self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
@@ -126,26 +126,26 @@ impl Aliased {
 pub struct Manifests {
     /// The objects in the order of their files.
     pub found: Vec<Manifest>,
-    /// The errors.
+    /// The errors of files and documents that cannot be used.
     pub errors: Vec<ManifestError>,
     /// Number of documents that are not Kubernetes objects, such as values of a chart.
     pub others: usize,
-    /// The files that were read.
+    /// Number of files that were read.
     pub files: usize,
-    /// Number of objects that were read but dropped.
+    /// Number of objects that [`Manifests::keep`] dropped.
     pub passed: usize,
     aliased: Aliased,
 }
 
 impl Manifests {
     /// Reads files and folders; in folders, every `.yaml`, `.yml` and `.json` file. Objects without a namespace get
-    /// `namespace`, as kubectl gives them.
+    /// `namespace`, as in kubectl.
     pub fn load<P: AsRef<Path>>(paths: &[P], namespace: &str) -> Self {
         Self::load_within(paths, namespace, &Aliased::default())
     }
 
-    /// Like [`Manifests::load`], with the budget of alias values that other files of the run share. Exceeding it is an
-    /// error.
+    /// Like [`Manifests::load`], with a counter of alias values that other files of the run share. Exceeding its
+    /// maximum is an error.
     pub fn load_within<P: AsRef<Path>>(paths: &[P], namespace: &str, aliased: &Aliased) -> Self {
         let mut manifests = Self { aliased: aliased.clone(), ..Self::default() };
         for path in paths {
@@ -154,7 +154,7 @@ impl Manifests {
         manifests
     }
 
-    /// Reads the manifests in a text.
+    /// Parses the manifests in a text, and adds them. `name` is the path of the file, or `-` for standard input.
     pub fn add_text(&mut self, name: &str, text: String, namespace: &str) {
         self.files += 1;
         let source = Arc::new(Source { name: name.to_owned(), text });
@@ -178,7 +178,7 @@ impl Manifests {
         self.aliased.give_back(aliased - self.held());
     }
 
-    /// Appends other manifests.
+    /// Appends the objects and errors of other manifests, and adds up their counts.
     pub fn append(&mut self, other: Self) {
         self.found.extend(other.found);
         self.errors.extend(other.errors);
@@ -187,7 +187,7 @@ impl Manifests {
         self.passed += other.passed;
     }
 
-    /// Returns the objects.
+    /// Returns the objects without their files and positions.
     pub fn objects(self) -> Vec<Value> {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
@@ -270,7 +270,7 @@ pub fn set_stored_namespace(object: &mut Value, catalog: &Catalog, namespace: &s
     }
 }
 
-/// Sets the namespace of an object that has none.
+/// Sets `metadata.namespace` of an object that has no namespace.
 pub fn set_default_namespace(object: &mut Value, namespace: &str) {
     if object.pointer("/metadata/namespace").is_none_or(Value::is_null)
         && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
@@ -300,7 +300,8 @@ fn read(path: &Path) -> std::io::Result<String> {
     String::from_utf8(std::fs::read(path)?).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
 }
 
-/// Keeps a catalog equal to its folder, forever. If a file is invalid, logs the error and leaves the catalog unchanged.
+/// Polls a folder and reloads the catalog from it after each change; never returns. If a file is invalid, logs the
+/// error and leaves the catalog unchanged.
 pub async fn follow(catalog: &Catalog, folder: &Path) {
     let mut seen = fingerprint(folder);
     loop {

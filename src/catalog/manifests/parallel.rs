@@ -21,16 +21,16 @@ pub(super) fn are_small(files: &[Found]) -> bool {
     files.iter().try_fold(0, |sum: u64, file| Some(sum.saturating_add(size(file)?))).is_some_and(|sum| sum < SMALL)
 }
 
-/// The results for some objects of a file.
+/// A batch of results for objects of one file.
 struct Batch<T> {
     made: T,
     /// The errors of the file; set in its last batch.
     end: Option<Vec<ManifestError>>,
 }
 
-/// Reads every object in files and folders, and returns the errors. Threads call `make`, which adds an object to a
-/// batch, and returns whether the batch is full; the calling thread passes the batches to `take` in the order of the files. Small
-/// files are read on the calling thread.
+/// Reads every object in files and folders, and returns the errors. Threads call `make`, which adds the result for an
+/// object to a batch, and returns whether the batch is full. The calling thread passes the batches to `take` in the
+/// order of the files. Small files are read on the calling thread.
 pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     paths: &[P],
     make: impl Fn(Object<'_>, &mut T) -> Result<bool, String> + Sync,
@@ -57,8 +57,8 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
                 scope.spawn(move || {
                     share.into_iter().try_for_each(|file| send(file, make, &sender));
                     drop(sender);
-                    // The allocator returns the memory of a thread at its end, except for batches that still wait. The
-                    // channel is closed when all are stored.
+                    // When a thread ends, the allocator returns its memory, except for batches that still wait. So the
+                    // thread waits until all are stored, when the channel is closed.
                     let _ = is_done.recv();
                 });
                 (batches, done)
@@ -69,7 +69,7 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     })
 }
 
-/// Passes on the results for the objects of a file; returns its errors.
+/// Reads a file on the calling thread and passes its batches to `take`; returns the errors of the file.
 fn read<T: Default>(
     file: Found,
     make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,
@@ -86,7 +86,7 @@ fn read<T: Default>(
     errors
 }
 
-/// Sends the results for the objects of a file; `None` if the receiver is gone.
+/// Reads a file and sends its batches to the calling thread; `None` if the receiver is dropped.
 fn send<T: Default>(
     file: Found,
     make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,
@@ -103,7 +103,7 @@ fn send<T: Default>(
     sender.send(Batch { made, end: Some(errors) }).ok()
 }
 
-/// Receives all results of a file; returns its errors.
+/// Receives the batches of one file and passes them to `take`; returns the errors of the file.
 fn receive<T>(batches: &Receiver<Batch<T>>, take: &mut impl FnMut(T)) -> Vec<ManifestError> {
     while let Ok(Batch { made, end }) = batches.recv() {
         take(made);

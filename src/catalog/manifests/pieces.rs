@@ -1,4 +1,4 @@
-//! Reading a file in pieces, so that a large one is never in memory as a whole.
+//! Reads a file in pieces, so that a large file is never in memory as a whole.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,13 +13,13 @@ const PROBE_BYTES: usize = 32;
 /// Maximum size of a document, except for lists in JSON.
 pub(super) const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
 
-/// A reader that splits a text at document separators.
+/// A reader that splits a file at document separators into pieces of one or more YAML documents.
 pub(super) struct Pieces {
     file: File,
-    /// What was read and not returned yet.
+    /// The bytes that were read and not returned yet.
     pub(super) buffer: Vec<u8>,
     is_at_end: bool,
-    /// Number of lines read.
+    /// Number of lines in the returned pieces.
     lines: u32,
 }
 
@@ -28,7 +28,7 @@ impl Pieces {
         Ok(Self { file: File::open(path)?, buffer: Vec::new(), is_at_end: false, lines: 0 })
     }
 
-    /// Fills the buffer up to this size; returns whether the file ended before.
+    /// Fills the buffer up to `wanted` bytes; returns whether the end of the file is reached.
     pub(super) fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         let missing = wanted.saturating_sub(self.buffer.len());
         // Otherwise reading doubles the buffer from a few bytes, and the allocator keeps each size.
@@ -39,7 +39,7 @@ impl Pieces {
         Ok(self.is_at_end)
     }
 
-    /// Returns the next documents, and the number of lines before them.
+    /// Returns the next piece, and the number of lines before it; `None` at the end of the file.
     pub(super) fn next(&mut self) -> io::Result<Option<(String, u32)>> {
         let mut wanted = PIECE_BYTES;
         let end = loop {

@@ -18,31 +18,31 @@ use crate::yaml::{self, Document};
 /// An object in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Object<'t> {
-    /// Its `apiVersion`.
+    /// The `apiVersion` of the object, such as `apps/v1`.
     pub api_version: &'t str,
-    /// Its `kind`.
+    /// The `kind` of the object, such as `Deployment`.
     pub kind: &'t str,
-    /// Its JSON text.
+    /// The JSON text of the whole object.
     pub text: &'t str,
 }
 
 impl Object<'_> {
-    /// Returns the API group in its `apiVersion`.
+    /// Returns the API group in `api_version`; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
     }
 }
 
-/// A function that handles an object; its error is a problem of the object.
+/// A function that handles an object. Its error describes a problem of the object.
 pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 
 /// Reads every object in files and folders; in folders, in every `.yaml`, `.yml` and `.json` file. Returns the errors.
-/// `take` may get an object twice, if its file turns out not to be JSON.
+/// `take` may receive an object twice, if its file begins as JSON but turns out not to be JSON.
 pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
     files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
 }
 
-/// A file, or a folder that cannot be read.
+/// The path of a file, or of a folder with the error of reading it.
 pub(super) type Found = (PathBuf, io::Result<()>);
 
 /// Returns the files at some paths; the files in a folder are sorted.
@@ -80,7 +80,7 @@ fn files(path: &Path, depth: usize) -> Vec<Found> {
 /// The reason why a file is not read as JSON.
 enum NoJson {
     Io(io::Error),
-    /// It must be read as YAML, which reports errors with their position.
+    /// The text is not JSON. It is then read as YAML, whose parser reports errors with their position.
     Other,
 }
 
@@ -107,7 +107,7 @@ impl Reading<'_, '_> {
     fn file(&mut self) -> io::Result<()> {
         let mut pieces = Pieces::open(self.file)?;
         pieces.fill(PIECE_BYTES)?;
-        // A separator is in no JSON.
+        // JSON never contains this separator.
         let has_separator = memchr::memmem::find(&pieces.buffer, SEPARATOR).is_some();
         if pieces.buffer.trim_ascii_start().first() == Some(&b'{') && !has_separator {
             match self.json() {
@@ -119,7 +119,7 @@ impl Reading<'_, '_> {
         self.documents(pieces)
     }
 
-    /// Reads a JSON list of any size, or single JSON objects.
+    /// Reads the file as a JSON list of any size, or as consecutive JSON objects.
     fn json(&mut self) -> Result<(), NoJson> {
         let mut pieces = Pieces::open(self.file)?;
         if pieces.fill(PIECE_BYTES)? {
@@ -128,7 +128,7 @@ impl Reading<'_, '_> {
         }
         if self.is_list(&pieces.buffer)? {
             match self.list() {
-                // Lists one after another, or no JSON.
+                // The file contains several lists, or is not JSON.
                 Err(NoJson::Other) => {}
                 read => return read,
             }
@@ -237,7 +237,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Splits a list into its items while reading it.
+/// Splits a list into its items while reading it, and passes each item to `take`; returns the envelope.
 fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>) -> Result<frames::Envelope, NoJson> {
     let (mut frames, mut piece) = (Frames::default(), vec![0; PIECE_BYTES]);
     loop {
@@ -255,7 +255,8 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
     }
 }
 
-/// Advances to the next item. Rejects files whose end looks like that of a list, and which begin with something else.
+/// Advances to the next item. Returns an error for a file that begins with another object with `items` and ends with a
+/// list.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {
@@ -266,7 +267,8 @@ fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     }
 }
 
-/// Returns the `kind` behind the last list of a file, without reading what is before. `None` if there is none.
+/// Returns the `kind` after the last JSON array in a file, by reading only the end of the file; `None` if there is
+/// none.
 fn kind_at_end(file: &Path) -> Option<String> {
     /// Enough for `kind` and `metadata`.
     const END_BYTES: u64 = 4096;

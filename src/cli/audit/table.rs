@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::audit::{Audited, Entry, Outcome};
 use crate::gate::Registry;
 
-/// Returns the whole text; `before` is the version that wrote the earlier reports.
+/// Returns the text of an audit; `before` is the version of Portcullis that wrote the earlier policy reports.
 pub(super) fn text(audited: &Audited, before: Option<&str>, registry: &Registry) -> String {
     let mut text = String::new();
     if !audited.entries.is_empty() {
@@ -33,7 +33,7 @@ fn section(title: &str, entries: &[&Entry]) -> String {
     format!("{title}\n{lines}\n")
 }
 
-/// Returns the name of an outcome.
+/// Returns the word for the outcome of a finding, such as `denied`.
 fn word(entry: &Entry) -> &'static str {
     match entry.outcome() {
         Outcome::Error => "unreadable",

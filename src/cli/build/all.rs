@@ -58,7 +58,8 @@ pub(super) fn run(
     Ok(if failed == 0 { OK } else { FAILED })
 }
 
-/// Returns the roots below a folder: folders with a kustomization file to which no other one refers.
+/// Returns the roots below a folder: folders with a kustomization file, except Components, to which no other one
+/// refers.
 fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<Vec<TreePath>, Unusable> {
     folder_path(folder)?;
     let files = walk::manifests(folder).map_err(Unusable::new)?;
@@ -71,7 +72,7 @@ fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<
     Ok(roots)
 }
 
-/// The folder of the output. The objects of a root are in a file named after the root's folder.
+/// The output of `build --all`: a folder with a file for each root, which is named after the root's folder.
 struct Outputs<'o> {
     output: &'o Path,
     /// The folder to which the names of the files are relative.
@@ -86,7 +87,7 @@ impl<'o> Outputs<'o> {
         Self { output, base, created: PathBuf::new() }
     }
 
-    /// Writes the objects of a root, unless its file has them.
+    /// Writes the objects of a root to its file, unless the file already contains them.
     fn write(&mut self, root: &TreePath, text: &str) -> Result<(), Unusable> {
         let whole = Path::new("/").join(root.as_str());
         let below = whole.strip_prefix(&self.base).unwrap_or(&whole);

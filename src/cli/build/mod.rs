@@ -93,7 +93,7 @@ struct Unsupported {
 }
 
 impl Unsupported {
-    /// Returns the first unsupported flag.
+    /// Returns the first unsupported flag that is set, with the reason.
     fn first(&self) -> Option<&'static str> {
         let flags = [
             (self.enable_helm, "--enable-helm: charts are rendered by helm, which is not run"),
@@ -143,7 +143,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     }
 }
 
-/// Opens the tree that contains a folder; returns it with the folder's path.
+/// Opens the files on disk, or for `-` the archive on standard input. Returns the tree with the path of the folder to
+/// build.
 fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
     if dir == "-" && fetches {
         return Err(Unusable::because("--fetch", "an archive on standard input is no place for fetched files"));
@@ -156,7 +157,7 @@ fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
     Ok((files_of_disk(fetches)?, root))
 }
 
-/// Returns the tree of all files on disk.
+/// Returns the tree of all files on disk. With `fetches`, it also fetches remote files.
 fn files_of_disk(fetches: bool) -> Result<Tree, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because("/", error))?;
     if !fetches {
@@ -166,7 +167,7 @@ fn files_of_disk(fetches: bool) -> Result<Tree, Unusable> {
     Ok(tree.with_fetch(remotes))
 }
 
-/// Writes the objects to the output.
+/// Prints the objects, or writes them to the file or folder of `--output`.
 fn written(built: &Built<'_>, args: &Args) -> Step<Result<(), Unusable>> {
     say(&built.warnings());
     let failed = |path: &Path| {

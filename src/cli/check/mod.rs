@@ -107,7 +107,7 @@ impl Args {
         Ok(files)
     }
 
-    /// Returns whether a file is given itself, not only a folder that contains it.
+    /// Returns whether an argument names a file itself, and not only a folder that contains it.
     fn names(&self, file: &str) -> bool {
         self.paths.iter().any(|path| path.as_os_str() == file)
     }

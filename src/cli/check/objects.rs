@@ -80,8 +80,8 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     Ok(())
 }
 
-/// Whether an object is the content of a kustomization file that is not meant to be stored in a cluster. A folder may have
-/// it under another name, e.g. as a template: nothing says that anybody applies it.
+/// Returns whether an object is the content of a kustomization file, and not meant to be stored in a cluster. A folder
+/// may contain it under another file name, for example as a template that nobody applies.
 fn is_kustomization_file(object: &Value) -> bool {
     let is_stored = || Metadata::of(object).annotations().is_some_and(|all| all.contains_key(PATH_ANNOTATION));
     type_of(object).0 == KUSTOMIZATION_FILES && !is_stored()
@@ -99,7 +99,8 @@ fn default_contexts(found: &[Manifest], catalog: &Catalog) -> Vec<Value> {
     missing.map(context).collect()
 }
 
-/// Returns a catalog with the objects in the cluster. Unless they are complete, an object that is not found may exist.
+/// Returns a catalog of the objects in the cluster. Without `--manifests` and `--complete` the catalog is not filled,
+/// so that an object that it lacks may exist.
 pub(super) fn catalog(registry: &Registry, args: &Args) -> Result<Catalog, Unusable> {
     match args.is_complete() {
         true => inputs::catalog(registry, &args.manifests, &args.namespace),
@@ -107,7 +108,7 @@ pub(super) fn catalog(registry: &Registry, args: &Args) -> Result<Catalog, Unusa
     }
 }
 
-/// Returns the stored objects that applying the given ones would update; only these are held.
+/// Returns the objects of `--manifests` that would be updated if the objects in `found` were applied.
 fn updated(found: &[Manifest], args: &Args) -> Result<HashMap<Identity, Value>, Unusable> {
     let given: HashSet<_> = found.iter().map(|manifest| identity(&manifest.object)).collect();
     let mut stored = HashMap::new();
@@ -150,7 +151,7 @@ pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Optio
 /// The API group of kustomization files. They are parts of trees and are judged as such, not as objects.
 const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
 
-/// Returns the resource of a kind that rules match, or whose objects contain a kustomize tree.
+/// Returns the request matcher of a kind that rules match, or whose objects contain a kustomize tree.
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
     let of_rules = registry.rules().iter().flat_map(|rule| rule.matchers);
     let of_trees = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
@@ -159,7 +160,7 @@ fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Mat
     matchers.find(|matcher| matcher.group == group && matcher.kind == kind)
 }
 
-/// Returns whether a definition in another file may declare kinds of this group.
+/// Returns whether a CompositeResourceDefinition in another file may declare kinds of an API group.
 fn may_be_declared(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }

@@ -19,7 +19,7 @@ const FOREIGN: [&str; 4] = [".git", "node_modules", "third_party", "vendor"];
 /// Maximum size of a script. Larger files are data.
 const MAX_BYTES: u64 = 1 << 19;
 
-/// The options of kustomize, and the rule whose findings depend on each.
+/// Patterns for options of kustomize in scripts, with the rule whose findings depend on the option.
 const FLAGS: [(&str, Flag, &str); 3] = [
     (r#"load[-_]restrictor[="', ]+LoadRestrictionsNone"#, Flag::LoadAny, "KZ010"),
     (r"--enable[-_]helm\b", Flag::Helm, "KZ015"),
@@ -32,11 +32,11 @@ pub(super) const RULES: [&str; 2] = ["KZ010", "KZ015"];
 static FLAG_PATTERNS: LazyLock<Vec<(Option<Regex>, Flag)>> =
     LazyLock::new(|| FLAGS.iter().map(|(pattern, flag, _)| (Regex::new(pattern).ok(), *flag)).collect());
 
-/// A command that writes a file: a redirection, `tee`, or an option that names the output.
+/// Pattern of a command that writes a file: a redirection, `tee`, or an option that names the output.
 static WRITE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:>{1,2}|\btee(?:\s+-a)?|\s-[oO]|--output)[=\s]*([^\s|;&<>()]+)").ok());
 
-/// A call of a Go program that writes a file.
+/// Pattern of a call in a Go program that writes a file.
 static WRITE_CALL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?:WriteFile|os\.Create)\(.*"([^"/]+)""#).ok());
 
@@ -54,7 +54,8 @@ enum Flag {
     Plugins,
 }
 
-/// The commands in a checkout, each with the place of the first one.
+/// The options of kustomize, written files and tools that occur in the scripts of a checkout, each with the place of
+/// its first use.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     files: Vec<PathBuf>,
@@ -98,13 +99,14 @@ impl Scripts {
         }
     }
 
-    /// Returns the place that writes a file with a name.
+    /// Returns the place of a command that writes a file named `name`.
     pub(super) fn writes(&self, name: &str) -> Option<String> {
         let mut tools = self.tools.iter().filter(|(ends, _)| ends.iter().any(|end| name.ends_with(end)));
         self.written.get(name).cloned().or_else(|| tools.next().map(|(_, place)| place.clone()))
     }
 
-    /// Returns those of some paths that a script or a page mentions, each path as the last folder and the name.
+    /// Returns the elements of `paths` that a script or a page mentions. A path consists of the last folder and the
+    /// file name.
     pub(super) fn mentioned(&self, paths: &[String]) -> HashSet<String> {
         let escaped: Vec<_> = paths.iter().map(|path| regex::escape(path)).collect();
         let Ok(pattern) = Regex::new(&format!(r"(?:{})\b", escaped.join("|"))) else { return HashSet::new() };
@@ -114,7 +116,8 @@ impl Scripts {
             .collect()
     }
 
-    /// Sets the options that the scripts use, if the findings of a rule depend on them. Returns the place of the first one.
+    /// Sets the options that the scripts use, if the findings of a rule depend on them. Returns the place of the first
+    /// option that was not set before.
     pub(super) fn set(&self, rule: &str, options: &mut Options) -> Option<&str> {
         let mut first = None;
         for (_, flag, _) in FLAGS.iter().filter(|(_, _, affected)| *affected == rule) {

@@ -18,7 +18,7 @@ const RULE: &str = "KZ025";
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
 impl SharedFindings {
-    /// Counts a finding of a root.
+    /// Counts a finding of a root, if it reports a patch that selects nothing.
     pub(super) fn count(&mut self, finding: &TreeFinding, located: &Rc<Located>) {
         if finding.rule == RULE {
             let folder = finding.location.file.parent().unwrap_or_default();
@@ -26,7 +26,7 @@ impl SharedFindings {
         }
     }
 
-    /// Lowers the findings that some of the roots that use their folder do not have.
+    /// Lowers the findings that only some of the roots that use their folder have to `audit`.
     pub(super) fn lower(self, scan: &Scan, builds: &[Build], report: &mut Report) {
         if self.0.is_empty() {
             return;

@@ -63,7 +63,8 @@ impl Trees {
         let mut builds = survey.builds.clone();
         builds.iter_mut().for_each(|build| build.options = args.applied(build.options.clone()));
         let rest = scan.roots.iter().filter(|root| !survey.reached.contains(root)).cloned();
-        // In a checkout with Kustomizations of Flux, others that are elsewhere usually build such a root, and not kubectl.
+        // In a checkout with Flux Kustomizations, a root that none of them names is usually built by Flux elsewhere,
+        // not by kubectl.
         let unnamed =
             if survey.clusters.is_empty() { options.clone() } else { args.applied(Options::of(Profile::Flux)) };
         let unnamed = Options { lone_components: true, ..unnamed };
@@ -80,7 +81,7 @@ impl Trees {
         Ok(Self { scan, builds, survey, used, git, options, reads_scripts, scripts: OnceLock::new() })
     }
 
-    /// Returns whether an object is judged only as a root renders it.
+    /// Returns whether an object is a Flux Kustomization that a root renders, so that only its rendered form is judged.
     pub(super) fn has_rendered(&self, manifest: &Manifest) -> bool {
         let is_kustomization = || is_flux_kustomization(&manifest.object);
         let path = || tree_path(Path::new(&manifest.source.name)).ok();
@@ -97,7 +98,7 @@ impl Trees {
         // Roots of one builder that have the same tree share bases.
         let groups: Vec<_> =
             self.builds.iter().map(|build| (Arc::as_ptr(&build.tree), build.options.profile)).collect();
-        // So do those that are judged again with the options of scripts.
+        // Roots that are judged again with the options of scripts share other bases.
         let shared: HashMap<_, _> = groups.iter().map(|group| (*group, <[Shared; 2]>::default())).collect();
         let shared: Vec<(&Build, &[Shared; 2])> =
             self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, shared.get(group)?))).collect();
@@ -193,7 +194,7 @@ impl Trees {
         let is_of_flux = build.options.profile == Profile::Flux && !build.owners.is_empty();
         let is_affected = of_loading || of_plugins;
         let Some(scripts) = self.scripts_for(is_affected && !is_of_flux) else { return (judged, None) };
-        // All options, so that the roots of a checkout have the same and share bases.
+        // Sets all options, so that the roots of a checkout have the same options and share bases.
         let mut options = build.options.clone();
         let places = scripts::RULES.map(|rule| scripts.set(rule, &mut options));
         let places = places.into_iter().zip([of_loading, of_plugins]).filter(|(_, is_affected)| *is_affected);
@@ -210,7 +211,8 @@ impl Trees {
         if is_needed { self.scripts() } else { None }
     }
 
-    /// Adds the results of the survey other than roots.
+    /// Adds the results of the survey: Kustomizations of other sources, problems, and Kustomizations whose root is
+    /// unknown.
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
@@ -253,7 +255,7 @@ impl Trees {
         reported
     }
 
-    /// Returns the texts of files with findings.
+    /// Returns an empty cache of the texts of files with findings.
     pub(super) fn sources<'t>(&'t self, registry: &'t Registry, policy: &'t Policy) -> Texts<'t> {
         Texts { tree: &self.scan.tree, registry, policy, read: BTreeMap::new() }
     }
@@ -264,7 +266,8 @@ fn fix_one(build: &Build) -> Option<String> {
     report.findings.iter().find_map(apply)
 }
 
-/// Writes the fix of a finding, and describes it.
+/// Writes the fix of a finding to its file. Returns a description; `None` if there is no fix, or the file cannot be
+/// written.
 fn apply(finding: &TreeFinding) -> Option<String> {
     let entry_fix = finding.location.fix.as_ref()?;
     let path = Path::new("/").join(finding.location.file.as_str());
@@ -277,7 +280,7 @@ fn apply(finding: &TreeFinding) -> Option<String> {
     Some(format!("fixed {}: {change}\n", shown(&finding.location.file)))
 }
 
-/// Returns the file that a finding about a forgotten manifest would add.
+/// Returns the file that the fix of a forgotten manifest adds to a kustomization; `None` for other findings.
 fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
     match &finding.location.fix {
         Some(Fix::AddEntry { entry, .. }) => Some(finding.location.file.parent()?.join(entry)),
@@ -295,14 +298,14 @@ impl Args {
         self.applied(Options::of(profile))
     }
 
-    /// Applies the flags to options.
+    /// Applies `--kustomize-version` and `--load-restrictor` to options.
     fn applied(&self, options: Options) -> Options {
         let restrictor = self.load_restrictor.unwrap_or(options.restrictor);
         Options { version: self.kustomize_version, restrictor, ..options }
     }
 }
 
-/// The texts of files with findings.
+/// A cache of the texts of files with findings, which locates findings in them.
 pub(super) struct Texts<'t> {
     tree: &'t Tree,
     registry: &'t Registry,

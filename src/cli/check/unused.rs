@@ -1,4 +1,4 @@
-//! Finds out which roots nothing builds, and lowers their findings: they harm no cluster.
+//! Finds the roots that nothing builds, and lowers their findings, because they cannot affect a cluster.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -10,15 +10,15 @@ use crate::admission::Level;
 use crate::kustomize::checkout::{Build, Survey};
 use crate::kustomize::tree::TreePath;
 
-/// The parts of a checkout that objects in it build.
+/// The folders of a checkout that objects in the checkout build.
 pub(super) struct Used {
-    /// The folders; `None` if the objects do not tell who builds the checkout.
+    /// The folders that are built; `None` if the objects do not show what builds the checkout.
     folders: Option<HashSet<TreePath>>,
 }
 
 impl Used {
-    /// Marks roots that nothing builds, and moves them to the end. Objects tell who builds a checkout if they build at least
-    /// half of its roots.
+    /// Sets `is_used` of each build, and moves the unused ones to the end. If objects build less than half of the
+    /// roots, it is unknown what builds the others, and all roots count as used.
     pub(super) fn of(scan: &Scan, survey: &Survey, builds: &mut [Build]) -> Self {
         let roots = |is_used: bool| {
             let of_kind = builds.iter().filter(|build| build.is_used == is_used && build.owners.is_empty() != is_used);
@@ -33,7 +33,7 @@ impl Used {
         Self { folders: Some(used.flat_map(|build| folders(scan, build)).collect()) }
     }
 
-    /// Returns whether it is known what nothing builds.
+    /// Returns whether the objects in the checkout show which folders are built.
     pub(super) fn is_known(&self) -> bool {
         self.folders.is_some()
     }
@@ -45,12 +45,12 @@ impl Used {
     }
 }
 
-/// Lowers a finding about something that nothing builds.
+/// Lowers a finding in a file that nothing builds to `audit`.
 pub(super) fn lowered(located: Located) -> Located {
     Located { level: located.level.min(Level::Audit), is_unused: located.level > Level::Audit, ..located }
 }
 
-/// Counts the findings that were lowered.
+/// Counts the findings that were lowered because nothing builds their files.
 pub(super) fn count(findings: &[Rc<Located>]) -> usize {
     findings.iter().filter(|located| located.is_unused).count()
 }

@@ -1,11 +1,11 @@
-//! A plan as JSON. docs/changes.md describes the members.
+//! Formats a plan as JSON. docs/changes.md describes the members.
 
 use serde_json::{Value, json};
 
 use crate::kustomize::changes::{Action, Counts, FieldChange, Located, ObjectChange, Owner, Plan, RootChange};
 use crate::kustomize::tree::TreePath;
 
-/// Returns the plan.
+/// Returns the plan as JSON; `broken` has a sentence for each broken limit.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> Value {
     let Counts { create, change, replace, delete, orphan, moved, unchanged } = plan.counts();
     json!({

@@ -35,7 +35,7 @@ enum What {
     Vanishing,
 }
 
-/// The maximum number of deletions.
+/// The maximum number of deletions, absolute or in percent of the objects before the change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Most {
     Objects(usize),
@@ -76,7 +76,7 @@ impl Limits {
         }
     }
 
-    /// Returns the deletions of protected objects. A replaced object is deleted too.
+    /// Returns a sentence for each deletion of a protected object. A replaced object is deleted too.
     fn protected(&self, plan: &Plan) -> Vec<String> {
         let own = !self.protect.is_empty();
         if !own && !self.fail_on.contains(&What::Protected) {

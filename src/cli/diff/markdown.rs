@@ -1,4 +1,4 @@
-//! A plan as Markdown for the comment of a pull request.
+//! Formats a plan as Markdown for the comment of a pull request.
 
 use std::fmt::Write as _;
 
@@ -66,7 +66,7 @@ fn part(root: &RootChange, with_differences: bool) -> String {
     out
 }
 
-/// Returns a fence that is longer than any in the text.
+/// Returns a code fence that is longer than any run of backticks in the text.
 fn fence(text: &str) -> String {
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     "`".repeat(longest.max(2) + 1)

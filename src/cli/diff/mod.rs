@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(args.code(&plan, &broken))
 }
 
-/// Builds the roots in parallel.
+/// Builds both sides of the roots in parallel, and returns the plan.
 fn planned(sides: &Sides) -> Plan {
     let (old, new) = (&sides.old, &sides.new);
     let (roots, untouched) = reached(old, new, Some(&sides.changed));

@@ -13,7 +13,7 @@ use crate::kustomize::checkout::Git;
 use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Repository, Tree, TreePath};
 
-/// Both sides, and the files in which they differ.
+/// Both sides of a comparison, and the files in which they differ.
 pub(super) struct Sides {
     pub(super) old: Side,
     pub(super) new: Side,
@@ -29,7 +29,7 @@ struct Trees {
 }
 
 impl Sides {
-    /// Opens the sides of the arguments.
+    /// Opens the two sides that the arguments name.
     pub(super) fn open(args: &Args) -> Result<Self, Unusable> {
         let trees = match (&args.old, &args.new, &args.git) {
             (_, _, Some(range)) => revisions(&args.repository, range)?,

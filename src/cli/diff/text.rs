@@ -1,4 +1,4 @@
-//! A plan as text for people.
+//! Formats a plan as text for people.
 
 use std::fmt::Write as _;
 

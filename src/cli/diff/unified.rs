@@ -1,4 +1,4 @@
-//! A plan as differences of the rendered objects, as `diff -u` prints them.
+//! Formats a plan as differences of the rendered objects, as `diff -u` prints them.
 
 use similar::TextDiff;
 

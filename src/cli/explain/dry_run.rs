@@ -19,7 +19,7 @@ use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, E
 /// Maximum number of objects shown per Installation.
 const MAX_OBJECTS: usize = 10_000;
 
-/// An Installation with all objects below it.
+/// An Installation with all objects that it owns directly or indirectly, and the values of their exports.
 pub(super) struct DryRun {
     name: String,
     why: String,

@@ -53,7 +53,7 @@ pub(in crate::cli) struct Args {
     output: Output,
 }
 
-/// The input objects.
+/// The composites to explain, and the objects that their environments depend on.
 struct Objects {
     catalog: Catalog,
     configs: Vec<Arc<Stored>>,

@@ -47,9 +47,9 @@ pub(in crate::cli) struct Args {
 
 /// An explanation of one Installation.
 pub(super) trait Explanation {
-    /// Formats it as text.
+    /// Formats the explanation as text.
     fn text(&self) -> String;
-    /// Formats it as JSON.
+    /// Formats the explanation as JSON.
     fn json(&self) -> Value;
 }
 

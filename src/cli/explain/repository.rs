@@ -76,7 +76,7 @@ fn is_component(scan: &Scan, folder: &TreePath) -> bool {
     files.into_iter().any(|file| file.kustomization.is_component())
 }
 
-/// Returns whether a file contains objects. Data of other tools is not applied to a cluster.
+/// Returns whether a YAML file contains Kubernetes objects, and not only data of other tools.
 fn holds_objects(scan: &Scan, file: &TreePath) -> bool {
     let Ok(bytes) = scan.tree.read(file) else { return false };
     let text = String::from_utf8_lossy(&bytes);

@@ -4,13 +4,13 @@
 pub(super) struct Server {
     /// The image, with its tag or digest.
     pub(super) image: String,
-    /// The namespace.
+    /// The namespace of the installation.
     pub(super) namespace: String,
     /// The name of the Deployment, the Service and the ConfigMap.
     pub(super) name: String,
-    /// The ServiceAccount.
+    /// The name of the ServiceAccount.
     pub(super) account: String,
-    /// The families that are on.
+    /// The families of rules that are on.
     pub(super) families: Vec<&'static str>,
     /// Whether a controller of the controller manager is on.
     pub(super) has_controllers: bool,
@@ -25,7 +25,7 @@ const OPTIONAL: &str = "optional";
 const CONTAINER: &str = include_str!("container.tmpl");
 const POD: &str = include_str!("pod.tmpl");
 const CONTROLLERS: &str = include_str!("companion.tmpl");
-/// The files that every installation has.
+/// The files that every installation has: folder, name and template.
 const FILES: [(&str, &str, &str); 4] = [
     (PREREQUISITES, "namespace.yaml", include_str!("namespace.tmpl")),
     (PERMISSIONS, "certificates.yaml", include_str!("certificates.tmpl")),
@@ -33,8 +33,8 @@ const FILES: [(&str, &str, &str); 4] = [
     (SERVER, "server.yaml", include_str!("server.tmpl")),
 ];
 
-/// Moves derived manifests into numbered folders, and adds those of the server. `is_optional` selects what an installation
-/// does not need.
+/// Moves derived manifests into numbered folders, and adds those of the server. Files that `is_optional` accepts go
+/// into the folder `optional`.
 pub(super) fn numbered(
     derived: Vec<(String, String)>,
     server: &Server,
@@ -57,7 +57,7 @@ pub(super) fn numbered(
 }
 
 impl Server {
-    /// Replaces the placeholders of a template.
+    /// Replaces the placeholders of a template, such as `{image}`.
     fn fill(&self, file: &str, template: &str) -> String {
         let component = if file == "companion.yaml" { "portcullis-companion" } else { "portcullis" };
         let text = template.replace("{container}\n", CONTAINER).replace("{pod}\n", POD);

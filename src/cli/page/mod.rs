@@ -1,5 +1,5 @@
-//! A page of HTML with objects that can be filtered, without references to other files. It can be read without JavaScript; the script
-//! only filters.
+//! Formats objects as an HTML page that can be filtered, without references to other files. It can be read without
+//! JavaScript; the script only filters.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ pub(super) use crate::drawing::escaped as escape;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Forbids everything that the page does not contain itself.
+/// Content security policy that forbids everything that the page does not contain itself.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// The parts of a page, as HTML except for the title.
@@ -17,7 +17,7 @@ pub(super) struct Page {
     pub(super) title: String,
     /// The end of the header: errors and filters.
     pub(super) header: String,
-    /// What the links in the navigation are.
+    /// The accessible name of the navigation, such as `Roots`.
     pub(super) label: &'static str,
     /// The links to the sections.
     pub(super) nav: String,
@@ -26,7 +26,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Returns the page.
+    /// Returns the whole page as HTML.
     pub(super) fn render(&self) -> String {
         let Self { header, label, nav, main, .. } = self;
         let title = escape(&self.title);
@@ -44,7 +44,7 @@ impl Page {
         let _ = writeln!(self.header, "<p class=\"error\">{}</p>", escape(sentence));
     }
 
-    /// Adds the filters by text and by action, with the numbers of objects; only actions that there are.
+    /// Adds filters by text and by action, with the number of objects for each action. Omits actions without objects.
     pub(super) fn add_filters(&mut self, actions: &[(&str, usize)]) {
         self.header.push_str("<form id=\"filter\">\n<input type=\"search\" name=\"text\" placeholder=\"Filter by name, kind or field\" aria-label=\"Filter\">\n");
         for (action, count) in actions.iter().filter(|(_, count)| *count > 0) {

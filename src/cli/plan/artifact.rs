@@ -1,4 +1,5 @@
-//! Fetches the artifact of a source. Its URL is known only within the cluster, so the API server's service proxy is asked first.
+//! Fetches the artifact of a source. Its URL is known only within the cluster, so the service proxy of the API server
+//! is tried first.
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{Request, StatusCode};
@@ -12,7 +13,7 @@ use crate::kustomize::tree::Tree;
 
 /// Maximum bytes of the body of an error.
 const MAX_ERROR: usize = 16 << 10;
-/// The name in messages of what sends the artifact.
+/// Name of the sender of an artifact in messages.
 const PROXY: &str = "the service proxy of the API server";
 
 /// Fetches an artifact. Returns its tree, and a note if it did not come through the API server.
@@ -56,7 +57,7 @@ async fn through_proxy(
     artifacts::receive(artifact, PROXY, body, limits).await.map_err(|error| error.to_string())
 }
 
-/// Returns the message of the API server, if it is its error and not that of the Service.
+/// Returns the message of an error body, if the API server sent it and not the Service.
 async fn message(body: Body) -> Option<String> {
     let body = Limited::new(body, MAX_ERROR).collect().await.ok()?.to_bytes();
     let status: Value = serde_json::from_slice(&body).ok()?;

@@ -13,12 +13,12 @@ use crate::admission::Metadata;
 use crate::kustomize::delivery::{Artifact, Sibling, source};
 use crate::kustomize::object_id::ObjectId;
 
-/// A Kustomization with its cluster.
+/// A Kustomization to plan, and a client of its cluster.
 pub(super) struct Cluster {
     client: Client,
     kustomization: Value,
     siblings: Vec<Value>,
-    /// The resources of kinds; `None` for kinds that the cluster does not serve.
+    /// The resources that were looked up, by group and kind; `None` for kinds that the cluster does not serve.
     resources: Mutex<HashMap<(String, String), Option<Served>>>,
 }
 
@@ -41,7 +41,7 @@ impl Cluster {
         Ok(Self { client, kustomization, siblings, resources: Mutex::default() })
     }
 
-    /// Returns the Kustomization.
+    /// Returns the Kustomization to plan.
     pub(super) fn kustomization(&self) -> &Value {
         &self.kustomization
     }
@@ -104,7 +104,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the live object; `None` if it or its kind does not exist.
+    /// Returns the metadata of a live object; `None` if the object or its kind does not exist.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Cluster {
     }
 }
 
-/// Returns the message of an error of the API server, which says which right is missing.
+/// Returns the message of an error. That of the API server says which permission is missing.
 fn reason(error: kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message,
@@ -165,7 +165,7 @@ fn reason(error: kube::Error) -> String {
 }
 
 fn to_value(object: &DynamicObject) -> Value {
-    // What the API server sent as JSON.
+    // The API server sent the object as JSON, so it serializes.
     serde_json::to_value(object).unwrap_or_default()
 }
 

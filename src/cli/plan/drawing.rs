@@ -1,4 +1,4 @@
-//! The plan of a Kustomization as a drawing and as an HTML page: what goes, moves, stays and comes, and why.
+//! Formats the plan of a Kustomization as a drawing and as an HTML page: what goes, moves, stays and comes, and why.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ const MAX_WARNINGS: usize = 20;
 /// Maximum length of a text in a drawing, in characters. Its tooltip has the whole text.
 const MAX_TEXT: usize = 140;
 
-/// A group of actions.
+/// A group of actions that the drawing shows together, such as `Goes`.
 struct Group {
     title: &'static str,
     actions: &'static [&'static str],
@@ -37,13 +37,13 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns the line about objects that are applied as before, which stay.
+    /// Returns the line that counts objects that are applied as before; `None` except in the group `Stays`.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Stays" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }
 }
 
-/// Returns the first items, and the line about the others.
+/// Returns the first `most` items, and a line that counts the others.
 fn bounded<T>(items: &[T], most: usize) -> (&[T], Option<String>) {
     let shown = items.get(..most).unwrap_or(items);
     let left_out = items.len() - shown.len();

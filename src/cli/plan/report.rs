@@ -1,4 +1,4 @@
-//! The plan of a Kustomization as text and as JSON. docs/changes.md describes both.
+//! Formats the plan of a Kustomization as text and as JSON. docs/changes.md describes both.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use crate::kustomize::Excluded;
 use crate::kustomize::delivery::{Deletion, Fate, Plan};
 use crate::kustomize::object_id::ObjectId;
 
-/// The plan of a Kustomization.
+/// The plan of a Kustomization, as rows for objects.
 pub(super) struct Report {
     pub(super) title: String,
-    /// The reason why nothing is known, if the tree cannot be built.
+    /// The error with which the build fails; the plan then has neither rows nor warnings.
     pub(super) broken: Option<String>,
     pub(super) rows: Vec<Row>,
     /// Number of rendered objects that Flux applied before.
@@ -20,12 +20,12 @@ pub(super) struct Report {
     pub(super) warnings: Vec<String>,
 }
 
-/// What happens to one object.
+/// A row of the plan: what happens to one object, and why.
 pub(super) struct Row {
     pub(super) action: &'static str,
     deletion: Deletion,
     id: ObjectId,
-    /// The name of the object that it replaces.
+    /// The name of the object that this object replaces.
     replaces: Option<String>,
     pub(super) note: Option<String>,
 }
@@ -42,15 +42,15 @@ pub(super) struct Live {
 /// Whether a rendered object exists.
 #[derive(Debug)]
 pub(super) enum Presence {
-    /// It does not.
+    /// The object does not exist.
     Absent,
-    /// It does. Says who owns it.
+    /// The object exists; the text says who owns it.
     Exists(String),
-    /// It cannot be read. The reason.
+    /// The object cannot be read; the text is the reason.
     Unknown(String),
 }
 
-/// The actions, in the order of the report, with their marks.
+/// The actions in the order of the report, each with its sign in the text output.
 const ACTIONS: [(&str, char); 10] = [
     ("delete", '-'),
     ("possible", '?'),
@@ -92,7 +92,8 @@ impl Row {
         Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }
     }
 
-    /// Returns the row of an object that moves; `on_the_way` says whether it is deleted if nothing prevents that.
+    /// Returns the row of an object that moves to another Kustomization. `on_the_way` says whether Flux deletes the
+    /// object before that, unless its fate prevents it.
     fn of_move(id: &ObjectId, (to, on_the_way): (&str, Deletion), fate: &Fate) -> Self {
         let deletion = match (deletion(fate), on_the_way) {
             (Deletion::Never, _) => return Self::of_fate(id, fate),
@@ -190,7 +191,7 @@ impl Report {
         self.rows.iter().filter(|row| row.action == action).count()
     }
 
-    /// Returns the report for people.
+    /// Returns the report as text.
     pub(super) fn text(&self) -> String {
         let mut out = format!("{}\n", self.title);
         if let Some(broken) = &self.broken {
@@ -210,7 +211,7 @@ impl Report {
         out
     }
 
-    /// Returns the numbers of objects, in fixed words.
+    /// Returns a line with the number of objects for each action.
     pub(super) fn summary(&self) -> String {
         let [create, take, delete, replace, possible, moved, gone, skipped] =
             ["create", "take", "delete", "replace", "possible", "move", "gone", "skip"]
@@ -223,7 +224,7 @@ impl Report {
         )
     }
 
-    /// Returns the report for programs.
+    /// Returns the report as JSON.
     pub(super) fn json(&self) -> Value {
         let row = |row: &Row| {
             let ObjectId { group, kind, namespace, name } = &row.id;

@@ -1,4 +1,4 @@
-//! The files that a plan is made from.
+//! Opens the files that a plan is made from.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -16,7 +16,7 @@ const MIN_HASH: usize = 7;
 /// The files of the source of a Kustomization.
 pub(super) struct Source {
     pub(super) tree: Tree,
-    /// The revision.
+    /// The revision of the files, such as `main@sha1:3f2c…`; for a folder or archive, its path.
     pub(super) revision: String,
     /// The revision in messages, with a shortened hash.
     pub(super) shown: String,

@@ -76,7 +76,7 @@ fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
     if let Some(others) = &others {
         group = group.element(Mark::NOTE.message(others));
     }
-    // Help that names a folder belongs to the first one only.
+    // Help is shown only if it is the same for all findings. Help that names a folder differs.
     if let Some(help) = help.as_ref().filter(|_| alike.iter().all(|other| other.help == *help)) {
         group = group.element(Mark::HELP.message(help));
     }

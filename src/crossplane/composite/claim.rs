@@ -42,7 +42,7 @@ impl<'r> Subject<'r> {
     }
 }
 
-/// Returns the composite of a claim and the plural name of its kind.
+/// Returns the composite of a claim, as Crossplane will create or update it, and the plural name of its kind.
 fn claimed(claim: &Value, definition: &Stored, view: &View<'_>) -> Option<(Value, String)> {
     let names = definition.value().get("spec")?.get("names")?;
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -64,7 +64,7 @@ fn claimed(claim: &Value, definition: &Stored, view: &View<'_>) -> Option<(Value
     Some((composite, plural))
 }
 
-/// Returns the composite that a claim is bound to.
+/// Returns the existing composite that `spec.resourceRef` of a claim names.
 fn existing(claim: &Value, kind: &str, view: &View<'_>) -> Option<Arc<Stored>> {
     let name = claim.get("spec")?.get("resourceRef")?.get("name")?.as_str()?;
     let group = claim.get("apiVersion")?.as_str()?.split_once('/')?.0;

@@ -26,15 +26,15 @@ const MAX_REVISIONS: usize = 1000;
 /// The Composition that a composite uses, as far as it can be predicted.
 #[derive(Debug)]
 pub enum Choice {
-    /// This Composition or revision.
+    /// Crossplane uses this Composition or revision.
     One(Chosen),
-    /// A Composition with this name, which does not exist.
+    /// Crossplane looks for a Composition with this name, which does not exist.
     Missing(String),
-    /// A CompositionRevision with this name, which does not exist.
+    /// Crossplane looks for a CompositionRevision with this name, which does not exist.
     MissingRevision(String),
-    /// A revision of this Composition; no revision has the selected labels.
+    /// Crossplane looks for a revision of the Composition with this name, but no revision has the selected labels.
     NoRevision(String),
-    /// Unknown: Crossplane chooses one of these Compositions, or none matches.
+    /// Unknown: Crossplane chooses one of the Compositions with these names; empty if none matches.
     Open(Vec<String>),
 }
 
@@ -78,7 +78,7 @@ impl Chosen {
     }
 }
 
-/// Returns the Composition of a composite with this group and plural name.
+/// Predicts the Composition or revision that a composite uses. `group` and `plural` name the kind of the composite.
 pub fn choose(composite: &Value, group: &str, plural: &str, view: &View<'_>) -> Choice {
     let definition = view.find(&DEFINITIONS, "", &format!("{plural}.{group}"));
     let choosing = Choosing { composite, definition, view };
@@ -100,7 +100,7 @@ struct Choosing<'c> {
 }
 
 impl Choosing<'_> {
-    /// Returns a field that belongs to Crossplane in the composite.
+    /// Returns one of Crossplane's own fields in the composite, such as `compositionSelector`.
     fn inner(&self, key: &str) -> Option<&Value> {
         crossplane_fields(self.composite)?.get(key)
     }
@@ -109,7 +109,7 @@ impl Choosing<'_> {
         self.definition.as_ref()?.value().get("spec")?.get(key)
     }
 
-    /// Returns the update policy, with the default from the definition.
+    /// Returns the composite's update policy, with the default from the definition: `Automatic` or `Manual`.
     fn policy(&self) -> &str {
         let default = || self.of_definition("defaultCompositionUpdatePolicy");
         self.inner("compositionUpdatePolicy").or_else(default).and_then(Value::as_str).unwrap_or("Automatic")
@@ -137,9 +137,9 @@ impl Choosing<'_> {
         }
     }
 
-    /// Returns the newest revision that the composite selects. Crossplane turns the current Composition into the newest
-    /// revision, with the same labels, so the current Composition wins if its labels match, even before that revision
-    /// exists.
+    /// Returns the newest revision that the composite selects. Crossplane creates the newest revision from the current
+    /// Composition, with the same labels. So the current Composition is returned if its labels match, even before that
+    /// revision exists.
     fn revision_of(&self, current: Chosen) -> Choice {
         let default = || self.of_definition("defaultCompositionRevisionSelector");
         let selector = labels(self.inner("compositionRevisionSelector").or_else(default));

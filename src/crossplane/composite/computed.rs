@@ -16,13 +16,13 @@ use crate::crossplane::environment::{
 };
 use crate::crossplane::kinds::{self, COMPOSITIONS, REVISIONS};
 
-/// A computation and its inputs.
+/// The computed environment of a composite, with its inputs.
 pub struct Computed {
     /// The Composition or revision that the composite uses.
     pub composition: Chosen,
     /// The environment that the Composition declares.
     pub declaration: Declaration,
-    /// The result.
+    /// The result of the computation: the environment, the patched composite, and the result of each step.
     pub computation: Computation,
 }
 
@@ -63,7 +63,8 @@ pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 }
 
 impl Computed {
-    /// Returns whether an unknown function runs before the environment is complete.
+    /// Returns whether an unknown function runs before a later step of the environment, which makes the result
+    /// uncertain.
     pub fn is_uncertain(&self) -> bool {
         let is_other = |action: &Action| matches!(action, Action::Other);
         let mut steps = self.declaration.steps.iter().skip_while(|step| !is_other(&step.action));
@@ -81,7 +82,7 @@ impl Computed {
         })
     }
 
-    /// Returns the EnvironmentConfigs that were merged, in their order.
+    /// Returns the EnvironmentConfigs that were merged, in merge order.
     pub fn selected(&self, view: &View<'_>) -> Vec<Arc<Stored>> {
         let configs = Configs::of(view);
         let mut found: Vec<Arc<Stored>> = Vec::new();

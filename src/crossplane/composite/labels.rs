@@ -36,7 +36,7 @@ pub fn wanted(selector: &Selector, composite: &Value, profile: Profile) -> Optio
 }
 
 /// Returns the value at a path as text. Native Crossplane formats any value, the function only takes strings. The error
-/// says whether the value is missing.
+/// is `true` if the value is missing.
 fn value_of(path: &str, composite: &Value, profile: Profile) -> Result<String, bool> {
     let path = Path::parse(path).map_err(|_| false)?;
     let value = path.get(composite).map_err(|error| error.is_not_found())?;

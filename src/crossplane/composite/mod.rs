@@ -1,4 +1,4 @@
-//! Composites: the Composition and the EnvironmentConfigs that one uses.
+//! Composites, with the Composition and the EnvironmentConfigs that each of them uses.
 
 pub mod claim;
 pub mod composition;
@@ -9,7 +9,9 @@ pub mod patch_problem;
 pub mod write_mode;
 pub mod writes;
 
-/// The annotation with the patches from the environment: a JSON Patch of the base of each composed resource, by name.
+/// The annotation of a composite with the patches from its environment: a JSON Patch for the base of each composed
+/// resource, by the name of the resource.
 pub const PATCHES_ANNOTATION: &str = "portcullis.dev/environment-patches";
-/// The annotation with the inputs of [`PATCHES_ANNOTATION`], by name and version.
+/// The annotation of a composite with the name and resourceVersion of each object from which [`PATCHES_ANNOTATION`] is
+/// computed.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/environment-source";

@@ -27,7 +27,7 @@ const MAX_ANNOTATION: usize = 128 * 1024;
 
 static MATCHERS: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Update], FailurePolicy::Ignore)];
 
-/// The mutator of composites.
+/// The mutator `environments`, which writes the result of a composite's environment into the composite.
 pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
     name: "environments",
     family: "EN",
@@ -111,7 +111,7 @@ impl Mutation<'_> {
         if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Unstable }
     }
 
-    /// Returns a copy of `object` with the computed references and values; `seen` is the composite they were computed for.
+    /// Returns a copy of `object` with the computed references and values. They were computed for the composite `seen`.
     fn written(&self, object: &Value, seen: &Value, computed: &Computed) -> Value {
         let mut written = object.clone();
         // Crossplane stops at the first patch that fails, and writes nothing.
@@ -129,15 +129,15 @@ impl Mutation<'_> {
         }
         for (path, value) in self.writable.writes(seen, computed).fields {
             remove_dropped_null(&mut written, seen, path.segments());
-            // The same path was written into the stored composite without an error.
+            // This does not fail: the same path was written into the stored composite.
             let _ = path.set(&mut written, value);
         }
         written
     }
 }
 
-/// Removes an explicit null above a path if the API server drops it: below it no field can be written, but the next request
-/// could write one.
+/// Removes an explicit null above a path if the API server drops it. No field can be written below a null, but the next
+/// request, without the null, could write one.
 fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     let [segment, below @ ..] = path else { return };
     match (segment, object, stored) {

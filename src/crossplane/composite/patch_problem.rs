@@ -11,12 +11,12 @@ use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::schema::{Found, Schema, Types};
 use crate::suggestion::by_similarity;
 
-/// A problem with a patch.
+/// A patch that the environment of a composite cannot satisfy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchProblem {
     /// The Composition and the field of the patch.
     pub place: String,
-    /// The problem.
+    /// The reason, such as a missing value or Crossplane's error message.
     pub why: String,
     /// How to fix the problem.
     pub help: Option<String>,
@@ -54,7 +54,8 @@ impl Computed {
         Some(PatchProblem { place: format!("{}, {place}", self.composition.shown()), why, help: None })
     }
 
-    /// Returns the patches that read the environment, each with its field and the environment after its step.
+    /// Returns the results of patches that read the environment, each with its field and the environment after its
+    /// step.
     fn read(&self) -> impl Iterator<Item = (String, &PatchOutcome, &Value)> {
         let name = self.composition.shown();
         let of_composed = name.clone();
@@ -102,7 +103,7 @@ fn shown(patch: &Patch) -> String {
     format!("patch of {to}")
 }
 
-/// Returns the problem of a patch that reads the environment, if any.
+/// Returns the problem of a patch that reads the environment; `None` if it has none.
 fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<PatchProblem> {
     if !outcome.mistakes.is_empty() {
         let why = format!("the text would hold {}", outcome.mistakes.join(", "));
@@ -120,14 +121,14 @@ fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<
     Some(PatchProblem { place, why, help: help(outcome, environment) })
 }
 
-/// Returns which keys the environment has at the place of the missing value.
+/// Returns a help text with the keys that the environment has at the place of the missing value.
 fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
     let missing = outcome.reads.iter().find(|read| read.value.is_none())?;
     let (at, keys) = near(&Path::parse(&missing.path).ok()?, environment)?;
     Some(format!("{at} has {keys}"))
 }
 
-/// Returns the last place on a path that exists, and its keys, similar ones first.
+/// Returns the deepest place on a path that exists, and its keys, most similar first.
 fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
     /// Maximum number of keys in a message.
     const KEYS: usize = 8;

@@ -18,7 +18,7 @@ pub const WRITES_ANNOTATION: &str = "portcullis.dev/environment-writes";
 /// The parts of a composite that the mutator writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
-    /// Nothing: Crossplane does not compute environments.
+    /// Nothing, because Crossplane runs without `--enable-environment-configs`.
     Nothing,
     /// Annotations only.
     Annotations,
@@ -27,7 +27,7 @@ pub enum WriteMode {
 }
 
 impl WriteMode {
-    /// Returns which parts are written for a request.
+    /// Returns the parts of the composite that the mutator writes for a request.
     pub fn of(request: &Request<'_>, profile: Profile, view: &View<'_>) -> Self {
         let is_on = match profile {
             Profile::Function => {
@@ -49,8 +49,9 @@ pub fn writes_are_enabled(definition: &Stored, view: &View<'_>) -> bool {
     annotation == Some("true") || section(view).writes_to.iter().any(|name| name == "*" || name == definition.name())
 }
 
-/// Returns whether a request creates a composite or changes its `spec`. With other requests, such as a new finalizer, the
-/// generation would rise because of what is written. Crossplane writes the same at its next reconcile.
+/// Returns whether a request creates a composite or changes its `spec`. In other requests, such as those that add a
+/// finalizer, the written values would increase the generation. Crossplane writes the same values at its next
+/// reconcile.
 fn changes_spec(request: &Request<'_>) -> bool {
     request.operation == Operation::Create || request.object().get("spec") != request.old_object().get("spec")
 }

@@ -26,7 +26,7 @@ pub struct Writable {
     operation: Operation,
 }
 
-/// The values that patches from the environment write.
+/// The values that patches from the environment write into a composite, and the patches that cannot be written.
 #[derive(Debug, Default)]
 pub struct Writes {
     /// The fields that may be written, with their values.
@@ -40,9 +40,9 @@ pub struct Writes {
 pub struct Refused {
     /// The field of the patch in the Composition.
     pub patch: FieldPath,
-    /// The path that it writes.
+    /// The path in the composite to which the patch writes.
     pub path: String,
-    /// The reason.
+    /// The reason why the API server would not store the value.
     pub why: Refusal,
 }
 
@@ -51,12 +51,12 @@ pub struct Refused {
 pub enum Refusal {
     /// The schema lacks the field, or a part of the value.
     Pruned {
-        /// The last place on the path that the schema has.
+        /// The last place on the path that the schema declares.
         at: String,
-        /// The members of that place, similar names first.
+        /// The members that the schema declares at `at`, most similar first.
         has: Vec<String>,
     },
-    /// The API server rejects the value.
+    /// The API server rejects the value; contains the reason.
     Invalid(String),
 }
 
@@ -89,19 +89,19 @@ pub fn definition(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Stored>>
 }
 
 impl Writable {
-    /// Creates the check for the composite of a request.
+    /// Creates the check of writes into the composite of a request, with the schema from its definition.
     pub fn of(request: &Request<'_>, view: &View<'_>) -> Self {
         let definition = definition(request, view);
         let schema = definition.and_then(|found| Structural::of(found.value(), &request.resource.version));
         Self { schema, operation: request.operation }
     }
 
-    /// Returns a composite as the API server stores it.
+    /// Returns a composite as the API server stores it; unchanged if its schema is unknown.
     pub fn stored(&self, composite: &Value) -> Value {
         self.schema.as_ref().map_or_else(|| composite.clone(), |schema| schema.stored(composite))
     }
 
-    /// Returns what the patches of a computation write into a composite.
+    /// Returns the values that the patches of a computation write into a composite, and the refused patches.
     pub fn writes(&self, composite: &Value, computed: &Computed) -> Writes {
         let mut writer = Writer { writable: self, written: composite.clone(), writes: Writes::default() };
         for (step, at, patch, outcome) in computed.environment_patches() {

@@ -13,7 +13,7 @@ pub(super) struct Declared {
     schema: Arc<Schema>,
     /// The paths that patches write in the environment.
     written: Vec<Path>,
-    /// The default data of the Composition.
+    /// The `defaultData` of the Composition's selections.
     defaults: Vec<Value>,
 }
 
@@ -31,7 +31,7 @@ impl Declared {
         Self { schema, written, defaults }
     }
 
-    /// Looks up a path; fields that the Composition writes itself may have any type.
+    /// Looks up a path in the schema; fields that the Composition writes itself may have any type.
     pub(super) fn at(&self, path: &Path) -> Found {
         let found = self.schema.at(path);
         let is_own = || {

@@ -1,7 +1,7 @@
 //! Decodes the environment of a Composition for the engine.
 //!
-//! Fields of the first design are converted to their current names. If something cannot be decoded, the result is
-//! empty, and [`super::problems`] reports why.
+//! Fields of the first design of environments, such as `reference`, are converted to their current names, such as
+//! `ref`. If something cannot be decoded, the result is empty, and [`super::problems`] reports why.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -25,7 +25,8 @@ pub fn declaration(composition: &Value) -> Option<Declaration> {
     }
 }
 
-/// Returns the selections of a Composition with their fields; empty if there are none or they cannot be decoded.
+/// Returns the selections of EnvironmentConfigs in a Composition, each with its field; empty if there are none or they
+/// cannot be decoded.
 pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
     let Some(Declaration { profile, steps }) = declaration(composition) else { return Vec::new() };
     let selection = |step: Step| match step.action {
@@ -36,7 +37,8 @@ pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
     steps.into_iter().filter_map(selection).collect()
 }
 
-/// Returns whose semantics apply to the environment; `None` if there is none or it cannot be decoded.
+/// Returns the implementation that computes the environment of a Composition; `None` if it declares none, or it cannot
+/// be decoded.
 pub fn profile(composition: &Value) -> Option<Profile> {
     Some(declaration(composition)?.profile)
 }
@@ -121,7 +123,8 @@ fn optional<T: DeserializeOwned + Default>(object: &Value, key: &str) -> Option<
     }
 }
 
-/// Converts sources of the first design: `reference` becomes `ref`, and a list of selectors becomes one source each.
+/// Converts sources of the first design of environments: `reference` becomes `ref`, and a list of selectors becomes one
+/// source for each selector.
 fn to_current_spelling(sources: &Value) -> Value {
     let Some(sources) = sources.as_array() else { return sources.clone() };
     let mut today = Vec::with_capacity(sources.len());

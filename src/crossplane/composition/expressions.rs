@@ -9,7 +9,7 @@ use crate::crossplane::field_path::{MAX_INDEX, Path};
 use crate::go::regexp;
 
 impl Reader {
-    /// Checks a path that a patch reads, if it is present, and returns it.
+    /// Checks the path in field `key`, which a patch reads. Returns its text and field; `None` if the field is missing.
     pub(super) fn path_to_read<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let (text, at) = self.text(node, key)?;
         if let Some(path) = self.parsed(text, &at)
@@ -26,7 +26,7 @@ impl Reader {
         Some((text, at))
     }
 
-    /// Checks a path that a patch writes, if it is present.
+    /// Checks the path in field `key`, to which a patch writes, if the field is present.
     pub(super) fn path_to_write(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key) else { return };
         let Some(path) = self.parsed(text, &at) else { return };
@@ -40,7 +40,7 @@ impl Reader {
         }
     }
 
-    /// Reports a wildcard in the target of a combined value, which Crossplane does not expand.
+    /// Reports a wildcard in the target path of a combined value, which Crossplane does not expand.
     pub(super) fn no_wildcard(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key).filter(|(text, _)| text.contains("[*]")) else { return };
         let what = format!(
@@ -49,7 +49,8 @@ impl Reader {
         self.report(Problem::new(Topic::Path, at, what).help("write one patch for each element").as_warning());
     }
 
-    /// Checks a regular expression and returns the number of its groups, including the whole match.
+    /// Checks a regular expression and returns the number of its groups, including the whole match; `None` if it is
+    /// invalid.
     pub(super) fn regexp(&mut self, node: &Node<'_>, key: &str) -> Option<usize> {
         let (text, at) = self.text(node, key)?;
         match regexp::compile(text) {
@@ -62,7 +63,7 @@ impl Reader {
         }
     }
 
-    /// Checks a format against the known types of its values.
+    /// Checks a format of Go's `fmt.Sprintf` against the known types of its values.
     pub(super) fn format(&mut self, node: &Node<'_>, key: &str, shapes: &[Shape]) {
         let Some((text, at)) = self.text(node, key) else { return };
         for problem in formats::problems(text, shapes, self.has_integers) {

@@ -5,7 +5,8 @@
 
 use super::transforms::Shape;
 
-/// Returns the problems of a format with these values, in the order of its verbs.
+/// Returns the problems of a format with values of these types, in the order of its verbs. If `has_integers` is false,
+/// every value of unknown type that is a number is a float64.
 pub(super) fn problems(format: &str, shapes: &[Shape], has_integers: bool) -> Vec<String> {
     let mut check = Check {
         rest: format.chars().peekable(),
@@ -51,7 +52,7 @@ impl Check<'_> {
         }
     }
 
-    /// Reads a directive after `%`: flags, argument index, width, precision, argument index, verb.
+    /// Parses a directive after `%`: flags, argument index, width, precision, argument index, verb.
     fn verb(&mut self) {
         while self.rest.next_if(|c| ['#', '0', '+', '-', ' '].contains(c)).is_some() {}
         self.index();
@@ -88,7 +89,7 @@ impl Check<'_> {
         }
     }
 
-    /// Reads a width or a precision; `*` takes it from a value.
+    /// Parses a width or a precision; `*` takes it from a value.
     fn size(&mut self) {
         if self.rest.next_if_eq(&'*').is_some() {
             let is_whole = |shape: &Shape| {

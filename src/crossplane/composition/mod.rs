@@ -1,9 +1,9 @@
-//! Compositions: the environment that one declares, and the problems in its text.
+//! Compositions: the environment that a Composition declares, and the problems in its text.
 //!
 //! There are two ways to declare an environment. Crossplane 1.11 to 1.17 uses `spec.environment` and patches of
 //! `spec.resources`. Later versions use pipelines of functions, with the environment in the inputs of
-//! function-environment-configs and function-patch-and-transform. This module reads both. Fields of the first design
-//! are read if possible, and reported with their current name.
+//! function-environment-configs and function-patch-and-transform. This module supports both. Fields of the first design
+//! of environments, such as `reference`, are accepted if possible, and reported with their current name, such as `ref`.
 
 mod declared;
 mod decode;
@@ -39,8 +39,8 @@ pub fn problems(composition: &Value) -> Arc<[Problem]> {
     checked(composition, None).into()
 }
 
-/// Returns the problems of patches that read fields of the environment which a schema lacks, or which have types that
-/// their transforms cannot take.
+/// Returns the problems of patches that read fields that the schema of the environment does not declare, or fields of
+/// types that their transforms do not accept.
 pub fn against_schema(composition: &Value, schema: Arc<Schema>) -> Vec<Problem> {
     let declared = Declared::new(schema, declaration(composition).as_ref());
     let mut problems = checked(composition, Some(Arc::new(declared)));
@@ -48,7 +48,7 @@ pub fn against_schema(composition: &Value, schema: Arc<Schema>) -> Vec<Problem> 
     problems
 }
 
-/// Returns the problems of patches whose transforms cannot take the types that the composite's schema declares.
+/// Returns the problems of patches whose transforms do not accept the types that the composite's schema declares.
 pub fn against_composite(composition: &Value, schema: Structural) -> Vec<Problem> {
     let mut problems = checked_by(composition, None, Some(Arc::new(schema)));
     problems.retain(|problem| problem.topic == Topic::Schema);

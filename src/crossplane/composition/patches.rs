@@ -23,7 +23,7 @@ const MERGES: &[&str] = &[
     "AppendArray",
 ];
 
-/// Checks a list of patches.
+/// Checks the list `patches` of a node. `sets` are the names of the existing patch sets.
 pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: &[&str]) {
     reader.writes.before = false;
     for patch in reader.objects(parent, "patches") {
@@ -32,7 +32,7 @@ pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: 
     }
 }
 
-/// Records whether any patch below a node writes into the environment.
+/// Records in `reader.writes` whether any patch below a node writes into the environment.
 pub(super) fn note_writes(reader: &mut Reader, parent: &Node<'_>) {
     let mut quiet = Reader::new(reader.profile);
     let mut any = false;
@@ -59,8 +59,9 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
     }
 }
 
-/// Returns whether a patch may get an integer. Functions only have float64; native Crossplane reads composites with
-/// integers; the first patch that writes into the environment converts its whole numbers to integers.
+/// Returns whether the input of a patch may be an integer. In functions, every number is a float64. In composites of
+/// native Crossplane, whole numbers are integers. The first patch that writes into the environment converts the whole
+/// numbers of the environment to integers.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
         _ if !types::reads(kind, place) => reader.is_native(),
@@ -95,8 +96,8 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     types::check_composite(reader, patch, kind, place);
 }
 
-/// Returns the patch type of the first design and its current name. Crossplane 1.12 accepted these types and ignored
-/// them.
+/// Returns the patch type of the first design of environments and its current name. Crossplane 1.12 accepted these
+/// types and ignored them.
 fn first_design_type(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
     let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
     let now =
@@ -234,8 +235,8 @@ fn merge_of(options: &Value) -> &'static str {
     }
 }
 
-/// Reports targets that Crossplane does not write: native Crossplane loses what the environment writes into the status,
-/// and later versions take only the status from functions.
+/// Reports targets that Crossplane does not store: native Crossplane loses values that the environment writes into the
+/// status, and later versions take only the status from functions.
 fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let writes_composite = kind.contains("ToComposite") || kind == "FromEnvironmentFieldPath";
     if place != Place::Environment || !writes_composite {

@@ -1,8 +1,8 @@
 //! Checks of environments in pipeline steps: the inputs of function-environment-configs and
 //! function-patch-and-transform.
 //!
-//! The functions see their input only at the first reconcile. function-environment-configs does not validate it: a
-//! missing field is a nil dereference.
+//! The functions receive their input only at the first reconcile. function-environment-configs does not validate it: a
+//! missing field causes a nil dereference.
 
 use serde_json::Value;
 

@@ -1,11 +1,11 @@
-//! The places where patches may be, and the types that they may have there.
+//! The places in a Composition that contain patches, and the patch types that each place allows.
 
 /// The place of a patch, which determines its allowed types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Between the composite and the environment.
+    /// Between the composite and the environment: in `environment.patches`.
     Environment,
-    /// In a composed resource.
+    /// In `patches` of a composed resource.
     Resource,
     /// In a patch set, which composed resources include.
     Set,

@@ -1,4 +1,4 @@
-//! Problems of an environment, worded like Kubernetes field errors.
+//! Problems in the declaration of an environment, worded like Kubernetes field errors.
 
 use serde_json::Value;
 
@@ -9,13 +9,14 @@ use crate::admission::{FieldPath, json as wire};
 pub enum Topic {
     /// Missing fields and wrong types.
     Structure,
-    /// Field paths.
+    /// Invalid field paths.
     Path,
-    /// Regular expressions, their groups, and the verbs of formats.
+    /// Invalid regular expressions and groups of them, invalid verbs of formats, and values that a transform does not
+    /// accept.
     Expression,
-    /// Keys and values of labels.
+    /// Invalid keys and values of labels.
     Label,
-    /// Bounds and sort paths of selectors.
+    /// Invalid bounds and sort paths of selectors.
     Bounds,
     /// Fields and patches without effect.
     Ignored,
@@ -25,23 +26,24 @@ pub enum Topic {
     Schema,
 }
 
-/// A problem with a value.
+/// A problem in the text of a Composition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The topic, which selects the rule.
+    /// The topic, which selects the rule that reports the problem.
     pub topic: Topic,
     /// The field with the problem.
     pub field: FieldPath,
-    /// The message, like a Kubernetes field error without its field.
+    /// The message in the style of a Kubernetes field error, such as `Required value: name is required`, without the
+    /// field.
     pub message: String,
     /// How to fix the problem.
     pub help: Option<String>,
-    /// Whether Crossplane continues despite the problem. It is then a warning, independently of the level of its rule.
+    /// Whether Crossplane continues despite the problem. The finding then has at most level `warn`.
     pub is_warning: bool,
 }
 
 impl Problem {
-    /// Creates a problem with a message of its own.
+    /// Creates a problem with this message, without help.
     pub fn new(topic: Topic, field: FieldPath, message: impl Into<String>) -> Self {
         Self { topic, field, message: message.into(), help: None, is_warning: false }
     }
@@ -74,7 +76,7 @@ impl Problem {
         Self::new(Topic::Ignored, field, why)
     }
 
-    /// Adds how to fix the problem.
+    /// Adds a help text: how to fix the problem.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

@@ -11,7 +11,7 @@ use crate::crossplane::environment::Profile;
 use crate::crossplane::structural::Structural;
 use crate::suggestion::most_similar;
 
-/// A value and its field path.
+/// A value of a Composition and its field path.
 #[derive(Debug, Clone)]
 pub(super) struct Node<'v> {
     pub(super) value: &'v Value,
@@ -30,9 +30,9 @@ impl<'v> Node<'v> {
     }
 }
 
-/// Reads values and collects their problems.
+/// A reader of the fields of a Composition, which collects their problems.
 pub(super) struct Reader {
-    /// Whose semantics apply: Crossplane itself or the functions.
+    /// The implementation whose semantics apply: Crossplane itself or the functions.
     pub(super) profile: Profile,
     /// The problems that were found.
     pub(super) problems: Vec<Problem>,
@@ -40,13 +40,13 @@ pub(super) struct Reader {
     pub(super) declared: Option<Arc<Declared>>,
     /// The schema of the composite, if it is known.
     pub(super) composite: Option<Arc<Structural>>,
-    /// The patches that write into the environment.
+    /// Whether patches write into the environment.
     pub(super) writes: Writes,
-    /// Whether the patch may get an integer; otherwise every number is a float64.
+    /// Whether the input of the current patch may be an integer; if false, every number is a float64.
     pub(super) has_integers: bool,
 }
 
-/// The patches that write into the environment. The first of them converts its whole numbers from float64 to int64.
+/// Whether patches write into the environment. The first write converts its whole numbers from float64 to int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writes {
     /// Whether one of `environment.patches` before the current patch writes into the environment.
@@ -70,7 +70,8 @@ impl Reader {
         self.problems.push(problem);
     }
 
-    /// Returns a member. For functions the case of the key does not matter, because Go decodes JSON this way.
+    /// Returns a member; `None` if it is missing or `null`. Functions ignore the case of the key, because Go decodes
+    /// JSON in this way.
     pub(super) fn member<'v>(&self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         node.member(key).or_else(|| {
             let alike = |(found, _): &(&String, &Value)| found.eq_ignore_ascii_case(key);
@@ -79,7 +80,7 @@ impl Reader {
         })
     }
 
-    /// Returns an optional member, which must be an object.
+    /// Returns an optional member that is an object; reports a value of another type.
     pub(super) fn object<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         let found = self.member(node, key)?;
         self.is_object(&found).then_some(found)
@@ -90,7 +91,7 @@ impl Reader {
         self.is(node, node.value.is_object(), "must be an object")
     }
 
-    /// Returns the elements of an optional member, which must be a list.
+    /// Returns the elements of an optional member that is a list; reports a value of another type.
     pub(super) fn list<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
         let Some(found) = self.member(node, key) else { return Vec::new() };
         let Some(items) = found.value.as_array() else {
@@ -107,7 +108,7 @@ impl Reader {
         items
     }
 
-    /// Returns an optional member, which must be a string.
+    /// Returns an optional member that is a string, with its field; reports a value of another type.
     pub(super) fn text<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let found = self.member(node, key)?;
         let text = found.value.as_str();
@@ -115,7 +116,8 @@ impl Reader {
         Some((text?, found.at))
     }
 
-    /// Returns a required member, which must be a string.
+    /// Returns a required member that is a string, with its field; reports a missing member and a value of another
+    /// type.
     pub(super) fn required<'v>(&mut self, node: &Node<'v>, key: &str, detail: &str) -> Option<(&'v str, FieldPath)> {
         if self.member(node, key).is_none() {
             self.report(Problem::required(node.at.key(key), detail));
@@ -123,7 +125,8 @@ impl Reader {
         self.text(node, key)
     }
 
-    /// Returns a member that must be one of these words; the first of them if it is missing or empty.
+    /// Returns a member that must be one of these words; the first word if the member is missing or empty. Reports
+    /// other values.
     pub(super) fn choice<'v>(&mut self, node: &Node<'v>, key: &str, words: &[&'v str]) -> Option<&'v str> {
         let Some((word, at)) = self.text(node, key).filter(|(word, _)| !word.is_empty()) else {
             return self
@@ -138,7 +141,8 @@ impl Reader {
         Some(word)
     }
 
-    /// Returns a member that must be one of these words. Functions treat any other word as `default`.
+    /// Returns a member that must be one of these words. Functions treat any other word as `default`, so for them it is
+    /// only a warning.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,
@@ -158,13 +162,13 @@ impl Reader {
         Some(default)
     }
 
-    /// Reports a problem that native Crossplane rejects; for functions, which continue, as a warning.
+    /// Reports a problem that native Crossplane rejects. Functions continue despite it, so for them it is a warning.
     pub(super) fn report_native(&mut self, problem: Problem) {
         let is_native = self.is_native();
         self.report(if is_native { problem } else { problem.as_warning() });
     }
 
-    /// Returns an optional member, which must be a whole number.
+    /// Returns an optional member that is a whole number, and the number; reports other values.
     pub(super) fn integer<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v Value, i64)> {
         let found = self.member(node, key)?;
         let number = found.value.as_i64();

@@ -136,7 +136,7 @@ fn check_selector(reader: &mut Reader, source: &Node<'_>) {
     }
 }
 
-/// Returns the selector; several selectors for a list, as in the first design.
+/// Returns the selector of a source; all elements if it is a list, as in the first design of environments.
 fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
     let Some(selector) = reader.member(source, "selector") else {
         reader.report(Problem::required(source.at.key("selector"), "selector is required"));
@@ -151,7 +151,7 @@ fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
     reader.object(source, "selector").into_iter().collect()
 }
 
-/// Checks a bound. A `minMatch` above `maxMatch` is valid: `maxMatch` only truncates the matches.
+/// Checks `minMatch` or `maxMatch`. A `minMatch` above `maxMatch` is valid: `maxMatch` only truncates the matches.
 fn bound(reader: &mut Reader, selector: &Node<'_>, key: &str, mode: Option<&str>) {
     let Some((value, number)) = reader.integer(selector, key) else { return };
     if mode == Some("Single") {

@@ -11,7 +11,7 @@ use super::reader::{Node, Reader};
 /// The known type of a value between two transforms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Any type.
+    /// A value of any type.
     Any,
     /// A string.
     Text,
@@ -34,7 +34,7 @@ const CONVERSIONS: &[&str] =
     &["ToUpper", "ToLower", "ToBase64", "FromBase64", "ToJson", "ToSha1", "ToSha256", "ToSha512", "ToAdler32"];
 const TO: &[&str] = &["string", "int", "int64", "bool", "float64", "object", "array"];
 
-/// Checks the transforms of a patch whose first input has this shape.
+/// Checks the transforms of a patch. The input of the first transform has this shape; `None` if it is unknown.
 pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, shape: Option<Shape>) {
     let mut input = Input { shape: shape.unwrap_or(Shape::Any), origin: "its input" };
     for transform in reader.objects(patch, "transforms") {
@@ -144,7 +144,7 @@ fn check_match(reader: &mut Reader, settings: &Node<'_>) -> Shape {
     for pattern in reader.objects(settings, "patterns") {
         reader.known(&pattern, &["type", "literal", "regexp", "result"]);
         if pattern.value.get("result").is_none() {
-            // To the function a missing result is null.
+            // The function treats a missing result as null.
             reader.report_native(Problem::required(pattern.at.key("result"), "result is required"));
         }
         match word(reader, &pattern, "type", &["literal", "regexp"], "pattern type is required") {
@@ -291,7 +291,7 @@ fn check_convert(reader: &mut Reader, convert: &Node<'_>, input: Shape) -> Shape
     Shape::of(to)
 }
 
-/// Returns whether any value of a shape can be converted.
+/// Returns whether a value of shape `input` can be converted to the type `to` with this format.
 fn is_possible(input: Shape, to: &str, format: &str) -> bool {
     if input == Shape::of(to) {
         return true;

@@ -110,7 +110,7 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
     }
 }
 
-/// Returns the problems that transforms have with a value of this shape, and not with others.
+/// Returns the problems that the transforms of a patch have with an input of this shape, but not with an unknown input.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
         let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };
@@ -121,7 +121,7 @@ fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     found(Some(shape)).into_iter().filter(|problem| !problem.is_warning && !always.contains(problem)).collect()
 }
 
-/// Returns the shape of a JSON type; unknown for `null`.
+/// Returns the shape of a JSON type; `None` for `null`.
 fn shape(name: &str, has_integers: bool) -> Option<Shape> {
     Some(match name {
         "boolean" => Shape::Bool,

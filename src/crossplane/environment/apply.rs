@@ -13,39 +13,39 @@ use crate::go::{Any, integers};
 /// The result of a patch, step by step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatchOutcome {
-    /// The values that were read.
+    /// The fields that the patch read, with their values.
     pub reads: Vec<Read>,
-    /// The value that the fields were combined into.
+    /// The combined value of several fields; `None` if the patch does not combine fields.
     pub combined: Option<Any>,
-    /// The result of each transform.
+    /// The result of each transform, in order.
     pub steps: Vec<Any>,
-    /// The paths that were written.
+    /// The paths to which the patch wrote its value.
     pub written: Vec<String>,
     /// Mistakes that a format wrote into its text, such as `%!d(float64=7)`.
     pub mistakes: Vec<String>,
-    /// The result of the patch.
+    /// The way in which the patch ended, such as written, skipped or failed.
     pub ending: Ending,
 }
 
-/// A field that was read.
+/// A field that a patch read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
-    /// The path.
+    /// The path of the field, as in the patch.
     pub path: String,
-    /// The value; `None` if it is missing.
+    /// The value; `None` if it is missing or cannot be read.
     pub value: Option<Value>,
 }
 
-/// The result of a patch.
+/// The way in which a patch ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The value was written.
     Written,
-    /// The value is missing, which the patch allows; contains what is missing.
+    /// The value is missing, which the patch allows; contains the error message about the missing value.
     Skipped(String),
-    /// Crossplane does nothing for this patch; contains why.
+    /// Crossplane does nothing for this patch; contains the reason.
     Ignored(String),
-    /// The patch reads a value that exists only after the composed resource does; contains why.
+    /// The patch can be applied only when the composed resource exists; contains the reason.
     Deferred(String),
     /// The patch failed; contains Crossplane's error message.
     Failed(String),
@@ -62,7 +62,7 @@ impl PatchOutcome {
         self.steps.last().or(self.combined.as_ref()).map(Any::shown).or_else(read)
     }
 
-    /// Returns the error message of a patch that failed.
+    /// Returns the error message of a patch that failed; `None` for other patches.
     pub fn failure(&self) -> Option<&str> {
         if let Ending::Failed(error) = &self.ending { Some(error) } else { None }
     }
@@ -108,7 +108,7 @@ fn is_combining(patch: &Patch) -> bool {
 }
 
 impl Applying<'_> {
-    /// Copies the value of one field to another.
+    /// Copies the value of one field to another, after the transforms.
     fn copy(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
         let path = match (&self.patch.from_field_path, self.profile) {
             (Some(path), _) => path.clone(),
@@ -130,7 +130,7 @@ impl Applying<'_> {
         self.write(to, &[path], &value, options, left, prefix)
     }
 
-    /// Combines the values of several fields into one.
+    /// Combines the values of several fields into one, and writes it.
     fn combine(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
         let combine = self.patch.combine.clone().ok_or_else(|| self.required("Combine"))?;
         let target = match (&self.patch.to_field_path, self.profile) {

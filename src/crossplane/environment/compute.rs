@@ -10,7 +10,7 @@ use super::{Action, Declaration, Layer, LayerName, Merged, Patches, Profile, Sel
 use crate::crossplane::field_path::Path;
 use crate::go::{floats, quote};
 
-/// The result of a Composition's environment for a composite.
+/// The result of computing a Composition's environment for a composite.
 #[derive(Debug, Clone)]
 pub struct Computation {
     /// The results of the steps that ran.
@@ -23,16 +23,16 @@ pub struct Computation {
     pub references: Option<Vec<String>>,
     /// Crossplane's error message if the computation fails.
     pub failure: Option<String>,
-    /// Whether an unknown function runs between the steps.
+    /// Whether an unknown function runs, whose changes are not included.
     pub is_uncertain: bool,
 }
 
-/// The result of a step.
+/// The result of one step of the computation.
 #[derive(Debug, Clone)]
 pub struct StepOutcome {
     /// The index of the step in the declaration.
     pub step: usize,
-    /// The result of its action.
+    /// The result of the step's action.
     pub action: ActionOutcome,
     /// The environment after the step.
     pub environment: Value,
@@ -56,14 +56,14 @@ pub enum ActionOutcome {
     Patched {
         /// The results of the patches between the composite and the environment, up to the first failure.
         environment: Vec<PatchOutcome>,
-        /// The results for the composed resources.
+        /// The results for the composed resources, in the order of the Composition.
         templates: Vec<TemplateOutcome>,
     },
-    /// Another function ran.
+    /// Another function ran, whose changes are unknown.
     Other,
 }
 
-/// Computes the environment that a declaration gives a composite.
+/// Computes the environment of a composite from the declaration of its Composition.
 pub fn compute(declaration: &Declaration, composite: &Value, configs: &(impl Configs + ?Sized)) -> Computation {
     let mut computing = Computing {
         profile: declaration.profile,
@@ -136,7 +136,8 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the references of the composite if native Crossplane keeps them.
+    /// Returns the composite's references if native Crossplane keeps them instead of selecting EnvironmentConfigs
+    /// again.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, StringType, Transform};
 use crate::admission::FieldPath;
 
-/// The implementation whose semantics apply.
+/// The implementation of environments whose semantics apply: native Crossplane or the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Crossplane 1.17.6 itself, the last version that computes environments.
@@ -17,21 +17,21 @@ pub enum Profile {
 /// The environment that a Composition declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// The implementation whose semantics apply.
+    /// The implementation whose semantics apply: native Crossplane or the functions.
     pub profile: Profile,
     /// The steps in order: for [`Profile::Native117`] the selection and then the patches of `spec`, otherwise the steps
     /// of the pipeline.
     pub steps: Vec<Step>,
 }
 
-/// A step, with its field in the Composition.
+/// A step of computing an environment, with its field in the Composition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// The name of the pipeline step; empty for native Crossplane.
     pub name: String,
     /// The field that declares the step, such as `spec.environment` or `spec.pipeline[0].input`.
     pub field: FieldPath,
-    /// The action of the step.
+    /// The action of the step: select EnvironmentConfigs, patch, or run another function.
     pub action: Action,
 }
 
@@ -49,38 +49,38 @@ pub enum Action {
 /// The EnvironmentConfigs of an environment: `spec.environment`, or `spec` of a function's `Input`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
-    /// The lowest layer of the environment.
+    /// The lowest layer of the environment: `defaultData`.
     pub default_data: Option<Map<String, Value>>,
     /// `environmentConfigs`; without this field the function does nothing.
     pub sources: Option<Vec<EnvironmentSource>>,
-    /// The policy for resolving references.
+    /// The policy for resolving references to EnvironmentConfigs.
     pub policy: Policy,
 }
 
 /// Patches: `spec` of a native Composition, or a function's `Resources`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Patches {
-    /// Between the composite and the environment: `environment.patches`.
+    /// The patches between the composite and the environment: `environment.patches`.
     pub environment: Vec<Patch>,
     /// Patch sets that patches of composed resources include by name.
     pub patch_sets: Vec<PatchSet>,
-    /// The composed resources.
+    /// The composed resources, with their patches.
     pub templates: Vec<Template>,
 }
 
 /// A named list of patches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PatchSet {
-    /// Its name.
+    /// The name of the patch set.
     pub name: String,
-    /// Its patches.
+    /// The patches of the patch set.
     pub patches: Vec<Patch>,
 }
 
-/// A composed resource.
+/// A composed resource that a Composition declares, with its base and its patches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Template {
-    /// Its name; optional in native Compositions.
+    /// The name of the composed resource; optional in native Compositions.
     pub name: Option<String>,
     /// The resource before it is patched; `null` if another step of the pipeline creates it.
     pub base: Value,

@@ -59,7 +59,7 @@ impl Document {
         }
     }
 
-    /// Converts whole numbers in the written values to integers; the first time in the whole object.
+    /// Converts whole numbers to integers: at the first write in the whole object, later only in the written members.
     fn normalise(&mut self, paths: &[Path]) {
         if !self.is_normal {
             self.value = integers(std::mem::take(&mut self.value));

@@ -13,14 +13,14 @@ use crate::go::floats;
 /// The largest integer up to which a float64 represents every integer.
 const MAX_EXACT: u64 = 1 << 53;
 
-/// A layer of an environment.
+/// A layer of an environment: data that is merged over lower layers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// The origin of the data.
+    /// The origin of the data, such as an EnvironmentConfig.
     pub name: LayerName,
-    /// The place of the data in the environment, if it is not the root.
+    /// The path in the environment under which the data is merged; `None` for the root.
     pub to_field_path: Option<String>,
-    /// The data to merge.
+    /// The data of the layer, without lower layers.
     pub data: Map<String, Value>,
 }
 
@@ -45,10 +45,10 @@ impl std::fmt::Display for LayerName {
     }
 }
 
-/// The origin of a key.
+/// The origin of a key in merged data: the layer of its value, and the values that it replaced.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origin {
-    /// The index of the layer that set it; for a map, of the first layer that has it.
+    /// The index of the layer that set the value; for a map, of the first layer that has the key.
     pub layer: usize,
     /// The replaced values with their layers, oldest first.
     pub replaced: Vec<Replaced>,
@@ -56,19 +56,19 @@ pub struct Origin {
     pub members: BTreeMap<String, Origin>,
 }
 
-/// A replaced value.
+/// A value that a later layer replaced.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replaced {
-    /// The index of the layer that set it.
+    /// The index of the layer that set the value.
     pub layer: usize,
-    /// The value.
+    /// The value before it was replaced.
     pub value: Value,
 }
 
 /// A key that a later layer sets again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overwrite<'m> {
-    /// The path of the key.
+    /// The path of the key in the environment.
     pub path: FieldPath,
     /// The index of the layer with the old value.
     pub from: usize,
@@ -85,11 +85,11 @@ pub struct Overwrite<'m> {
 pub struct Merged {
     /// The merged data.
     pub data: Map<String, Value>,
-    /// The origins of its keys.
+    /// The origins of the keys in the merged data.
     pub origins: BTreeMap<String, Origin>,
     /// The merged layers, lowest first.
     pub layers: Vec<Layer>,
-    /// Integers that a float64 cannot represent, so that merging changes them.
+    /// The paths of integers that a float64 cannot represent, so that merging changes them.
     pub imprecise: Vec<FieldPath>,
 }
 
@@ -98,7 +98,7 @@ impl Merged {
     pub fn of(layers: Vec<Layer>) -> Self {
         let mut merged = Self::default();
         for (at, layer) in layers.iter().enumerate() {
-            // Paths allocate, and few data have such integers.
+            // Building paths allocates memory, and few layers have integers of this size.
             if layer.data.values().any(has_imprecise) {
                 imprecise(&layer.data, &FieldPath::root(), &mut merged.imprecise);
             }

@@ -1,8 +1,8 @@
 //! The engine for composition environments: merged EnvironmentConfigs and patches.
 //!
 //! Crossplane computes environments itself up to 1.17, from `Composition.spec.environment`. In later versions two
-//! functions do it, from the inputs of pipeline steps. They differ in many details; [`Profile`] selects one. Both kinds
-//! of Composition are decoded into the same [`Declaration`].
+//! functions do it, from the inputs of pipeline steps. They differ in many details; [`Profile`] selects one. Both forms
+//! of Compositions are decoded into the same [`Declaration`].
 //!
 //! The behaviour of native Crossplane 1.17.6, function-environment-configs and function-patch-and-transform is recorded
 //! in `tests/vectors/crossplane/`.

@@ -58,13 +58,13 @@ pub struct Patch {
     /// The source and target of the patch.
     #[serde(rename = "type")]
     pub patch_type: PatchType,
-    /// The path that is read.
+    /// The path of the field that the patch reads.
     pub from_field_path: Option<String>,
-    /// The path that is written; by default the path that is read.
+    /// The path to which the patch writes; by default the path that it reads.
     pub to_field_path: Option<String>,
     /// The name of the patch set to include.
     pub patch_set_name: Option<String>,
-    /// The combination of several fields into one value.
+    /// The combination of several fields into one value, for the `Combine` types.
     pub combine: Option<Combine>,
     /// The transforms of the value, in order.
     #[serde(deserialize_with = "or_default")]
@@ -77,7 +77,7 @@ pub struct Patch {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Combine {
-    /// The fields.
+    /// The fields to combine.
     #[serde(deserialize_with = "or_default")]
     pub variables: Vec<CombineVariable>,
     /// The strategy; `string` is the only one.
@@ -91,7 +91,7 @@ pub struct Combine {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CombineVariable {
-    /// The path that is read.
+    /// The path of the field.
     #[serde(deserialize_with = "or_default")]
     pub from_field_path: String,
 }
@@ -117,13 +117,13 @@ pub struct PatchPolicy {
     pub merge_options: Option<WireMergeOptions>,
 }
 
-/// `mergeOptions` as in the API.
+/// The options `mergeOptions` of a patch policy, as in the API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WireMergeOptions {
-    /// Keeps existing values.
+    /// Whether existing values win over new ones.
     pub keep_map_values: Option<bool>,
-    /// Appends lists to existing lists.
+    /// Whether lists are appended to existing lists.
     pub append_slice: Option<bool>,
 }
 
@@ -138,10 +138,11 @@ impl Patch {
         self.policy.as_ref().is_some_and(|policy| policy.from_field_path == Presence::Required)
     }
 
-    /// Returns how a profile merges the value into its target.
+    /// Returns the options with which a profile merges the value into its target; `None` if the value replaces the
+    /// target.
     ///
     /// # Errors
-    /// The policy, if the function does not know it.
+    /// The name of the policy, if the function does not support it.
     pub fn merge_options(&self, profile: Profile) -> Result<Option<MergeOptions>, &str> {
         let Some(policy) = &self.policy else { return Ok(None) };
         match profile {

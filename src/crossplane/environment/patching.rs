@@ -21,16 +21,17 @@ pub struct Patching {
     left: usize,
 }
 
-/// The result for a composed resource.
+/// The result of patching a composed resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TemplateOutcome {
-    /// Its name; empty if it has none.
+    /// The name of the composed resource; empty if it has none.
     pub name: String,
-    /// Its patches, including those of its patch sets, in the order in which they are applied.
+    /// The patches of the composed resource, including those of patch sets, in the order in which they are applied.
     pub patches: Vec<(Patch, PatchOutcome)>,
     /// The resource before it is patched.
     pub base: Value,
-    /// The resource after its patches, as far as they can be applied before it exists; or why it is not rendered.
+    /// The composed resource after the patches that can be applied before it exists; or the error message of a failed
+    /// patch.
     pub rendered: Result<Value, String>,
 }
 
@@ -64,7 +65,7 @@ impl Patching {
         &self.observed.value
     }
 
-    /// Returns the composite that patches write; natively the composite itself.
+    /// Returns the composite that patches write: natively the composite itself, for functions the desired composite.
     pub fn desired(&self) -> &Value {
         match self.profile {
             Profile::Native117 => &self.observed.value,
@@ -72,7 +73,7 @@ impl Patching {
         }
     }
 
-    /// Returns the resulting composite.
+    /// Returns the composite after all patches.
     pub fn composite(&self) -> Value {
         let mut composite = integers(self.observed.value.clone());
         if self.profile == Profile::Function {

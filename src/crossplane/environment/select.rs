@@ -1,4 +1,4 @@
-//! Selects EnvironmentConfigs.
+//! Selects the EnvironmentConfigs of an environment, by name or labels.
 //!
 //! Source: `environment_selector.go` of Crossplane 1.17.6, and `fn.go` of function-environment-configs 0.7.1. The sort
 //! order is recorded in `tests/vectors/crossplane/sort_configs.json`.
@@ -24,7 +24,7 @@ pub trait Configs {
     fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>>;
 }
 
-/// A lookup in a short list.
+/// Looks up EnvironmentConfigs in a short list.
 impl Configs for [Arc<Stored>] {
     fn find(&self, name: &str) -> Option<Arc<Stored>> {
         self.iter().find(|stored| stored.name() == name).cloned()
@@ -41,33 +41,33 @@ pub fn label<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     Metadata::of(object).label(key)
 }
 
-/// The result of a source.
+/// The result of evaluating one source of an environment.
 #[derive(Debug, Clone)]
 pub struct SourceOutcome {
-    /// The labels of the selector, if the source is one. If two have the same key, the last one wins.
+    /// The labels that the selector requires; empty for a reference. If two have the same key, the last one wins.
     pub labels: BTreeMap<String, String>,
     /// The selected EnvironmentConfigs, in merge order.
     pub selected: Vec<Arc<Stored>>,
     /// The name of a missing EnvironmentConfig that is optional. Native Crossplane keeps the reference and uses the
     /// EnvironmentConfig as soon as it exists.
     pub missing: Option<String>,
-    /// The matches beyond `maxMatch`.
+    /// The matches that are left out because they are beyond `maxMatch`.
     pub cut: Vec<Arc<Stored>>,
     /// The reason why the source selects nothing, if this is not an error.
     pub skipped: Option<String>,
     /// Whether the source requests EnvironmentConfigs; a function may skip a source.
     pub asked: bool,
-    /// The place of the data in the environment; only for the function.
+    /// The path in the environment under which the data is merged; only for the function.
     pub to_field_path: Option<String>,
     /// Upstream's error message if the source fails.
     pub error: Option<String>,
-    /// Whether the source fails because its matches cannot be sorted.
+    /// Whether the source fails because the matching EnvironmentConfigs cannot be sorted.
     pub is_unsortable: bool,
 }
 
 /// Evaluates the sources of a selection independently of each other.
 ///
-/// `composite` is the composite as its profile has it in memory.
+/// `composite` must have the form in which the profile decodes it: in functions, every number is a float64.
 pub fn select(
     profile: Profile,
     selection: &Selection,
@@ -257,7 +257,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         }
     }
 
-    /// Returns the value of a label; `None` if the matcher is left out.
+    /// Returns the value that a matcher requires for its label; `None` if the matcher is left out.
     fn label_value(&self, matcher: &LabelMatcher) -> Result<Option<String>, LabelError> {
         let object = match matcher.kind() {
             LabelMatcherType::Value => return matcher.value.clone().map(Some).ok_or(LabelError::Unset("value")),
@@ -305,7 +305,7 @@ enum Wanted {
     AtLeast(u64),
 }
 
-/// The reason why a label has no value.
+/// The reason why the value that a label must have cannot be determined.
 enum LabelError {
     Unset(&'static str),
     Type(String),
@@ -322,7 +322,7 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// Returns an object as a profile has it in memory: in functions all numbers are floating-point.
+/// Returns an object in the form in which a profile decodes it: in functions, every number is a float64.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {
         Profile::Native117 => object.clone(),

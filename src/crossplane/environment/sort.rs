@@ -1,4 +1,4 @@
-//! Sorts EnvironmentConfigs.
+//! Sorts EnvironmentConfigs by the value at a path.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,7 +11,8 @@ use crate::catalog::Stored;
 use crate::crossplane::field_path::Path;
 use crate::go::{Any, fmt, quote, type_of};
 
-/// Sorts by the value at a path. Equal values are sorted by name; upstream leaves their order undefined.
+/// Sorts EnvironmentConfigs by the value at a path. Equal values are sorted by name; upstream leaves their order
+/// undefined.
 ///
 /// # Errors
 /// Upstream's error message if the values cannot be compared.
@@ -28,7 +29,7 @@ pub fn sort(profile: Profile, path: &str, configs: &mut [Arc<Stored>]) -> Result
     Ok(())
 }
 
-/// A sort key.
+/// A sort key: the value of an EnvironmentConfig at the sort path.
 #[derive(Debug, Clone)]
 enum Key {
     Nothing,
@@ -38,7 +39,7 @@ enum Key {
 }
 
 impl Key {
-    /// Compares values of the same type; strings by their bytes.
+    /// Compares keys of the same type; strings by their bytes. Keys of different types count as equal.
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
@@ -49,7 +50,7 @@ impl Key {
     }
 }
 
-/// Returns the keys for native Crossplane: each must exist and have the type of the first.
+/// Returns the sort keys for native Crossplane: each must exist and have the type of the first.
 fn native_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     let path = Path::named(path).map_err(|error| error.to_string())?;
     let mut first = None;
@@ -91,7 +92,8 @@ fn typed(config: &Value) -> Cow<'_, Value> {
     typed
 }
 
-/// Returns the keys for the function: a missing or null key counts as the zero value, and all numbers have one type.
+/// Returns the sort keys for the function: a missing or null key counts as the zero value, and all numbers have one
+/// type.
 fn function_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     if path.is_empty() {
         return Err("cannot sort by empty field path".to_owned());

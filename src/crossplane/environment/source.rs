@@ -60,7 +60,7 @@ names! {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentSource {
-    /// The way in which it selects EnvironmentConfigs.
+    /// The way in which the source selects EnvironmentConfigs.
     #[serde(rename = "type")]
     pub source_type: SourceType,
     /// The EnvironmentConfig of a source of type Reference.
@@ -68,7 +68,7 @@ pub struct EnvironmentSource {
     pub reference: Option<Reference>,
     /// The selector of a source of type Selector.
     pub selector: Option<Selector>,
-    /// The place of the data in the environment; only for the function, since version 0.7.
+    /// The path in the environment under which the data is merged; only for the function, since version 0.7.
     pub to_field_path: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub struct EnvironmentSource {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Reference {
-    /// Its name.
+    /// The name of the EnvironmentConfig.
     #[serde(deserialize_with = "or_default")]
     pub name: String,
 }
@@ -85,14 +85,14 @@ pub struct Reference {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Selector {
-    /// The number of EnvironmentConfigs that it selects.
+    /// Whether the selector selects exactly one EnvironmentConfig, or several.
     pub mode: Mode,
     /// Maximum number of EnvironmentConfigs, in mode Multiple.
     pub max_match: Option<u64>,
     /// Minimum number of EnvironmentConfigs, in mode Multiple.
     pub min_match: Option<u64>,
-    /// The sort path in the whole EnvironmentConfig, in mode Multiple. A missing field means `metadata.name`, which
-    /// differs from an empty path.
+    /// The path in the EnvironmentConfig by which matches are sorted, in mode Multiple. `None` means `metadata.name`,
+    /// which differs from an empty path.
     pub sort_by_field_path: Option<String>,
     /// The labels that an EnvironmentConfig must have.
     #[serde(deserialize_with = "or_default")]
@@ -103,7 +103,7 @@ pub struct Selector {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelMatcher {
-    /// The origin of its value.
+    /// The origin of the label's value.
     #[serde(rename = "type")]
     pub matcher_type: LabelMatcherType,
     /// The key of the label.
@@ -111,7 +111,7 @@ pub struct LabelMatcher {
     pub key: String,
     /// The path in the composite from which the value is read.
     pub value_from_field_path: Option<String>,
-    /// The literal value.
+    /// The value of the label, for matchers of type Value.
     pub value: Option<String>,
     /// Whether the value at the path must exist; `Required` by default.
     pub from_field_path_policy: Presence,
@@ -121,21 +121,21 @@ pub struct LabelMatcher {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
-    /// The time at which references are resolved; only native, the function resolves them always.
+    /// The time at which references are resolved; only native, because the function resolves them at each reconcile.
     pub resolve: Resolve,
     /// Whether referenced EnvironmentConfigs must exist; `Required` by default.
     pub resolution: Presence,
 }
 
 impl EnvironmentSource {
-    /// Returns the type, with the default applied.
+    /// Returns the type of the source, with the default applied.
     pub fn kind(&self) -> SourceType {
         or(&self.source_type, self.source_type.is_unset(), SourceType::Reference)
     }
 }
 
 impl Selector {
-    /// Returns the mode, with the default applied.
+    /// Returns the mode of the selector, with the default applied.
     pub fn effective_mode(&self) -> Mode {
         or(&self.mode, self.mode.is_unset(), Mode::Single)
     }
@@ -148,7 +148,7 @@ impl Selector {
 }
 
 impl LabelMatcher {
-    /// Returns the type, with the default applied.
+    /// Returns the type of the matcher, with the default applied.
     pub fn kind(&self) -> LabelMatcherType {
         or(&self.matcher_type, self.matcher_type.is_unset(), LabelMatcherType::FromCompositeFieldPath)
     }

@@ -100,11 +100,11 @@ pub struct MathTransform {
     /// The operation, which selects one of the other fields.
     #[serde(rename = "type")]
     pub math_type: MathType,
-    /// The factor.
+    /// The factor of the operation `Multiply`.
     pub multiply: Option<i64>,
-    /// The lower bound.
+    /// The lower bound of the operation `ClampMin`.
     pub clamp_min: Option<i64>,
-    /// The upper bound.
+    /// The upper bound of the operation `ClampMax`.
     pub clamp_max: Option<i64>,
 }
 
@@ -125,14 +125,14 @@ pub struct MatchTransform {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct MatchPattern {
-    /// The way in which it matches. The schemas default to `literal`, the engines have no default.
+    /// The way in which the pattern matches. The schemas default to `literal`, the engines have no default.
     #[serde(rename = "type")]
     pub pattern_type: PatternType,
     /// The string to compare with.
     pub literal: Option<String>,
     /// The regular expression that matches.
     pub regexp: Option<String>,
-    /// The result.
+    /// The result of the transform if the pattern matches.
     pub result: Value,
 }
 
@@ -143,17 +143,17 @@ pub struct StringTransform {
     /// The operation, which selects one of the other fields.
     #[serde(rename = "type")]
     pub string_type: StringType,
-    /// A format of Go's `fmt.Sprintf`.
+    /// The format of the operation `Format`, for Go's `fmt.Sprintf`.
     pub fmt: Option<String>,
-    /// The name of a conversion, such as `ToUpper`.
+    /// The conversion of the operation `Convert`, such as `ToUpper`.
     pub convert: Option<String>,
     /// The prefix or suffix to remove.
     pub trim: Option<String>,
-    /// The regular expression.
+    /// The regular expression of the operation `Regexp`.
     pub regexp: Option<Regexp>,
-    /// The separator of the elements.
+    /// The settings of the operation `Join`.
     pub join: Option<Join>,
-    /// The strings to search for and to insert.
+    /// The strings to search for and to insert, for the operation `Replace`.
     pub replace: Option<Replace>,
 }
 
@@ -173,7 +173,7 @@ pub struct Regexp {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Join {
-    /// The separator.
+    /// The separator between the elements of the list.
     #[serde(deserialize_with = "or_default")]
     pub separator: String,
 }

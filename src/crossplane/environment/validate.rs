@@ -12,14 +12,14 @@ use super::{
 };
 use crate::go::{quote, regexp};
 
-/// A field error.
+/// A field error, as Kubernetes reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
     /// The path of the field, relative to the validated value.
     pub field: String,
     /// The invalid value; `None` for a required value.
     pub value: Option<String>,
-    /// The reason.
+    /// The reason why the field is invalid.
     pub detail: String,
 }
 
@@ -42,7 +42,7 @@ impl Invalid {
         Some(Self { field: field.to_owned(), value: Some(value.to_owned()), detail: detail.to_owned() })
     }
 
-    /// Adds a field in front of the path.
+    /// Prepends a field to the path.
     #[must_use]
     pub fn within(mut self, field: &str) -> Self {
         self.field = format!("{field}.{}", self.field);

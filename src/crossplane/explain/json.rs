@@ -1,4 +1,4 @@
-//! An explanation as JSON, for programs.
+//! Formats an explanation as JSON, for programs.
 
 use serde_json::{Value, json};
 

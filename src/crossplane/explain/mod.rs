@@ -36,7 +36,7 @@ impl Explanation {
         Self { composite: composite.clone(), composition: composition.to_owned(), declaration, computation, configs }
     }
 
-    /// Returns the computation.
+    /// Returns the computed environment, with the result of each step.
     pub fn computation(&self) -> &Computation {
         &self.computation
     }
@@ -111,7 +111,7 @@ fn leaves(merged: &Merged) -> Vec<Leaf<'_>> {
     found
 }
 
-/// Returns the names of the source and the target of a patch.
+/// Returns the names of the source and the target of a patch, such as `composite` and `environment`.
 fn route(patch: &Patch, is_environment: bool) -> (&'static str, &'static str) {
     let other = if is_environment { "environment" } else { "resource" };
     match patch.kind() {

@@ -9,7 +9,7 @@ use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceOut
 /// Maximum number of EnvironmentConfigs that are listed as not selected, most similar first.
 const MAX_OTHERS: usize = 20;
 
-/// Returns a description of a source.
+/// Returns a description of a source, such as `Reference example` or `Selector stage=prod (Single)`.
 pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> String {
     let at = sourced.to_field_path.as_ref().map(|path| format!(", at {path}")).unwrap_or_default();
     match (source.kind(), &source.selector) {

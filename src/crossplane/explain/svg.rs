@@ -1,5 +1,5 @@
-//! An SVG drawing of the layers: a row for each key, a column for each layer, and the environment on the right.
-//! Replaced values are struck through.
+//! Draws the layers as SVG: a row for each key, a column for each layer, and the environment on the right. Replaced
+//! values are struck through.
 
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ fn row(at: usize, leaf: &Leaf<'_>, layers: &[Layer]) -> String {
     out
 }
 
-/// Returns the value of a key in a layer.
+/// Returns the value of a key in a layer; `None` if the layer does not have the key.
 fn value_at<'l>(layer: &'l Layer, leaf: &Leaf<'_>) -> Option<&'l Value> {
     let mut members = Some(&layer.data);
     let mut found = None;

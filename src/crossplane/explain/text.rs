@@ -1,4 +1,4 @@
-//! An explanation as text, for people.
+//! Formats an explanation as text, for people.
 
 use serde_json::Value;
 

@@ -11,13 +11,13 @@ pub enum ParseError {
     Unexpected {
         /// The delimiter.
         delimiter: char,
-        /// Its position.
+        /// The position of the delimiter.
         position: usize,
     },
     /// A bracket without its closing bracket.
     #[error("unterminated '[' at position {position}")]
     Unterminated {
-        /// Its position.
+        /// The position of the opening bracket.
         position: usize,
     },
 }
@@ -29,7 +29,7 @@ pub enum PathError {
     /// The text is not a valid path.
     #[error("cannot parse path {}: {error}", quote(.path))]
     Parse {
-        /// The text.
+        /// The text of the path.
         path: String,
         /// The parse error.
         error: ParseError,
@@ -64,22 +64,22 @@ pub enum PathError {
         /// The path of the value.
         at: String,
     },
-    /// A member of a value that is not an object was to be written.
+    /// A member was to be written into a value that is not an object.
     #[error("{at} is not an object")]
     NoObjectToWrite {
         /// The path of the value.
         at: String,
     },
-    /// An element of a value that is not a list was to be written.
+    /// An element was to be written into a value that is not a list.
     #[error("{at} is not an array")]
     NoArrayToWrite {
         /// The path of the value.
         at: String,
     },
-    /// An index above [`MAX_INDEX`] was to be written.
+    /// A path with an index above [`MAX_INDEX`] was to be written.
     #[error("index {index} is greater than max allowed index {MAX_INDEX}")]
     IndexTooHigh {
-        /// The index.
+        /// The index above the maximum.
         index: u32,
     },
     /// The object would be nested deeper than [`MAX_DEPTH`].

@@ -1,4 +1,4 @@
-//! Expands wildcards.
+//! Expands the wildcards of a path to the existing paths in an object.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Reads values.
+//! Finds the value at a path.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{Segment, text_of};
 
 static NULL: Value = Value::Null;
 
-/// Returns the value that the segments lead to.
+/// Returns the value that the segments lead to; `null` for an empty path.
 pub(super) fn get<'v>(segments: &[Segment], object: &'v Value) -> Result<&'v Value, PathError> {
     if segments.is_empty() {
         return Ok(&NULL);

@@ -11,10 +11,10 @@ use crate::go::type_of;
 /// Source: `MergeOptions` of crossplane-runtime's `apis/common/v1`, which configures the library mergo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct MergeOptions {
-    /// Keeps existing values unless they are empty: `0`, `""`, `false`, `null`, `{}` or `[]`.
+    /// Whether existing values are kept, unless they are empty: `0`, `""`, `false`, `null`, `{}` or `[]`.
     pub keep_map_values: bool,
-    /// Appends lists to lists. If the target itself is a list, elements that it already has are left out; not so in
-    /// nested lists.
+    /// Whether lists are appended to existing lists. If the target itself is a list, elements that it already has are
+    /// left out; this does not apply to nested lists.
     pub append_slice: bool,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn merge(
     path.set(object, merged)
 }
 
-/// Returns the elements of a list that the target does not have yet.
+/// Returns a list without the elements that the target already has; other values are returned unchanged.
 fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
     match (value, there) {
         (Value::Array(new), Value::Array(known)) if options.append_slice => {

@@ -8,13 +8,13 @@
 //! spec.items[*].name                     every element, or every member; only for writing
 //! ```
 //!
-//! A name outside of brackets is always a field, also in `a.0`. There is no escape character: a path cannot name a key that
-//! contains `]`, or that begins and ends with quotes. The empty path is valid: reading it gives `null`, writing it does
-//! nothing.
+//! A name outside of brackets is always a field, also in `a.0`. There is no escape character: a path cannot name a key
+//! that contains `]`, or that begins and ends with quotes. The empty path is valid: reading it gives `null`, writing it
+//! does nothing.
 //!
 //! Source: `pkg/fieldpath` of crossplane-runtime v1.17. Its recorded results are in
-//! `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`. Unlike upstream, everything here is bounded. Upstream's
-//! expansion of wildcards does not terminate if a member has the name `*`, which is an ordinary name here.
+//! `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`. Unlike upstream, everything here is bounded.
+//! Upstream's expansion of wildcards does not terminate if a member has the name `*`, which is an ordinary name here.
 
 mod error;
 mod expand;
@@ -43,7 +43,7 @@ pub struct Path {
     segments: Vec<Segment>,
 }
 
-/// A segment of a [`Path`].
+/// A segment of a [`Path`]: a field name or a list index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Segment {
     /// A member of an object.
@@ -61,7 +61,7 @@ impl Path {
         Ok(Self { segments: parse::segments(text)? })
     }
 
-    /// Parses a path for reading or writing: the error contains the path.
+    /// Parses a path like [`Path::parse`], with an error that contains the path.
     ///
     /// # Errors
     /// [`PathError::Parse`].
@@ -89,7 +89,7 @@ impl Path {
         self.segments.iter().any(Segment::is_wildcard)
     }
 
-    /// Returns the largest index in the path.
+    /// Returns the largest index in the path; `None` if it has no index.
     pub fn highest_index(&self) -> Option<u32> {
         let index = |segment: &Segment| if let Segment::Index(index) = segment { Some(*index) } else { None };
         self.segments.iter().filter_map(index).max()

@@ -1,13 +1,13 @@
-//! Writes values.
+//! Writes a value at a path.
 
 use serde_json::{Map, Value};
 
 use super::error::PathError;
 use super::{MAX_DEPTH, MAX_INDEX, Segment, text_of};
 
-/// Writes a value at the end of the segments.
+/// Writes a value at the path with these segments, and creates missing parents.
 ///
-/// If this fails, the object is unchanged: after the first missing parent, everything below is missing too.
+/// If this fails, the object is unchanged, because nothing below the first missing parent can cause an error.
 pub(super) fn set(segments: &[Segment], object: &mut Value, value: Value) -> Result<(), PathError> {
     check(segments, &value)?;
     let mut target = object;
@@ -45,7 +45,7 @@ pub(super) fn fits(value: &Value, room: usize) -> bool {
     }
 }
 
-/// Returns the place that the segment `at` leads to, and creates it if it is missing; in a list, `null` is missing too.
+/// Returns the value that the segment `at` leads to, and creates it if it is missing; in a list, `null` is missing too.
 fn child<'v>(segments: &[Segment], at: usize, target: &'v mut Value) -> Result<&'v mut Value, PathError> {
     let fresh = || match segments.get(at + 1) {
         Some(Segment::Field(_)) => Value::Object(Map::new()),

@@ -29,7 +29,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns findings about transforms that cannot take the type which the composite's schema declares.
+/// Returns findings about transforms that do not accept the types that the composite's schema declares.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let composition = request.object();
     let Some((definition, version)) = kinds::definition_of(composition, view) else { return Vec::new() };

@@ -111,8 +111,8 @@ fn check_reference(source: &EnvironmentSource, field: &FieldPath, configs: &Conf
     })
 }
 
-/// Judges a selector without a composite. Matchers that read the composite are left out: if the others match too few
-/// EnvironmentConfigs, all of them do.
+/// Checks a selector without a composite. Matchers that read the composite are left out: if the other matchers alone
+/// match too few EnvironmentConfigs, all matchers together do so too.
 fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>) -> Option<Finding> {
     let mut labels: Vec<(&str, &str)> = Vec::new();
     for matcher in &selector.match_labels {
@@ -173,7 +173,7 @@ fn shown(labels: &[(&str, &str)]) -> String {
     format!("the label{} {}", if labels.len() == 1 { "" } else { "s" }, labels.join(", "))
 }
 
-/// Returns similar values for the first label that no EnvironmentConfig has.
+/// Returns a help text with existing values for the first label that no EnvironmentConfig has.
 fn hint(labels: &[(&str, &str)], configs: &Configs<'_>) -> Option<String> {
     let (key, value) = labels.iter().find(|label| configs.matching(&[**label]).is_empty())?;
     let near = configs.similar_values(key, value);

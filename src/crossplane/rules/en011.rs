@@ -77,7 +77,8 @@ fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     (profile == Profile::Native117).then(|| sources.collect())
 }
 
-/// Returns whether a source may have selected this EnvironmentConfig. Unknown cases are allowed.
+/// Returns whether a source selects this EnvironmentConfig for a composite. A selector does not select it if `config`
+/// is `None` or a label cannot be computed.
 fn produces(source: &EnvironmentSource, name: &str, config: Option<&Arc<Stored>>, composite: &Value) -> bool {
     match (source.kind(), &source.reference, &source.selector) {
         (SourceType::Reference, Some(reference), _) => reference.name == name,

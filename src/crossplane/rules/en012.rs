@@ -1,4 +1,4 @@
-//! EN012: unknown fields.
+//! EN012: unknown fields in an environment or in the input of a function.
 
 use super::{WRITTEN_COMPOSITIONS, text_findings};
 use crate::admission::Level;

@@ -2,8 +2,8 @@
 //!
 //! Crossplane has no schema for environments; this is a feature of Portcullis. The schema is in the annotation
 //! [`ANNOTATION`] of the Composition, or in a ConfigMap that [`FROM_ANNOTATION`] names. It describes the merged
-//! environment before patches. It is read as a structure, as Kubernetes reads schemas: if properties are listed, there
-//! are no others unless `additionalProperties` allows them. Keywords that cannot be evaluated (`not`, `if`, remote
+//! environment before patches. It is interpreted like a structural schema of Kubernetes: if it lists properties, it
+//! allows no others unless `additionalProperties` allows them. Keywords that cannot be evaluated (`not`, `if`, remote
 //! references) allow everything.
 
 mod source;
@@ -36,20 +36,20 @@ pub struct Schema {
 /// The values that a schema allows at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Any value.
+    /// Any value is allowed.
     Anything,
-    /// A value of these types.
+    /// A value of one of these types is allowed.
     Something {
         /// The allowed types.
         types: Types,
         /// Whether the value always exists.
         is_required: bool,
     },
-    /// No value.
+    /// No value: the schema does not have the path.
     Nothing {
         /// The last place on the path that exists; empty for the environment itself.
         at: String,
-        /// The names of the members of that place, similar names first.
+        /// The names of the members of that place, most similar first.
         has: Vec<String>,
     },
 }
@@ -71,7 +71,7 @@ pub enum SchemaError {
     Malformed {
         /// The place, as a JSON Pointer.
         at: String,
-        /// The reason.
+        /// The reason why the part is invalid.
         why: String,
     },
     /// The annotation does not name a key of a ConfigMap.
@@ -152,12 +152,12 @@ impl Schema {
         }
     }
 
-    /// Resolves a local reference.
+    /// Resolves a local reference, such as `#/$defs/a`; `None` if it does not exist.
     fn target(&self, reference: &str) -> Option<&Value> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
 
-    /// Returns what the schema allows at a path.
+    /// Returns the values that the schema allows at a path.
     pub fn at(&self, path: &Path) -> Found {
         walk::at(self, path)
     }

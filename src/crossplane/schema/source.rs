@@ -1,8 +1,8 @@
 //! The places where a Composition declares the schema of its environment.
 //!
-//! ConfigMaps are not watched: a watch in all namespaces would need the right to read all of them. The named ConfigMap
-//! is read when it is needed, for which the right to get it is enough. The chart creates a role for this in the
-//! namespace of portcullis; for schemas in other namespaces, users create a role there.
+//! ConfigMaps are not watched: a watch in all namespaces would need the permission to read all of them. The named
+//! ConfigMap is read live, for which the permission `get` is enough. The chart creates a role for this in the namespace
+//! of Portcullis; for schemas in other namespaces, users create a role there.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub const ANNOTATION: &str = "portcullis.dev/environment-schema";
 /// The annotation that names the key of a ConfigMap with the schema: `NAMESPACE/NAME/KEY`.
 pub const FROM_ANNOTATION: &str = "portcullis.dev/environment-schema-from";
 
-/// ConfigMaps that hold schemas.
+/// `ConfigMap`: may contain the schema of an environment.
 pub static CONFIG_MAPS: Kind = Kind {
     group: "",
     version: "v1",
@@ -40,7 +40,7 @@ pub fn declared(composition: &Value, view: &View<'_>) -> Option<(&'static str, R
     Some((FROM_ANNOTATION, from_config_map(reference, view)))
 }
 
-/// Returns the ConfigMap to read for a Composition, if any.
+/// Returns the ConfigMap with the schema of a Composition, for a live read; `None` if the Composition names none.
 pub fn live_reads(composition: &Value) -> Option<Reference> {
     if annotation(composition, ANNOTATION).is_some() {
         return None;

@@ -4,16 +4,16 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// A set of types.
+/// A set of types, such as string and integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Types(u8);
 
 const NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
 impl Types {
-    /// All types.
+    /// The set of all types.
     pub const ALL: Self = Self(0x7f);
-    /// No type.
+    /// The empty set of types.
     pub(super) const NONE: Self = Self(0);
 
     /// Returns the types with this name. `number` includes integers.
@@ -36,18 +36,18 @@ impl Types {
         })
     }
 
-    /// Returns the union of two sets.
+    /// Returns the union of two sets of types.
     #[must_use]
     pub(super) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Returns whether two sets have a common type.
+    /// Returns whether two sets of types have a common type.
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Returns the names of the types.
+    /// Returns the names of the types; leaves out `integer` if `number` is in the set.
     pub fn names(self) -> Vec<&'static str> {
         let is_in = |at: &usize| self.0 & (1 << at) != 0;
         let all: Vec<_> = (0..NAMES.len()).filter(is_in).map(|at| NAMES[at]).collect();

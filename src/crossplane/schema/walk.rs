@@ -13,7 +13,7 @@ use crate::suggestion::by_similarity;
 /// Maximum number of names that are reported for a place.
 const MAX_NAMES: usize = 8;
 
-/// Returns what a schema allows at a path. After [`MAX_PARTS`] subschemas everything is allowed.
+/// Returns the values that a schema allows at a path. After [`MAX_PARTS`] subschemas, any value is allowed.
 pub(super) fn at(schema: &Schema, path: &Path) -> Found {
     let mut walk = Walk { schema, left: MAX_PARTS };
     let (mut place, mut at, mut is_required) = (vec![&schema.root], String::new(), true);
@@ -42,18 +42,18 @@ struct Walk<'s> {
     left: usize,
 }
 
-/// The target of a segment.
+/// The schemas to which a segment of a path leads.
 enum Step<'s> {
     /// The schema allows anything here.
     Anywhere,
-    /// One of these schemas.
+    /// One of these schemas applies.
     To(Vec<&'s Value>),
-    /// No schema; contains the members that exist instead.
+    /// No schema; contains the names of the members that exist instead.
     Nowhere(Vec<String>),
 }
 
 impl<'s> Walk<'s> {
-    /// Returns schemas together with all schemas that they combine.
+    /// Returns `schemas` together with all schemas that they combine, such as those in `allOf`.
     fn parts(&mut self, schemas: &[&'s Value]) -> Vec<&'s Value> {
         let (mut found, mut left): (Vec<&'s Value>, _) = (Vec::new(), schemas.to_vec());
         while let Some(part) = left.pop() {
@@ -67,7 +67,7 @@ impl<'s> Walk<'s> {
         found
     }
 
-    /// Returns the schemas that a schema combines.
+    /// Returns the schemas that a schema combines: by `allOf`, `anyOf`, `oneOf`, `then`, `else` and local `$ref`.
     fn combined(&self, part: &'s Value) -> Vec<&'s Value> {
         let lists = ["allOf", "anyOf", "oneOf"].into_iter();
         let lists = lists.flat_map(|key| part.get(key).and_then(Value::as_array).into_iter().flatten());
@@ -96,7 +96,7 @@ impl<'s> Walk<'s> {
         if next.is_empty() { Step::Nowhere(sorted(&has, segment)) } else { Step::To(next) }
     }
 
-    /// Returns the types that a value may have.
+    /// Returns all types that any of the schemas allows.
     fn types(&mut self, schemas: &[&'s Value]) -> Types {
         let mut types = Types::NONE;
         for schema in schemas {
@@ -131,10 +131,10 @@ impl<'s> Walk<'s> {
 /// Maximum nesting of combined schemas; deeper ones do not restrict types. The walk is recursive here.
 const MAX_NESTED: usize = 64;
 
-/// The part of a schema for a segment of a path.
+/// The result of looking up a segment of a path in one schema, without the schemas that it combines.
 enum Part<'s> {
     Anything,
-    /// The part has no keyword for this kind of segment.
+    /// The schema has no keyword for this segment, but combines other schemas.
     Nothing,
     Has(Vec<&'s Value>),
     HasNot(Vec<String>),
@@ -160,7 +160,7 @@ fn step<'s>(part: &'s Value, segment: &Segment) -> Part<'s> {
     })
 }
 
-/// Returns what a part allows for a member; `None` if it has no keywords for members.
+/// Looks up a member in one schema; `None` if the schema has no keywords for members.
 fn member<'s>(part: &'s Value, name: &str) -> Option<Part<'s>> {
     let properties = part.get("properties").and_then(Value::as_object);
     let patterns = part.get("patternProperties").and_then(Value::as_object);
@@ -183,7 +183,7 @@ fn member<'s>(part: &'s Value, name: &str) -> Option<Part<'s>> {
     }
 }
 
-/// Returns what a part allows for an element; `None` if it has no keywords for elements.
+/// Looks up a list element in one schema; `None` if the schema has no keywords for elements.
 fn element(part: &Value, index: usize) -> Option<Part<'_>> {
     let first = part.get("prefixItems").or_else(|| part.get("items")).and_then(Value::as_array);
     if let Some(schema) = first.and_then(|first| first.get(index)) {
@@ -198,7 +198,7 @@ fn element(part: &Value, index: usize) -> Option<Part<'_>> {
     }
 }
 
-/// Returns the types that a schema declares itself.
+/// Returns the types that a schema declares itself; `None` if it declares none.
 fn own_types(schema: &Value) -> Option<Types> {
     let union = |types: Vec<Types>| types.into_iter().fold(Types::NONE, Types::or);
     let named = match schema.get("type") {

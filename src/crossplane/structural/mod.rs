@@ -41,7 +41,7 @@ pub struct Structural {
 /// The part of a schema at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field<'s> {
-    /// The schema of the field.
+    /// The schema declares the field; contains the schema of the field.
     Declared(&'s Value),
     /// The schema preserves unknown fields here.
     Unknown,
@@ -49,13 +49,13 @@ pub enum Field<'s> {
     Pruned {
         /// The last place on the path that exists.
         at: String,
-        /// Its members, similar names first.
+        /// The members that the schema declares at `at`, most similar first.
         has: Vec<String>,
     },
 }
 
 impl Structural {
-    /// Reads the schema of a version from a CompositeResourceDefinition; `None` if it declares none.
+    /// Extracts the schema of a version from a CompositeResourceDefinition; `None` if it declares none.
     pub fn of(definition: &Value, version: &str) -> Option<Self> {
         let versions = definition.get("spec")?.get("versions")?.as_array()?;
         let version = versions.iter().find(|one| one.get("name").is_some_and(|name| name == version))?;
@@ -83,12 +83,13 @@ impl Structural {
         stored
     }
 
-    /// Returns what the schema has at a path that begins with `spec`.
+    /// Returns the part of the schema at a path that begins with `spec`.
     pub fn at(&self, path: &Path) -> Field<'_> {
         path::at(&self.spec, path)
     }
 
-    /// Returns the violations in `spec` for which the API server would reject it, except those of CEL rules.
+    /// Returns the violations in `spec` for which the API server would reject it, except those of CEL rules and
+    /// formats.
     pub fn violations(&self, composite: &Value) -> Vec<Violation> {
         let mut spec = composite.get("spec").cloned().unwrap_or_else(|| json!({}));
         let own = spec.as_object_mut().map(taken).unwrap_or_default();
@@ -100,7 +101,8 @@ impl Structural {
         validate::violations(&spec, &schema)
     }
 
-    /// Returns the CEL rule or format that may reject a value at a path; they are not evaluated here.
+    /// Returns the CEL rule or format that may reject a value at a path; `None` if there is none. Neither is evaluated
+    /// here.
     pub fn undecided(&self, path: &Path, operation: Operation) -> Option<String> {
         path::undecided(&self.spec, path, operation)
     }

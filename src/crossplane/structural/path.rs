@@ -15,7 +15,7 @@ const MAX_PARTS: usize = 10_000;
 #[derive(Debug, Clone, Copy)]
 struct Rules<'s>(&'s Value);
 
-/// Returns what a schema of `spec` has at a path that begins with `spec`.
+/// Returns the part of a schema of `spec` at a path that begins with `spec`.
 pub(super) fn at<'s>(spec: &'s Value, path: &Path) -> Field<'s> {
     let mut place = "spec".to_owned();
     let mut schema = spec;
@@ -45,7 +45,7 @@ fn pruned<'s>(schema: &Value, segment: &Segment, at: String) -> Field<'s> {
     Field::Pruned { at, has }
 }
 
-/// Returns the first rule or format that decides about a value at a path and is not evaluated here.
+/// Returns the first CEL rule or format that may reject a value at a path. Neither is evaluated here.
 pub(super) fn undecided(spec: &Value, path: &Path, operation: Operation) -> Option<String> {
     let mut schema = spec;
     for (at, segment) in path.segments().iter().enumerate().skip(1) {
@@ -89,8 +89,8 @@ fn names(segments: &[Segment]) -> Vec<&str> {
 }
 
 impl Rules<'_> {
-    /// Returns the first rule that reads the last member of `names`, or a value above or below it. The API server only
-    /// evaluates rules about `oldSelf` if there is an old value.
+    /// Returns the first CEL rule that reads the member at the path `names`, or a value above or below it. The API
+    /// server evaluates rules with `oldSelf` only if there is an old value.
     fn about(self, names: &[&str], operation: Operation) -> Option<String> {
         let rules = self.0.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten();
         let looks = |rule: &&Value| {
@@ -118,7 +118,7 @@ fn mentions(expression: &str, variable: &str, names: &[&str]) -> bool {
             let Some(after) = trimmed.strip_prefix('.') else { return true };
             let end = after.find(|c| !is_word(c)).unwrap_or(after.len());
             let (member, after) = after.split_at(end);
-            // A function of the whole value.
+            // The member is a function that is called on the whole value.
             if after.starts_with('(') {
                 return true;
             }

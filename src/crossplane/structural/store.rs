@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Converts a value into what the API server stores.
+/// Converts a value as the API server does before storing it: prunes unknown fields, sets defaults and drops nulls.
 pub(super) fn store(value: &mut Value, schema: &Value) {
     prune(value, Some(schema));
     fill_in(value, schema);

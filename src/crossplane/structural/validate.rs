@@ -8,10 +8,10 @@ use super::store::{is_set, member};
 use crate::admission::{FieldPath, json};
 use crate::go::regexp;
 
-/// A violation of a schema.
+/// A violation of a schema by a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The field.
+    /// The path of the invalid field.
     pub field: FieldPath,
     /// The reason, as in the API server's message.
     pub why: String,
@@ -23,7 +23,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Returns everything in `spec` that its schema does not allow.
+/// Returns all violations of a schema in `spec`.
 pub(super) fn violations(spec: &Value, schema: &Value) -> Vec<Violation> {
     let mut found = Vec::new();
     check(spec, schema, &FieldPath::of(["spec"]), &mut found);
@@ -110,7 +110,7 @@ fn number_bounds(number: f64, schema: &Value, refuse: &mut impl FnMut(String)) {
     }
 }
 
-/// Reports a size that is out of bounds.
+/// Reports a length or a number of members that is out of bounds.
 fn size(size: usize, schema: &Value, keys: [&str; 2], what: &str, refuse: &mut impl FnMut(String)) {
     let bound = |key| schema.get(key).and_then(Value::as_u64);
     let [least, most] = keys.map(bound);

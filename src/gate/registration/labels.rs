@@ -1,4 +1,4 @@
-//! Labels that a release of the chart gives to all its objects.
+//! The common labels of the chart, which a release sets on all its objects.
 
 /// The template of the common labels, for objects with other labels.
 const MORE: &str =

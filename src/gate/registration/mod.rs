@@ -25,27 +25,27 @@ use crate::rule::{ANY, Definition, MatchCondition};
 pub enum Endpoint {
     /// A Service in the cluster.
     Service {
-        /// Its namespace, which all webhooks exclude.
+        /// The namespace of the Service.
         namespace: String,
-        /// Its name.
+        /// The name of the Service.
         name: String,
     },
     /// A URL outside the cluster, without path.
     Url(String),
 }
 
-/// The settings of the manifests.
+/// The settings from which the manifests of webhook configurations and permissions are generated.
 #[derive(Debug, Clone)]
 pub struct Registration {
     /// The address at which the API server calls the webhooks.
     pub endpoint: Endpoint,
-    /// The CA of the serving certificate, base64-encoded PEM; `None` if something else fills it in.
+    /// The CA of the serving certificate, base64-encoded PEM; `None` if the server or cert-manager writes it later.
     pub ca_bundle: Option<String>,
-    /// The namespace of the Portcullis server.
+    /// The namespace of the Portcullis server, which all webhooks exclude.
     pub namespace: String,
-    /// The ServiceAccount of the server.
+    /// The name of the server's ServiceAccount.
     pub service_account: String,
-    /// The kinds that definitions in the cluster declare, and that are handled.
+    /// The kinds that CompositeResourceDefinitions in the cluster declare and that the webhooks handle.
     pub declared: Vec<(&'static Declaration, &'static Kind)>,
     /// The families that are on. With [`Choice::Values`] the manifests are templates of the chart.
     pub families: Choice,
@@ -61,31 +61,31 @@ impl Default for Registration {
     }
 }
 
-/// A file of the registration.
+/// A generated file of the registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// The file name.
+    /// The file name, such as `rbac.yaml`.
     pub file: &'static str,
-    /// The text.
+    /// The YAML text, or the template in the chart.
     pub text: String,
 }
 
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const GENERATED_FOR_DECLARED: &str = "# Written by `portcullis manifests`; do not edit. The rules follow the \
                                       CompositeResourceDefinitions that are chosen.\n";
-/// The name of both webhook configurations.
+/// The name of the mutating and of the validating webhook configuration.
 pub const NAME: &str = "portcullis";
 /// The name of the webhook configurations for declared kinds.
 pub const DECLARED_NAME: &str = "portcullis-composites";
 
-/// Chart: further expressions of the namespace selector.
+/// The template in the chart for further expressions of the namespace selector.
 const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.matchExpressions }}\n        \
                                 {{- toYaml . | nindent 8 }}\n        {{- end }}\n";
-/// Chart: the value that enables kinds that are off by default.
+/// The value of the chart that enables the optional CustomResourceDefinitions.
 const CHART_OPTIONAL: &str = ".Values.storedKustomizations";
 
 impl Registration {
-    /// Returns the templates of the chart, whose conditions Helm evaluates.
+    /// Returns the settings that generate the templates of the chart, whose conditions Helm evaluates.
     pub fn chart() -> Self {
         let (namespace, name) = ("{{ .Release.Namespace }}".to_owned(), "{{ .Release.Name }}".to_owned());
         let service_account = "{{ include \"portcullis.serviceAccount\" . }}".to_owned();
@@ -159,7 +159,7 @@ impl Registration {
         self.families.lines(&when, Some(around), self.webhook(webhook, &conditions, &listed))
     }
 
-    /// Returns the configuration for declared kinds. It is separate, because its rules are updated at run time.
+    /// Returns the webhook configuration for declared kinds. It is separate, because its rules are updated at run time.
     fn composites(&self, phase: Phase, registry: &Registry) -> Option<String> {
         let webhooks: Vec<_> = WEBHOOKS.iter().filter(|webhook| webhook.phase == phase).collect();
         let whens: Vec<_> = webhooks.iter().map(|webhook| webhook.declared_when(registry)).collect();
@@ -167,7 +167,7 @@ impl Registration {
         let webhook = |(webhook, when): (&&Webhook, &When)| {
             let rules = webhook.declared_rules(registry, &self.declared);
             let listed = match &rules[..] {
-                // A field that the release does not set is not reset by an upgrade.
+                // The chart omits the field, so that an upgrade does not reset the rules that were written at run time.
                 [] if self.is_chart() => String::new(),
                 [] => "    rules: []\n".to_owned(),
                 rules => format!("    rules:\n{}", rules.iter().map(Rules::yaml).collect::<String>()),
@@ -211,7 +211,7 @@ impl Registration {
         )
     }
 
-    /// Returns the timeout and the failure policy; in the chart, the values of the release.
+    /// Returns the timeout and the failure policy of a webhook; in the chart, the references to the release's values.
     fn policies(&self, webhook: &Webhook) -> (String, String) {
         if self.is_chart() {
             let value = |key: &str| format!("{{{{ .Values.webhooks.{}.{key} }}}}", webhook.key());
@@ -234,7 +234,8 @@ impl Registration {
         format!("    clientConfig:\n{place}{ca}")
     }
 
-    /// Excludes our own namespace and the cluster's, because a cluster must be able to start without us.
+    /// Returns a selector that excludes `kube-system` and the namespace of Portcullis, because a cluster must be able
+    /// to start without Portcullis.
     fn namespace_selector(&self) -> String {
         let further = if self.is_chart() { CHART_NAMESPACES } else { "" };
         format!(
@@ -244,8 +245,8 @@ impl Registration {
         )
     }
 
-    /// Excludes requests by match conditions: objects being deleted, whose finalizers must be removable, and the
-    /// controllers that delete objects without namespace or owner.
+    /// Returns the match conditions of a webhook. They exclude objects being deleted, whose finalizers must be
+    /// removable, and deletions by the controllers that clean up after a namespace or owner.
     fn match_conditions(&self, rules: &[Rules], narrowed: Option<&Narrowed>) -> String {
         let when = |has: fn(&Rules) -> bool| When::either(rules.iter().filter(|rule| has(rule)).map(|rule| &rule.when));
         let deletes = when(|rules| rules.operations.contains(&Operation::Delete));
@@ -264,7 +265,8 @@ impl Registration {
         text
     }
 
-    /// Divides the requests of a resource between the two webhooks of a phase: each goes to exactly one.
+    /// Returns the match conditions that divide the requests of a resource between the two webhooks of a phase: each
+    /// request goes to exactly one.
     fn share_conditions(&self, webhook: &Webhook, registry: &Registry) -> String {
         let (prefix, not) = if webhook.failure_policy.fails() { ("all-but", "!") } else { ("only", "") };
         // A deletion has no object that a condition could read.

@@ -1,4 +1,4 @@
-//! Derives the requests of each webhook from the registry: for every family, with the conditions under which it is on.
+//! Derives the rules of each webhook from the registry, each with the families of Portcullis rules that need it.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::gate::Registry;
 use crate::kustomize::delivery::Narrowed;
 use crate::rule::{FailurePolicy, Match, MatchCondition};
 
-/// A webhook of a configuration.
+/// A webhook of a webhook configuration, without its rules.
 pub(super) struct Webhook {
     pub(super) name: &'static str,
     pub(super) phase: Phase,
     pub(super) failure_policy: FailurePolicy,
     pub(super) timeout_seconds: u8,
     pub(super) reason: &'static str,
-    /// The match conditions that restrict it to some deliveries.
+    /// The match conditions of a webhook that serves only some deliveries; `None` for the other webhooks.
     pub(super) narrowed: Option<&'static Narrowed>,
 }
 
@@ -74,7 +74,8 @@ pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     webhooks
 }
 
-/// Requests with the same group, versions and operations, and the condition under which they are sent.
+/// An entry of a webhook's `rules`: resources with the same group, versions and operations, and the condition on
+/// families under which the webhook receives them.
 pub(super) struct Rules {
     pub(super) group: &'static str,
     pub(super) versions: &'static [&'static str],
@@ -87,7 +88,7 @@ pub(super) struct Rules {
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The condition under which its other requests must fail closed.
+    /// The condition on families under which the requests that do not meet the match condition must fail closed.
     pub(super) when: When,
 }
 
@@ -99,7 +100,7 @@ type FamilyMatcher = (&'static str, &'static Match);
 /// The versions of a resource, and the families that need each operation.
 type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
 
-/// The families that need requests of one resource and operation.
+/// The families that need requests of one resource and operation, by failure policy.
 #[derive(Default)]
 struct Wanted {
     refusing: Families,
@@ -107,14 +108,15 @@ struct Wanted {
 }
 
 impl Webhook {
-    /// Returns its key among the values of the chart: the first label of its name in camel case.
+    /// Returns the key of the webhook in the chart's value `webhooks`: the first label of its name in camel case, such
+    /// as `validate`.
     pub(super) fn key(&self) -> String {
         let mut words = self.name.split('.').next().unwrap_or_default().split('-');
         let first = words.next().unwrap_or_default().to_owned();
         words.fold(first, |key, word| key + &word[..1].to_uppercase() + &word[1..])
     }
 
-    /// Returns the requests of this webhook: those of its phase and failure policy that the stricter webhook of the
+    /// Returns the rules of this webhook: the requests of its phase and failure policy that the stricter webhook of the
     /// phase does not receive.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
         let match_condition = self.match_condition(registry);
@@ -134,7 +136,7 @@ impl Webhook {
         rules
     }
 
-    /// Returns the operations of this webhook, grouped by the families that need them.
+    /// Returns the operations of one resource that this webhook receives, grouped by the families that need them.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {
@@ -174,7 +176,7 @@ impl Webhook {
         requests
     }
 
-    /// Returns the requests of this webhook for declared kinds.
+    /// Returns the rules of this webhook for declared kinds.
     pub(super) fn declared_rules(
         &self,
         registry: &Registry,
@@ -198,7 +200,7 @@ impl Webhook {
         groups.into_iter().map(rules).collect()
     }
 
-    /// Returns the condition under which it receives requests for declared kinds.
+    /// Returns the condition under which this webhook receives requests for declared kinds.
     pub(super) fn declared_when(&self, registry: &Registry) -> When {
         When::either(&[When::any(self.declared(registry).into_iter().map(|(family, _)| family).collect())])
     }
@@ -209,8 +211,8 @@ impl Webhook {
         self.matchers(registry).into_iter().filter(is_its).collect()
     }
 
-    /// Returns the resources that the two webhooks of a phase share. A resource is shared only if every rule for it
-    /// agrees.
+    /// Returns the resources that the two webhooks of a phase share. A resource is shared only if all fail-closed rules
+    /// for it have the same match condition.
     pub(super) fn shares(&self, registry: &Registry) -> Vec<Share> {
         let share = |((_, resource), (match_condition, families)): (Key, (&'static MatchCondition, Families))| Share {
             resource,

@@ -1,4 +1,4 @@
-//! The server's permissions in the cluster: watches of what rules look up, and live reads.
+//! The permissions of the server in the cluster: to watch the kinds that rules look up, and to read objects live.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl Registration {
         )
     }
 
-    /// Returns the ServiceAccount; the chart has a template of its own, with the values of the release.
+    /// Returns the manifest of the ServiceAccount; empty for the chart, which has a separate template for it.
     fn account(&self) -> String {
         let Self { namespace, service_account, .. } = self;
         if self.is_chart() {
@@ -44,7 +44,8 @@ impl Registration {
         )
     }
 
-    /// Returns an aggregated role: add the right to read another kind of composites by labelling a ClusterRole.
+    /// Returns an aggregated ClusterRole and its binding. A ClusterRole with the label [`CHOOSING_LABEL`] adds its
+    /// rights, such as to read a kind of composites.
     fn aggregated(&self, registry: &Registry) -> String {
         let when = When::any(registry.declaring().map(|(family, _)| family).collect());
         let role = format!(
@@ -56,7 +57,8 @@ impl Registration {
         self.families.lines(&when, None, role)
     }
 
-    /// Returns the right to read declared kinds, if they are known.
+    /// Returns a ClusterRole that permits reading the watched declared kinds, and its binding; `None` if there are
+    /// none.
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -81,8 +83,8 @@ impl Registration {
         (!rules.is_empty()).then_some(role)
     }
 
-    /// Returns the right to read objects by name that are never watched, in our own namespace only. Grant it separately
-    /// in other namespaces.
+    /// Returns a Role that permits reading objects of unwatched kinds by name, and its binding; empty if there are
+    /// none. It covers only the namespace of Portcullis; other namespaces need their own Roles.
     fn reading_by_name(&self, registry: &Registry) -> String {
         let Self { namespace, service_account, .. } = self;
         let is_named = |kind: &Kind| kind.is_read_by_name() && !kind.is_read_everywhere();
@@ -107,7 +109,8 @@ impl Registration {
         self.families.lines(&whole, None, role)
     }
 
-    /// Returns the rights to watch what rules look up, and to read it live.
+    /// Returns the rules of the ClusterRole: to watch the kinds that are looked up, and to get the kinds that are read
+    /// live.
     fn rights(&self, registry: &Registry) -> String {
         let watched = lines(registry.looked_up().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
         let is_read = |kind: &Kind| !kind.is_read_by_name() || kind.is_read_everywhere();
@@ -124,7 +127,7 @@ impl Registration {
     }
 }
 
-/// Lines of a role: for each API group and condition on families, the resources.
+/// The rules of a role: for each API group and condition on families, the plural names of the resources.
 type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
 
 fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {

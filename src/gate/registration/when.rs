@@ -1,7 +1,7 @@
-//! Conditions on families: when a part of the registration is needed.
+//! Conditions on the enabled families, under which a part of the registration is needed.
 //!
-//! `portcullis manifests` evaluates a condition; the chart contains it as a Helm condition. So the chart renders for
-//! some families exactly what `manifests` writes for them.
+//! `portcullis manifests` evaluates a condition; the chart contains it as a Helm condition. So for the same families,
+//! the chart renders exactly what `manifests` writes.
 
 use std::collections::BTreeSet;
 
@@ -13,34 +13,34 @@ pub(super) type Families = BTreeSet<&'static str>;
 pub enum Choice {
     /// These families are on.
     These(Vec<&'static str>),
-    /// The release's chart values `families`.
+    /// The families that the value `families` of a chart release turns on.
     Values,
 }
 
-/// A condition on the families that are on: at least one case holds.
+/// A condition on the families that are on. It holds if at least one of its cases holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct When(Vec<Case>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// At least one of these is on.
+    /// At least one of these families is on.
     any: Families,
-    /// None of these is on.
+    /// None of these families is on.
     none: Families,
 }
 
 impl When {
-    /// Holds if one of these families is on.
+    /// Returns a condition that holds if one of these families is on.
     pub(super) fn any(any: Families) -> Self {
         Self::any_but(any, Families::new())
     }
 
-    /// Holds if one of `any` and none of `none` is on.
+    /// Returns a condition that holds if one of `any` and none of `none` is on.
     pub(super) fn any_but(any: Families, none: Families) -> Self {
         Self(vec![Case { any, none }])
     }
 
-    /// Holds if one of several conditions holds.
+    /// Returns a condition that holds if one of several conditions holds.
     pub(super) fn either<'w>(several: impl IntoIterator<Item = &'w Self>) -> Self {
         let mut plain = Families::new();
         let mut others: Vec<Case> = Vec::new();
@@ -96,8 +96,8 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Returns lines that apply under the condition. Inside a block with condition `around`, the same condition is not
-    /// repeated.
+    /// Restricts the lines `text` to the condition `when`: returns an empty text if it does not hold, or wraps the
+    /// lines in a Helm `if` for the chart. Inside a block with condition `around`, the same condition is not repeated.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -108,12 +108,12 @@ impl Choice {
         }
     }
 
-    /// Returns lines that apply if one of these families is on.
+    /// Restricts the lines `text` to the condition that one of these families is on; with a Helm `if` for the chart.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }
 
-    /// Returns a part of a line that applies under the condition.
+    /// Restricts `text`, a part of a line, to the condition `when`; with a Helm `if` for the chart.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {
             _ if when.0.is_empty() => String::new(),
@@ -123,7 +123,7 @@ impl Choice {
         }
     }
 
-    /// Returns whether this family can be on.
+    /// Returns whether this family can be on: it is in the list, or the values of the chart decide.
     pub fn may_have(&self, family: &str) -> bool {
         match self {
             Self::These(on) => on.contains(&family),
@@ -131,7 +131,7 @@ impl Choice {
         }
     }
 
-    /// Returns whether the condition can hold.
+    /// Returns whether the condition can hold: it holds for the list, or the values of the chart decide.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

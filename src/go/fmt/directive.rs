@@ -1,4 +1,4 @@
-//! The grammar of a format: flags, width, precision, argument numbers and verbs.
+//! Parses formats: their directives with flags, width, precision, argument numbers and verbs.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{MAX_TEXT, TooLong};
 /// The largest width, precision or argument number that Go accepts.
 const MAX_NUMBER: i64 = 1_000_000;
 
-/// The position in a format, and the state of the current directive.
+/// A reader of a format, with its position and the state of the current directive.
 struct Reader<'f> {
     format: &'f str,
     at: usize,
@@ -19,7 +19,7 @@ struct Reader<'f> {
     is_reordered: bool,
     /// Whether all argument numbers of the current directive are valid.
     numbers_are_valid: bool,
-    /// Whether an argument number was read last.
+    /// Whether an argument number, such as `[3]`, was parsed last.
     is_after_number: bool,
 }
 
@@ -52,7 +52,7 @@ impl Printer {
         if self.is_full() || self.out.len() > MAX_TEXT { Err(TooLong) } else { Ok(()) }
     }
 
-    /// Reads and prints a directive after `%`.
+    /// Parses the directive after a `%`, and prints its argument.
     fn directive(&mut self, reader: &mut Reader<'_>, values: &[Any]) {
         self.flags = reader.flags();
         reader.numbers_are_valid = true;
@@ -99,7 +99,7 @@ impl Printer {
     }
 
     fn precision(&mut self, reader: &mut Reader<'_>, values: &[Any]) {
-        // A dot at the very end is a verb.
+        // A dot at the end of the format is a verb, not the start of a precision.
         if reader.rest() == "." || !reader.takes('.') {
             return;
         }
@@ -118,7 +118,7 @@ impl Printer {
         }
     }
 
-    /// Prints the arguments that no directive used, as Go does.
+    /// Prints Go's error for arguments that no directive used: `%!(EXTRA string=a)`.
     fn extra(&mut self, values: &[Any]) {
         self.flags = Flags::default();
         self.out.push_str("%!(EXTRA ");
@@ -165,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an argument number: `[3]`.
+    /// Parses an argument number such as `[3]`, if there is one.
     fn number(&mut self) {
         self.is_after_number = false;
         let rest = self.rest();
@@ -184,7 +184,7 @@ impl Reader<'_> {
         self.at += length;
     }
 
-    /// Reads a decimal number. If it is too large, the rest of the format is consumed, as in Go.
+    /// Parses a decimal number, if there is one. If it is too large, the rest of the format is consumed, as in Go.
     fn digits(&mut self) -> Option<usize> {
         let rest = self.rest();
         let length = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -196,7 +196,7 @@ impl Reader<'_> {
         number
     }
 
-    /// Returns the next argument as a width or precision.
+    /// Returns the next argument as the value of a `*`, which is a width or precision; `None` if it is no valid one.
     fn star(&mut self, values: &[Any]) -> Option<i64> {
         let value = values.get(self.argument)?;
         self.argument += 1;
@@ -209,7 +209,7 @@ impl Reader<'_> {
     }
 }
 
-/// Parses a text of digits only.
+/// Parses a text that consists of digits only; `None` for other texts and for large numbers.
 fn whole(text: &str) -> Option<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| bounded(text)).flatten()

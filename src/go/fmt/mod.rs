@@ -1,6 +1,6 @@
 //! `fmt.Sprintf`, for the values that Crossplane passes to it.
 //!
-//! It never fails in Go: it writes mistakes into the text, such as `%!d(float64=7)`, `%!s(MISSING)` or `%!(EXTRA
+//! In Go it never fails: it writes errors into the text, such as `%!d(float64=7)`, `%!s(MISSING)` or `%!(EXTRA
 //! string=a)`. All of them contain [`MISTAKE`].
 //!
 //! Source: the documentation of Go's package fmt, and the output of Go 1.26 in `tests/vectors/go/go_fmt.json`.
@@ -13,7 +13,7 @@ mod text;
 use super::Any;
 use print::Printer;
 
-/// The start of each mistake in a formatted text.
+/// The text with which each error in a formatted text begins.
 pub const MISTAKE: &str = "%!";
 /// Maximum length of a formatted text in bytes; the API server does not accept longer objects.
 pub const MAX_TEXT: usize = 4 << 20;
@@ -23,10 +23,10 @@ pub const MAX_TEXT: usize = 4 << 20;
 #[error("the text would be longer than {MAX_TEXT} bytes")]
 pub struct TooLong;
 
-/// Formats values.
+/// Formats values like Go's `fmt.Sprintf`.
 ///
 /// # Errors
-/// [`TooLong`], where Go would return the text.
+/// [`TooLong`], if the text is longer than [`MAX_TEXT`]; Go has no such limit.
 pub fn sprintf(format: &str, values: &[Any]) -> Result<String, TooLong> {
     Printer::default().printed(format, values)
 }

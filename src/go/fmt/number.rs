@@ -1,4 +1,4 @@
-//! Formats integers and floating-point numbers.
+//! Formats integers and floating-point numbers for `fmt.Sprintf`.
 
 use super::super::float::format_float;
 use super::super::quote::is_printable;
@@ -6,7 +6,7 @@ use super::print::Printer;
 use super::text::quoted_character;
 
 impl Printer {
-    /// Prints an `int64`; returns whether the verb accepts it.
+    /// Prints an `int64`; returns false if the verb does not accept integers.
     pub(super) fn integer(&mut self, value: i64, verb: char) -> bool {
         let magnitude = value.unsigned_abs();
         match verb {
@@ -66,7 +66,7 @@ impl Printer {
         self.pad_with_spaces(&text);
     }
 
-    /// Prints a `float64`; returns whether the verb accepts it.
+    /// Prints a `float64`; returns false if the verb does not accept floats.
     pub(super) fn float(&mut self, value: f64, verb: char) -> bool {
         let (format, default) = match verb {
             'v' => ('g', None),
@@ -107,7 +107,7 @@ impl Printer {
     }
 }
 
-/// Returns the character of a code point.
+/// Returns the character of a code point; U+FFFD for an invalid one.
 fn character(value: i64) -> char {
     u32::try_from(value).ok().and_then(char::from_u32).unwrap_or('\u{fffd}')
 }

@@ -1,4 +1,4 @@
-//! Prints values of all types.
+//! Formats values of all types for `fmt.Sprintf`.
 
 use serde_json::Value;
 
@@ -14,14 +14,14 @@ pub(super) struct Flags {
     pub(super) sharp: bool,
     pub(super) space: bool,
     pub(super) zero: bool,
-    /// `%#v`: Go's own syntax.
+    /// Whether the directive is `%#v`, which prints values in Go's syntax.
     pub(super) sharp_v: bool,
     pub(super) width: Option<usize>,
     pub(super) precision: Option<usize>,
 }
 
 impl Flags {
-    /// Adapts two flags that have another meaning for `%v` and `%w`.
+    /// Adapts the flags `#` and `+`, which have another meaning for `%v` and `%w`.
     pub(super) fn take_verb(&mut self, verb: char) {
         if matches!(verb, 'v' | 'w') {
             self.sharp_v = self.sharp;
@@ -31,7 +31,7 @@ impl Flags {
     }
 }
 
-/// Appends formatted values to a text.
+/// A printer that appends formatted values to a text.
 #[derive(Debug, Default)]
 pub(super) struct Printer {
     pub(super) out: String,
@@ -44,7 +44,7 @@ impl Printer {
         self.out.len() > MAX_TEXT
     }
 
-    /// Prints an argument.
+    /// Prints an argument as `verb` requests, or Go's error if the verb does not accept it.
     pub(super) fn argument(&mut self, value: &Any, verb: char) {
         match (value, verb) {
             (Any::Json(Value::Null), 'T' | 'v') => self.pad("<nil>"),
@@ -136,7 +136,7 @@ impl Printer {
         prints
     }
 
-    /// Prints Go's mistake for a verb that does not accept its value.
+    /// Prints Go's error for a value that the verb does not accept: `%!d(string=a)`.
     fn mistake(&mut self, value: &Any, verb: char) {
         self.out.push_str(&format!("%!{verb}("));
         if *value == Any::Json(Value::Null) {
@@ -161,7 +161,7 @@ impl Printer {
         }
     }
 
-    /// Prints padding.
+    /// Prints `count` characters of padding: zeros if the flag `0` is set without `-`, otherwise spaces.
     pub(super) fn fill(&mut self, count: usize) {
         let padding = if self.flags.zero && !self.flags.minus { '0' } else { ' ' };
         self.out.extend(std::iter::repeat_n(padding, count));

@@ -1,10 +1,10 @@
-//! Formats strings.
+//! Formats strings for `fmt.Sprintf`.
 
 use super::super::quote::{is_printable, quote, quote_ascii};
 use super::print::Printer;
 
 impl Printer {
-    /// Prints a string; returns whether the verb accepts it.
+    /// Prints a string; returns false if the verb does not accept strings.
     pub(super) fn string(&mut self, text: &str, verb: char) -> bool {
         match verb {
             'v' if self.flags.sharp_v => self.quoted(text),
@@ -62,7 +62,7 @@ impl Printer {
     }
 }
 
-/// Returns whether Go can write a string in backquotes.
+/// Returns whether Go can write a string in backquotes, as for `%#q`.
 fn can_be_raw(text: &str) -> bool {
     text.chars().all(|c| c != '\u{feff}' && c != '`' && (c == '\t' || (c >= ' ' && c != '\u{7f}')))
 }

@@ -14,10 +14,10 @@ pub enum Target {
     Array,
 }
 
-/// Decodes a text into a map or a list; `None` for `null`, which leaves them nil. All numbers are `float64`.
+/// Decodes a JSON text into a map or a list; `None` for `null`, which Go decodes as nil. All numbers become `float64`.
 ///
 /// # Errors
-/// Go's message; a message of our own for values that are nested deeper than [`MAX_DEPTH`].
+/// Go's message; for values that are nested deeper than [`MAX_DEPTH`], a message that Go does not have.
 pub fn unmarshal(text: &str, target: Target) -> Result<Option<Value>, String> {
     Scanner { bytes: text.as_bytes(), at: 0, open: Vec::new() }.document()?;
     let value = parse(text).map_err(|error| match error {
@@ -68,8 +68,8 @@ pub fn floats(mut value: Value) -> Value {
     value
 }
 
-/// Converts a value as encoding to JSON and decoding by `k8s.io/apimachinery` does: numbers without a fraction become
-/// `int64` if they fit, others are `float64`.
+/// Converts the numbers of a value as if it was encoded to JSON and decoded by `k8s.io/apimachinery`: numbers without a
+/// fraction become `int64` if they fit, others are `float64`.
 pub fn integers(mut value: Value) -> Value {
     convert_numbers(&mut value, &integer);
     value
@@ -94,7 +94,7 @@ fn integer(number: &Number) -> Value {
     }
 }
 
-/// Checks the grammar, to report errors like Go.
+/// A scanner that checks the syntax of a JSON text, to report errors like Go.
 struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
@@ -125,7 +125,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Checks a value; of an object or list, the beginning up to the end of its first member.
+    /// Checks a value. Of an object or list, checks only the beginning, up to the end of the first member.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {
@@ -252,7 +252,8 @@ impl Scanner<'_> {
         Ok(byte)
     }
 
-    /// Returns the next byte, before which no space is allowed. Go reads the end of the text as a space.
+    /// Returns the next byte, without skipping spaces. At the end of the text, returns Go's error, which treats the end
+    /// as a space.
     fn next_of(&mut self, context: &str) -> Result<u8, String> {
         self.next().map_err(|_| format!("invalid character ' ' {context}"))
     }
@@ -263,14 +264,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// Returns Go's message for the last byte.
+    /// Returns Go's error message for the byte that was read last.
     fn invalid(&self, context: &str) -> String {
         let byte = self.at.checked_sub(1).and_then(|at| self.bytes.get(at)).copied().unwrap_or_default();
         format!("invalid character {} {context}", character(byte))
     }
 }
 
-/// Returns a byte in single quotes.
+/// Returns a byte in single quotes, as Go's error messages show it.
 fn character(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),

@@ -42,7 +42,7 @@ fn escape(text: String) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// Formats a float like Go.
+/// Formats a float like `encoding/json`: with an exponent if it is very small or large.
 fn number(value: f64) -> String {
     if value == 0.0 || (SMALL..LARGE).contains(&value.abs()) {
         return format_float(value, 'f', None);

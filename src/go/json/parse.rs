@@ -1,16 +1,17 @@
-//! Parses JSON texts that Go parses.
+//! Parses JSON, including texts that Go accepts but `serde_json` rejects.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Maximum nesting depth, which is that of `serde_json`. Go accepts 10 000 levels; deeper objects are denied with their uid.
+/// Maximum nesting depth, which is that of `serde_json`. Go accepts 10 000 levels; deeper objects are denied with their
+/// uid.
 pub const MAX_DEPTH: usize = 128;
 
 /// The error of a JSON text that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// Nested deeper than [`MAX_DEPTH`].
+    /// The value is nested deeper than [`MAX_DEPTH`] levels.
     #[error("it is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
     /// Any other error, with the parser's message.
@@ -76,7 +77,7 @@ fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns the code unit of the `\uXXXX` escape at `at`.
+/// Returns the code unit of the `\uXXXX` escape at byte `at`; `None` if there is none.
 fn escape_at(text: &str, at: usize) -> Option<u32> {
     let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
     u32::from_str_radix(digits, 16).ok()

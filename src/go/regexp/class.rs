@@ -27,7 +27,7 @@ pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
         left = after;
     }
     if items == 0 {
-        // Only surrogates, which no text contains.
+        // All items are surrogates, which no text contains, so the class matches nothing.
         out.push_str(r"&&[^\x{0}-\x{10FFFF}]");
         out.insert_str(1 + usize::from(out.starts_with("[^")), r"\x{0}");
     }
@@ -57,7 +57,7 @@ fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError
     Ok((range(low, high), after))
 }
 
-/// Translates named classes such as `[:alpha:]`.
+/// Translates a named class such as `[:alpha:]`; `None` for other items.
 fn posix(left: &str) -> Result<Option<(String, &str)>, SyntaxError> {
     let Some(end) = left.strip_prefix("[:").and_then(|after| after.find(":]")) else { return Ok(None) };
     let (whole, after) = left.split_at(end + 4);

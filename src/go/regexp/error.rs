@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Code {
-    /// A reversed range, or an unknown class.
+    /// A reversed range such as `z-a`, or an unknown class.
     CharRange,
     /// An unknown escape.
     Escape,
@@ -14,7 +14,7 @@ pub enum Code {
     NamedCapture,
     /// Unsupported syntax after `(?`.
     PerlOperator,
-    /// A repetition of a repetition.
+    /// A repetition of a repetition, such as `a**`.
     RepeatOperator,
     /// A repetition count that is too large or reversed.
     RepeatSize,
@@ -22,7 +22,7 @@ pub enum Code {
     MissingBracket,
     /// A group without its closing parenthesis.
     MissingParenthesis,
-    /// A repetition of nothing.
+    /// A repetition without an operand, such as `*` at the start.
     MissingRepeatArgument,
     /// A backslash at the end of the pattern.
     TrailingBackslash,

@@ -1,4 +1,4 @@
-//! Translates escapes.
+//! Translates escapes, such as `\d`, `\pL` and `\x41`.
 
 use super::error::{Code, SyntaxError};
 
@@ -72,7 +72,7 @@ fn octal(rest: &str) -> (u32, &str) {
     (u32::from_str_radix(digits, 8).unwrap_or(0), after)
 }
 
-/// Parses two hexadecimal digits, or any number of them in braces. The error is the text that Go has not read.
+/// Parses two hexadecimal digits, or any number of them in braces. The error is the text after the invalid escape.
 fn hexadecimal(rest: &str) -> Result<(u32, &str), &str> {
     let mut chars = rest.chars();
     let first = chars.next().ok_or(rest)?;

@@ -6,7 +6,7 @@ use super::escape::{character, perl_class, unicode_class};
 
 /// Maximum repetition count, also of nested repetitions together.
 const MAX_REPEAT: usize = 1000;
-/// A class without any character, for surrogates.
+/// A class that matches no character. It replaces surrogates, which no text contains.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
 struct Translator<'p> {
@@ -15,20 +15,20 @@ struct Translator<'p> {
     out: String,
     /// The open groups: the whole pattern first, the innermost last.
     open: Vec<Group>,
-    /// The start of the last repetition, if nothing follows it.
+    /// The offset of the repetition that was just parsed. Another one directly after it is an error.
     repeated: Option<usize>,
-    /// The end of the last operand in `out`; flags may follow it.
+    /// The end of the last operand in `out`, where its repetition is inserted; flags may follow the operand.
     operand_end: usize,
 }
 
 /// An open group, or the whole pattern.
 #[derive(Default)]
 struct Group {
-    /// Whether there is an operand to repeat.
+    /// Whether the last element can be repeated.
     has_operand: bool,
-    /// The number of repetitions in the last operand.
+    /// The product of the nested repetition counts in the last operand.
     operand: usize,
-    /// The maximum number of repetitions in the group.
+    /// The maximum of `operand` over all operands of the group.
     most: usize,
 }
 
@@ -158,7 +158,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// Returns Go's error for invalid syntax after `(?`, with the text that Go has read.
+    /// Returns Go's error for invalid syntax after `(?`, with the part of the pattern that Go reports.
     fn no_flags(&self) -> SyntaxError {
         let after = &self.rest[2..];
         let mut seen = String::new();
@@ -270,7 +270,7 @@ fn normal(flags: &str) -> String {
     if off.is_empty() { on } else { format!("{on}-{off}") }
 }
 
-/// Returns the length of the flags, including the `:` or `)` after them.
+/// Returns the length of the flags, including the `:` or `)` after them; `None` if they are invalid.
 fn flags(text: &str) -> Option<usize> {
     let end = text.find(|c| !is_flag(c))?;
     let flags = &text[..end];

@@ -20,16 +20,17 @@ use crate::kustomize::tree::{Tree, TreePath};
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Own {
     field: FieldPath,
-    /// The number of the file's own patches.
+    /// The number of patches in the original file.
     patches: usize,
-    /// The number of the file's own components, and the index of the option of each other one.
+    /// The number of components in the original file; and for each added one, its index in the option `components`.
     components: (usize, Vec<usize>),
     /// The other fields that are set, with their names in the file and in the options.
     set: Vec<(&'static str, &'static str)>,
 }
 
 impl Own {
-    /// Returns the field of the Application from which a field of the file comes; `None` if it is the file's own.
+    /// Returns the field of the Application from which a field of the file comes; `None` if the field was in the
+    /// original file.
     pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         let (first, rest) = field.segments().split_first()?;
         let Segment::Key(key) = first else { return None };
@@ -53,7 +54,7 @@ impl Own {
     }
 }
 
-/// Applies the options to the root's file. Returns what they set, and the errors of `kustomize edit`.
+/// Applies the options to the root's file. Returns the parts that they set, and the errors of `kustomize edit`.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &ArgoSpec,
@@ -86,7 +87,7 @@ pub(in crate::kustomize) fn merge(
     (Own { field: spec.field.clone(), patches, components: (components, added), set }, findings)
 }
 
-/// Sets the fields that are a text. Returns their names in the file and in the options.
+/// Sets the fields whose value is a string. Returns their names in the file and in the options.
 fn set_texts(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<(&'static str, &'static str)> {
     let mut set = Vec::new();
     for (field, option, value) in [
@@ -102,8 +103,8 @@ fn set_texts(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<(&'stati
     set
 }
 
-/// Adds components as `kustomize edit add component` does. Returns the index of the option of each added one, and errors of
-/// missing ones.
+/// Adds components as `kustomize edit add component` does. Returns for each added component its index in the option,
+/// and errors about missing ones.
 fn add_components(
     kustomization: &mut Kustomization,
     spec: &ArgoSpec,
@@ -114,7 +115,7 @@ fn add_components(
     let (mut added, mut findings) = (Vec::new(), Vec::new());
     for (index, entry) in spec.components.iter().enumerate() {
         let site = || Site { field: of_components.field.index(index), ..of_components.clone() };
-        // A pattern is no existing path either.
+        // This also skips patterns, which are not existing paths.
         if spec.ignore_missing_components && tree.locate(root, entry).is_err() {
             continue;
         }
@@ -164,7 +165,7 @@ fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<Stri
     None
 }
 
-/// The name, tag or digest with which the one in the file stays.
+/// The name, tag or digest that keeps the value in the file.
 const PRESERVE: &str = "*";
 
 /// Parses `[NAME=]IMAGE[:TAG][@DIGEST]`; `None` if it changes nothing.

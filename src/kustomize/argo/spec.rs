@@ -10,8 +10,9 @@ use crate::kustomize::file::{Patch, Replica};
 use crate::kustomize::options::ArgoSpec;
 
 impl ArgoSpec {
-    /// Reads `kustomize` of a source, which is at `field` of its object. `variables` are those that Argo CD puts into
-    /// images, labels and, if that is enabled, annotations. Leaves out texts with unresolved parameters (`{{…}}`).
+    /// Reads `kustomize` of a source, which is at `field` of its object. `variables` are the build variables that Argo
+    /// CD substitutes in images, labels and, if enabled, annotations. Omits strings with unresolved parameters
+    /// (`{{…}}`).
     pub fn of(options: &Value, field: FieldPath, variables: &BTreeMap<&str, String>) -> Self {
         let known = |text: &str| (!text.contains("{{")).then(|| text.to_owned());
         let text = |key: &str| options.get(key).and_then(Value::as_str).and_then(known).unwrap_or_default();
@@ -45,7 +46,7 @@ impl ArgoSpec {
             components: texts("components"),
             ignore_missing_components: is_set("ignoreMissingComponents"),
         };
-        // Sources without options are alike, wherever they are.
+        // Without options, `field` stays empty, so that all such sources are equal.
         if read == Self::default() { read } else { Self { field, ..read } }
     }
 }
@@ -83,7 +84,7 @@ fn expanded(text: &str, variables: &BTreeMap<&str, String>) -> String {
 /// Returns the name of a variable at the start of a text, and the length that it takes.
 fn name(text: &str) -> (&str, usize) {
     if let Some(inner) = text.strip_prefix('{') {
-        // Without an end, only the bracket is consumed.
+        // Without a closing brace, only the opening brace is consumed.
         return inner.find('}').map_or(("", 1), |end| (&inner[..end], end + 2));
     }
     let is_special = |byte: u8| b"*#$@!?-0123456789".contains(&byte);

@@ -17,11 +17,11 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Entry, Node, Tag};
 use crate::kustomize::rules::{kz013, kz030};
 
-/// The fields that a generator merges.
+/// The fields of an object that a generator with behavior `merge` merges.
 const DATA: [&str; 2] = ["data", "binaryData"];
 
 impl Run<'_> {
-    /// Adds a generated object with its behavior.
+    /// Adds a generated object, or replaces or merges an existing one, as the behavior of the generator says.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Run<'_> {
             ([], Behavior::Merge | Behavior::Replace) => {
                 let stop = Stop::of_absence(kz030::no_object_to_merge(site.clone(), &id));
                 self.recover(&mut map.lost, Lost::Nothing, Err::<(), _>(stop))?;
-                // later parts find the object, as if it had been there
+                // add the object, so that later parts of the build find it
                 return self.append_generated(map, resource, site);
             }
             ([], _) => return self.append_generated(map, resource, site),
@@ -56,7 +56,7 @@ impl Run<'_> {
         self.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop)).map(drop)
     }
 
-    /// Refuses to merge with data that has an empty key: kustomize ends the process.
+    /// Returns an error if a generator merges into data with an empty key, at which kustomize ends the process.
     fn check_keys(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
         if new.behavior != Behavior::Merge {
             return Ok(());
@@ -78,13 +78,13 @@ impl Run<'_> {
     }
 }
 
-/// Whether kustomize reads a key of data as an empty text, as it does with one that is null in a file. A generated key has no
+/// Returns whether kustomize treats a key of data as empty: an empty text, or null in a file. A generated key has no
 /// type yet.
 fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }
 
-/// Returns a new object with the metadata of the old one, and with its data if it is merged.
+/// Returns the new object with the metadata of the old one, and also with its data if the behavior is `merge`.
 fn combined(old: Resource, mut new: Resource) -> Resource {
     let behavior = new.behavior;
     for field in ["labels", "annotations"] {
@@ -95,7 +95,7 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     new.set_namespace(old.namespace());
     if behavior == Behavior::Merge {
         for field in DATA {
-            // empty keys were refused; without them, what follows the refusal does not report them again
+            // `check_keys` has reported empty keys; without them, later steps do not report them again
             let merged = overlaid(&old, &new, &[field], |entry| !is_empty(entry));
             set_map(Some(&mut new.node), field, merged, true);
         }
@@ -111,8 +111,8 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     }
 }
 
-/// Returns the texts of a mapping in both objects for the entries that count; those of the new object take precedence. Of a
-/// duplicate key, the first one counts.
+/// Merges a mapping of both objects, with the entries for which `counts` returns true. Values of the new object take
+/// precedence; of duplicate keys in one object, the first takes precedence.
 fn overlaid(old: &Resource, new: &Resource, path: &[&str], counts: fn(&Entry) -> bool) -> BTreeMap<String, Node> {
     let mut values = BTreeMap::new();
     for resource in [old, new] {
@@ -131,7 +131,7 @@ fn set_map(owner: Option<&mut Node>, field: &str, values: BTreeMap<String, Node>
         return;
     }
     if !is_data && values.contains_key("") {
-        // kustomize writes keys in order, ends at the empty one, which comes first, and goes on with what it has
+        // kustomize writes the keys in order, and stops at the empty key, which comes first, without an error
         owner.set(field, Node::map(Vec::new()));
         return;
     }

@@ -8,7 +8,7 @@ use super::id::{Gvk, Scope};
 use super::resource::{Resource, overwrite};
 use crate::kustomize::node::{Node, Origin, Tag};
 
-/// Objects that keep their names.
+/// The kinds whose objects get no prefix or suffix.
 const SKIPPED: [Gvk<'static>; 3] = [
     Gvk { group: "", version: "", kind: "CustomResourceDefinition" },
     Gvk { group: "apiregistration.k8s.io", version: "", kind: "APIService" },
@@ -16,7 +16,7 @@ const SKIPPED: [Gvk<'static>; 3] = [
 ];
 const NAME: &str = "metadata/name";
 
-/// The side on which a text is added.
+/// The side of a name on which a text is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// Before the name.
@@ -25,21 +25,21 @@ pub(super) enum Side {
     Suffix,
 }
 
-/// The transformer.
+/// A transformer that adds a prefix or a suffix to names.
 #[derive(Debug, Clone)]
 pub(super) struct Affix<'s> {
     pub side: Side,
     pub text: &'s str,
-    /// The fields.
+    /// The fields to change.
     pub specs: &'s [FieldSpec],
-    /// Its position.
+    /// The position of the entry that configures the transformer, which becomes the origin of changed nodes.
     pub origin: Origin,
-    /// Limits the size of the results.
+    /// The budget that the new texts are charged to.
     pub budget: &'s Budget,
 }
 
 impl Affix<'_> {
-    /// Adds the text to the name of an object, or to the other fields of the specs.
+    /// Adds the text to the fields of an object that the field specs select, such as its name.
     ///
     /// # Errors
     ///

@@ -23,19 +23,19 @@ const MAX_OBJECTS: usize = 50_000;
 pub(super) struct Base {
     /// The accumulated objects.
     pub(super) accumulator: Accumulator,
-    /// The charged size; see [`Budget`](super::budget::Budget).
+    /// The size that the base was charged to the budget; see [`Budget`](super::budget::Budget).
     pub(super) bytes: u64,
-    /// The size of the files that were read for it.
+    /// The size of the files that were read to build the base, in bytes.
     read: usize,
-    /// The folders that it was built from, including its own.
+    /// The folders that the base was built from, including its own.
     folders: Vec<TreePath>,
     warnings: Vec<String>,
     beside: Option<Preferred>,
-    /// The findings and reasons that were reported about it.
+    /// The findings, and the reasons for unknown results, that were reported for the base.
     pub(super) reports: Folder,
 }
 
-/// The folder, and the preferred built-in schema.
+/// The key of a cached base: its folder, and the precedence of the built-in schema when its build began.
 type Key = (TreePath, Option<Preferred>);
 
 /// A cache of built bases.
@@ -87,7 +87,7 @@ impl Bases {
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
-    /// Number of folders that were visited before it.
+    /// Number of folders that were visited before the base.
     folders: usize,
     warnings: usize,
     spent: u64,
@@ -114,7 +114,7 @@ impl Run<'_> {
         Some(base)
     }
 
-    /// Begins building a base.
+    /// Records the state of a build before it builds a base, for [`Run::end_base`].
     pub(super) fn begin_base(&mut self, folder: &TreePath) -> Pending {
         let key = self.key(folder);
         let (folders, warnings) = (self.folders.len(), self.warnings.len());

@@ -15,7 +15,7 @@ const VALUE: u64 = 160;
 /// The cost of a transformer for each object that it may change.
 const STEP: u64 = 16;
 
-/// The part of the limit that a build has used.
+/// A counter of the bytes that a build was charged for objects and work.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: Cell<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Budget {
 pub(super) struct Exceeded;
 
 impl Budget {
-    /// Uses a number of bytes.
+    /// Charges a number of bytes.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Budget {
         self.spend(STEP.saturating_mul(objects as u64))
     }
 
-    /// Returns the number of bytes that were used.
+    /// Returns the number of bytes that were charged so far.
     pub(super) fn spent(&self) -> u64 {
         self.spent.get()
     }

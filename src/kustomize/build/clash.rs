@@ -1,4 +1,5 @@
-//! Detects objects that get the identity of another one while they are moved, without comparing all pairs.
+//! Detects objects that get the identity of another object when they move to another namespace, without comparing all
+//! pairs.
 
 use std::collections::HashMap;
 

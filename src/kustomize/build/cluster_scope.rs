@@ -1,4 +1,4 @@
-//! Whether kinds are namespaced or cluster-scoped.
+//! The scope of Kubernetes kinds: namespaced or cluster-scoped.
 //!
 //! Source: `precomputedIsNamespaceScoped` of kyaml's `openapi` package, the schema of Kubernetes 1.21. All other kinds
 //! are namespaced, including custom resources.
@@ -100,7 +100,8 @@ pub(in crate::kustomize) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &
     CLUSTER_SCOPED.iter().filter(move |(_, known)| *known == kind).map(|(api_version, _)| *api_version)
 }
 
-/// Returns whether kustomize knows the scope of a kind without loading a schema.
+/// Returns whether the scope of a kind is in kustomize's precomputed table, so that kustomize loads no schema to
+/// determine it.
 pub(super) fn is_known(gvk: &Gvk<'_>) -> bool {
     let mut known = CLUSTER_SCOPED.iter().chain(&NAMESPACED).filter(|(_, kind)| *kind == gvk.kind);
     known.any(|(api_version, kind)| Gvk::new(api_version, kind) == *gvk)

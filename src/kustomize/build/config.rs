@@ -22,11 +22,11 @@ pub(super) type Specs = Arc<Cow<'static, [FieldSpec]>>;
 pub(super) struct NameReference {
     /// The group of the referenced objects; empty for any.
     pub group: Text,
-    /// Their version; empty for any.
+    /// The version of the referenced objects; empty for any.
     pub version: Text,
-    /// Their kind; empty for any.
+    /// The kind of the referenced objects; empty for any.
     pub kind: Text,
-    /// The fields.
+    /// The fields that contain a name of such an object.
     pub referrers: Cow<'static, [FieldSpec]>,
 }
 
@@ -91,7 +91,7 @@ impl Config {
         Ok(())
     }
 
-    /// Sorts all lists by the order of kinds.
+    /// Sorts all lists by kustomize's order of kinds.
     fn sort(&mut self) {
         for list in self.lists_mut() {
             let is_sorted = list.is_sorted_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()).is_le());
@@ -149,7 +149,7 @@ impl Config {
     }
 }
 
-/// Adds the field specs that a list lacks.
+/// Adds the field specs of `others` that `own` lacks.
 fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
     if Arc::ptr_eq(own, others) || others.is_empty() {
         return Ok(());
@@ -166,7 +166,7 @@ pub(super) fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result
     if Arc::ptr_eq(own, other) {
         return Ok(());
     }
-    // a list that is merged into none may lose specs that are covered by others, but the built-in ones do not
+    // merging a list into an empty one can drop specs, see `FieldSpec::covers`, but drops no built-in spec
     if **own == Config::default() && Arc::ptr_eq(other, &DEFAULT) {
         own.clone_from(other);
         return Ok(());

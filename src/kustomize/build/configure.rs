@@ -27,11 +27,11 @@ use crate::yaml::{self, Limits};
 
 const LABELS: &str = "metadata/labels";
 
-/// The places of a patch's entry and of the `path` in it.
+/// The positions of an entry with a patch, and of the field `path` in it.
 pub(super) struct PatchSite {
-    /// The entry.
+    /// The position of the entry.
     pub site: Site,
-    /// The path in it.
+    /// The position of `path` in the entry.
     pub path: Site,
 }
 
@@ -41,7 +41,7 @@ impl PatchSite {
         Self { site: target.site(field.clone()), path: target.site(field.key("path")) }
     }
 
-    /// Creates the place of an object that configures a patch.
+    /// Creates the positions for an object that configures a patch transformer: both are the position of the object.
     pub(super) fn of_object(site: Site) -> Self {
         Self { path: site.clone(), site }
     }
@@ -115,7 +115,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If an entry is neither.
+    /// If an entry is neither a patch nor the path of a file with patches.
     pub(super) fn strategic_patches(
         &self,
         target: &Target<'_>,

@@ -16,14 +16,14 @@ use crate::yaml::{self, Limits, Place};
 /// Maximum depth of references between types.
 const MAX_DEPTH: usize = 64;
 
-/// Reads a file of definitions.
+/// Derives the field specs from a file of `crds`.
 ///
 /// # Errors
 ///
 /// If it is not JSON or YAML, or two specs disagree.
 pub(super) fn config(bytes: &[u8]) -> Result<Config, (Option<Place>, Failed)> {
     if bytes.is_empty() {
-        // kustomize reads the first byte and crashes.
+        // kustomize reads the first byte, and crashes if there is none
         return Err((None, "is empty".into()));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| (None, format!("cannot be read: {error}").into()))?;
@@ -108,7 +108,7 @@ impl Walk<'_> {
                 referrers: vec![spec(&format!("{path}/{key}"))].into(),
             };
             let other = Config { name_reference: vec![reference].into(), ..Config::default() };
-            // specs that are never created agree
+            // `create` is false in all of these specs, so they do not conflict
             drop(self.config.merge(&other));
         }
     }

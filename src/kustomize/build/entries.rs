@@ -113,7 +113,7 @@ impl Run<'_> {
     }
 }
 
-/// Creates the error for something that is not fetched.
+/// Creates the error for a file or folder that is not fetched over the network.
 pub(super) fn unfetched(site: Site, message: String) -> Stop {
     Stop::unknown_by(Cause::Network, site, message)
 }

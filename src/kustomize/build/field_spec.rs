@@ -49,14 +49,14 @@ pub(super) enum FieldError {
         /// The path of the field spec.
         path: Text,
     },
-    /// The value at the end has the wrong kind.
+    /// The node at the end of the path has the wrong type.
     #[error("`{path}` is {found}, which cannot be set: {expected} was expected")]
     Kind {
         /// The path of the field spec.
         path: Text,
-        /// The kind of the node.
+        /// The type of the node, such as `a mapping`.
         found: &'static str,
-        /// The expected kind.
+        /// The expected type of node, such as `a scalar`.
         expected: &'static str,
     },
     /// A step of the path is empty.
@@ -79,7 +79,7 @@ impl From<FieldError> for Failed {
     }
 }
 
-/// Returns the name of a node's kind.
+/// Returns the type of a node for messages, such as `a mapping`.
 pub(super) fn kind_of(node: &Node) -> &'static str {
     match node.kind {
         Kind::Scalar(_) => "a scalar",
@@ -95,17 +95,18 @@ impl FieldSpec {
         Self { group: any.clone(), version: any.clone(), kind: any, path: path.into(), create }
     }
 
-    /// Returns the steps of its path.
+    /// Returns the steps of the path.
     pub(super) fn steps(&self) -> Steps<'_> {
         Steps::of(&self.path)
     }
 
-    /// Returns the group, version and kind of the objects that it selects.
+    /// Returns the group, version and kind of the selected objects.
     pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
 
-    /// Calls a function on every node at the path in a selected object.
+    /// Calls `set` on every node at the path, if the spec selects the object. Creates missing fields if both `create`
+    /// and the spec allow it.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl FieldSpec {
         create: Create,
         set: &mut dyn FnMut(&mut Node) -> Result<(), FieldError>,
     ) -> Result<(), FieldError> {
-        // the kind is compared before the apiVersion is split
+        // compare the kind first, because splitting the apiVersion is slower
         let is_of_kind = self.kind.is_empty() || self.kind == resource.kind();
         if !is_of_kind
             || !resource.gvk().is_selected(&self.gvk())
@@ -127,7 +128,8 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether the path leads to a node, or to a scalar that it cannot pass. A shared node is copied only then.
+    /// Returns whether the path leads to a node, or is blocked by a scalar, which is an error. In other cases, shared
+    /// nodes need not be copied.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -170,7 +172,8 @@ impl FieldSpec {
         }
     }
 
-    /// Returns the field of a mapping that a step names, and creates it if requested and missing or null.
+    /// Returns the field of a mapping that a step names. Creates it if it is missing or null, and `create` and the spec
+    /// allow it.
     fn field<'n>(
         &self,
         map: &'n mut Node,
@@ -201,7 +204,7 @@ impl FieldSpec {
         Ok(Some(&mut field.value))
     }
 
-    /// Returns whether another spec with the same path selects the same objects, or some or more of them.
+    /// Returns whether `other` has the same path, and selects the group, version and kind of this spec.
     fn covers(&self, other: &Self) -> bool {
         self.gvk().is_selected(&other.gvk()) && self.path == other.path
     }
@@ -212,11 +215,11 @@ impl FieldSpec {
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
 pub(super) struct Conflict(pub String);
 
-/// Adds a field spec to a list that lacks it.
+/// Adds a field spec to a list, unless a spec in the list covers it.
 ///
 /// # Errors
 ///
-/// If the list has it with another value of `create`.
+/// If the covering spec has another value of `create`.
 pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Conflict> {
     match list.iter().find(|own| own.covers(spec)) {
         Some(own) if own.create != spec.create => Err(Conflict(spec.path.to_string())),
@@ -228,7 +231,7 @@ pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
     }
 }
 
-/// Adds all field specs that a list lacks.
+/// Adds all field specs to a list that no spec in the list covers.
 ///
 /// # Errors
 ///
@@ -237,7 +240,7 @@ pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Resul
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }
 
-/// The steps of a path that are left; `\/` is a slash within a step.
+/// The remaining steps of a path, in which `\/` is a slash within a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Steps<'p>(Option<&'p str>);
 
@@ -251,7 +254,7 @@ impl<'p> Steps<'p> {
         self.0.is_none()
     }
 
-    /// Returns the first step and the others.
+    /// Returns the first step and the others; `None` if no step is left.
     pub(super) fn split_first(self) -> Option<(Cow<'p, str>, Self)> {
         let path = self.0?;
         let (mut step, mut rest) = split_once(path);

@@ -20,7 +20,7 @@ use crate::kustomize::node::{Entry, Node, Origin, Style, Tag, printed};
 use crate::kustomize::rules::{kz013, kz031};
 use crate::yaml;
 
-/// The annotation of local objects, which are not printed unless its value is `false`.
+/// The annotation of local objects. An object with it is not printed, unless the value is `false`.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Maximum ratio of output to input, for larger trees. Aliases, and bases that are built many times, could make the
@@ -70,7 +70,7 @@ pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
 ///
 /// # Errors
 ///
-/// If two of the removed objects have the same identity, with which kustomize finds only one.
+/// If two of the removed objects have the same identity: kustomize cannot remove both.
 fn remove_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let is_local = |resource: &Resource| resource.annotation(LOCAL).is_some_and(|text| text != "false");
     if !map.resources().iter().any(is_local) {
@@ -111,17 +111,18 @@ fn check_form(run: &Run<'_>, resource: &Resource, scope: &Scope) -> Step<()> {
     }
 }
 
-/// Adds the label that names kustomize.
+/// Adds the label `app.kubernetes.io/managed-by` to all objects.
 pub(super) fn managed_by(map: &mut ResMap, value: &str) {
     let pairs = BTreeMap::from([(MANAGED_BY.to_owned(), value.to_owned())]);
     let specs = [FieldSpec::of_all("metadata/labels", true)];
     for resource in map.resources_mut() {
-        // the path leads through metadata, which is a mapping
+        // this cannot fail: the path leads through metadata, which is a mapping
         drop(labels::set(resource, &pairs, &specs, Origin::default()));
     }
 }
 
-/// Converts annotations to strings, and removes those of kustomize.
+/// Converts the annotations of all objects to strings, removes kustomize's internal ones, and adds those of
+/// `buildMetadata`.
 ///
 /// # Errors
 ///
@@ -131,7 +132,7 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     let is_written = !(with_origins && with_transformations);
     for resource in map.resources_mut() {
         if is_written && !resource.node.is_null_or_empty() && resource.node.get("metadata").is_none() {
-            // a list without a name; kustomize sets its annotations to nothing
+            // a List without metadata: kustomize creates metadata when it sets no annotations
             let _ = resource.metadata();
         }
         if has_nameless_annotation(resource) {
@@ -170,11 +171,11 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     Ok(())
 }
 
-/// Merges annotations that occur several times, or are a list.
+/// Merges the annotations of an object with several fields `metadata.annotations`, or one that is a list.
 ///
 /// # Errors
 ///
-/// If kustomize fails, or if its result depends on when it noted origins and transformers in them.
+/// If kustomize fails, or if its result depends on when it wrote origins and transformers into the annotations.
 fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
     let words = resource.id(scope).words();
     let site = run.site_of(resource.origin);
@@ -187,13 +188,14 @@ fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes:
     merged.map_err(|why| Stop::of_content(kz013::no_object(site, &words, why)))
 }
 
-/// Returns whether the key of an annotation is empty, or a list or mapping.
+/// Returns whether an object has an annotation whose key is empty, a list or a mapping.
 pub(super) fn has_nameless_annotation(resource: &Resource) -> bool {
     let annotations = resource.node.at_path(&["metadata", "annotations"]).map(Node::entries).unwrap_or_default();
     annotations.iter().any(|entry| entry.key.is_empty())
 }
 
-/// Returns whether annotations are strings already, their style decides nothing, their keys need no quotes, and none is removed.
+/// Returns whether annotations are printed correctly without changes: all are strings, kept and not folded, and their
+/// keys are unique and need no quotes.
 fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
     let is_string = |entry: &Entry| {
         entry.value.is_scalar()
@@ -274,8 +276,8 @@ pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     Ok(())
 }
 
-/// Returns the files that kustomize writes into a folder, one per object. Their names include the namespace if there
-/// are several.
+/// Returns the names and texts of the files that kustomize writes into a folder, one per object. The names include the
+/// namespace if the objects have several namespaces.
 ///
 /// # Errors
 ///
@@ -296,7 +298,8 @@ pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> 
     map.resources().iter().zip(ids()).map(file).collect()
 }
 
-/// Returns the text of each object, for comparisons; `None` if it cannot be printed, which kustomize does not report there.
+/// Returns the text of each object without the label `validated-by`, for comparisons before and after a validator;
+/// `None` if an object cannot be printed.
 pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Vec<Option<String>> {
     let text = |resource: &Resource| {
         let mut out = String::new();
@@ -313,7 +316,7 @@ fn document(resource: &Resource, run: &Run<'_>, out: &mut String) -> Step<()> {
     with_value(resource, run, |value| emit::document(value, out))
 }
 
-/// Prints an object with `print`.
+/// Converts an object to a value, and passes it to `print`.
 ///
 /// # Errors
 ///

@@ -47,7 +47,7 @@ impl Run<'_> {
         }
     }
 
-    /// Marks the last part of the step as misplaced.
+    /// Sets `misplaced` of the last part of the recorded evaluation step.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
@@ -90,7 +90,8 @@ impl Run<'_> {
         log.begin(is_recorded.then(step));
     }
 
-    /// Builds a folder. A component changes `acc`; for a base, returns its accumulated objects.
+    /// Builds a folder. A component changes `acc`; a base does not, and its accumulated objects are returned. Returns
+    /// `None` for a component, and for a folder with errors.
     fn visited(
         &mut self,
         target: &Target<'_>,
@@ -106,7 +107,7 @@ impl Run<'_> {
         let is_placed = self.recover(&mut acc.map.lost, entry.loss(), placed)?.is_some();
         let mut own = Accumulator::new(self.scope());
         if !is_placed || !inner.file.faults.is_empty() {
-            // its own parts may have more errors
+            // build the folder anyway, because its parts may have more errors
             acc.map.lost = entry.loss().max(acc.map.lost);
             own.map.lost = Lost::Objects;
             self.accumulate(&inner, &mut own)?;
@@ -122,8 +123,8 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Adds the objects and field specs to empty ones, as kustomize gathers everything again after a component. Specs that
-    /// are covered by a later one hide it.
+    /// Looks up the scope of all objects and merges all field specs again, because kustomize accumulates everything
+    /// anew after a component. In this merge, an earlier field spec can hide a later one.
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         let looked_up = self.looked_up(acc.map.resources());
         self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;
@@ -146,7 +147,7 @@ impl Run<'_> {
         Target { loader, file, own: None, source, note, depth: target.depth + 1 }
     }
 
-    /// Checks whether the list of an entry allows the folder.
+    /// Checks that the folder of an entry is a Component if and only if the entry is in `components`.
     fn placed(&self, entry: &Entry<'_>, file: &KustomizationFile) -> Step<()> {
         match misplacement(entry, file) {
             Some(finding) => Err(Stop::refused(finding)),

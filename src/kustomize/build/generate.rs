@@ -33,7 +33,7 @@ impl Made {
         }
     }
 
-    /// Returns the field of the kustomization file with the generators of this kind.
+    /// Returns the name of the generator in kustomize, such as `ConfigMapGenerator`.
     pub(super) fn generator(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMapGenerator",
@@ -42,16 +42,16 @@ impl Made {
     }
 }
 
-/// The reason why a source of data cannot be used.
+/// The reason why an entry with data of a generator is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BadPair {
-    /// The key already exists.
+    /// A key that already exists.
     Repeated(String),
     /// A literal that is not `key=value`.
     Literal(String),
     /// A file that is neither `path` nor `key=path`.
     Source(String),
-    /// A line of an environment file that is not UTF-8.
+    /// The number of a line of an environment file that is not UTF-8.
     Encoding(usize),
 }
 
@@ -103,7 +103,7 @@ impl Pairs {
     ///
     /// # Errors
     ///
-    /// If it has no key or no value, or the key already exists.
+    /// If the literal has no key or no `=`, or the key already exists.
     pub(super) fn literal(&mut self, literal: &str) -> Result<(), BadPair> {
         let pair = literal.split_once('=').filter(|(key, _)| !key.is_empty());
         let (key, value) = pair.ok_or_else(|| BadPair::Literal(literal.to_owned()))?;
@@ -148,7 +148,8 @@ fn unquoted(value: &str) -> &str {
     if is_quoted('"') || is_quoted('\'') { &value[1..value.len() - 1] } else { value }
 }
 
-/// Merges the options of a generator with the options for all generators; its own take precedence.
+/// Merges the options of a generator with `generatorOptions`. Its own labels and annotations take precedence; a boolean
+/// is true if either is.
 pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     if let Some(all) = all {
@@ -165,7 +166,7 @@ pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&Genera
     options
 }
 
-/// Creates the object from its metadata and data.
+/// Creates the ConfigMap or Secret of a generator.
 pub(super) fn object(
     made: Made,
     generator: &Generator,

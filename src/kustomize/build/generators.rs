@@ -13,7 +13,7 @@ use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz015, kz016};
 
-/// The entry that configures a generator, for the positions of its parts.
+/// The position of the entry or object that configures a generator.
 pub(super) struct Spot<'t> {
     target: &'t Target<'t>,
     /// The entry in the kustomization file; `None` if an object configures the generator.
@@ -41,7 +41,7 @@ impl<'t> Spot<'t> {
 }
 
 impl Run<'_> {
-    /// Runs all generators.
+    /// Runs all generators of a kustomization.
     pub(super) fn generators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let kustomization = &target.file.kustomization;
         self.charts(target, acc)?;
@@ -128,7 +128,8 @@ impl Run<'_> {
         }
     }
 
-    /// Collects the data of a generator. Returns the last error to the caller, which continues without the object.
+    /// Collects the data of a generator. Stores the last error in `last`, for the caller, and records the errors before
+    /// it.
     fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
         let mut gather = |gathered: Step<()>| -> Step<()> {
             let Err(stop) = gathered else { return Ok(()) };
@@ -160,7 +161,7 @@ impl Run<'_> {
 }
 
 impl BadPair {
-    /// Adds the place, and the name of the generated object, to an error.
+    /// Converts the reason to an error at `site`, in the object `name` of a generator.
     fn at(self, site: Site, name: &str) -> Stop {
         Stop::refused(match self {
             Self::Repeated(key) => kz016::duplicate_key(site, name, &key),

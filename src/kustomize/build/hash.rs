@@ -1,6 +1,7 @@
 //! The hash suffix of generated names.
 //!
-//! Source: kustomize's `api/hasher`. Its name field is always empty, because it reads the name at the wrong path.
+//! Source: kustomize's `api/hasher`. The name in the hashed JSON is always empty, because kustomize reads it at the
+//! wrong path.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +19,7 @@ const LENGTH: usize = 10;
 ///
 /// # Errors
 ///
-/// If the data cannot be JSON.
+/// If the data cannot be converted to JSON.
 pub(super) fn of(resource: &Resource) -> Result<Option<String>, Unprintable> {
     let (fields, optional): (&[&str], _) = match resource.kind() {
         "ConfigMap" => (&["data"], "binaryData"),
@@ -41,7 +42,7 @@ pub(super) fn of(resource: &Resource) -> Result<Option<String>, Unprintable> {
 fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
     match node {
         None => Ok(json!("")),
-        // kustomize reads it as a mapping, and ignores the error
+        // kustomize decodes a list as a mapping, and ignores the error
         Some(node) if node.is_seq() => Ok(Value::Null),
         Some(node) => match node.text() {
             Some(text) => Ok(json!(text)),

@@ -35,7 +35,7 @@ impl History {
 }
 
 impl Run<'_> {
-    /// Records the field of all objects that it changed in since the last step.
+    /// Records the value of the field in all objects in which the field changed since the last step.
     pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
         let Some(mut history) = self.history.take() else { return };
         for resource in map.resources().iter().filter(|resource| resource.kind() == history.kind) {
@@ -52,7 +52,7 @@ impl Run<'_> {
         self.history = Some(history);
     }
 
-    /// Returns the history of the field of an object.
+    /// Returns the recorded changes of the object `uid`, and ends the recording.
     pub(super) fn changes(&mut self, uid: u64) -> Vec<Change> {
         let changes = self.history.take().map(|history| history.changes).unwrap_or_default();
         changes.into_iter().filter(|(own, _)| *own == uid).map(|(_, change)| change).collect()

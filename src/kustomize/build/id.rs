@@ -21,7 +21,7 @@ pub(in crate::kustomize) struct Gvk<'r> {
 }
 
 impl<'r> Gvk<'r> {
-    /// Creates it from a kind and an apiVersion, which is split at its first slash.
+    /// Creates group, version and kind from a kind and an apiVersion, which is split at its first slash.
     pub(super) fn new(api_version: &'r str, kind: &'r str) -> Self {
         let (group, version) = split_at_slash(api_version).unwrap_or(("", api_version));
         Self { group, version, kind }
@@ -40,7 +40,7 @@ impl<'r> Gvk<'r> {
     }
 }
 
-/// Splits a text at its first slash. For texts as short as these, this is faster than `str::split_once`.
+/// Splits a text at its first slash. For short texts, this is faster than `str::split_once`.
 pub(super) fn split_at_slash(text: &str) -> Option<(&str, &str)> {
     let at = text.bytes().position(|byte| byte == b'/')?;
     Some((&text[..at], &text[at + 1..]))
@@ -49,7 +49,7 @@ pub(super) fn split_at_slash(text: &str) -> Option<(&str, &str)> {
 /// The scope of kinds (namespaced or cluster-scoped), as far as the schema in use defines it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
-    /// apiVersion and kind of cluster-scoped kinds in a custom schema.
+    /// apiVersion and kind of the cluster-scoped kinds in a custom schema; `None` without a custom schema.
     pub custom: Option<Arc<BTreeSet<(String, String)>>>,
 }
 
@@ -68,14 +68,14 @@ pub(in crate::kustomize) struct Id<'r> {
     /// Group, version and kind.
     pub gvk: Gvk<'r>,
     pub name: &'r str,
-    /// The namespace in the object.
+    /// The namespace as written in the object; empty if it has none.
     pub namespace: &'r str,
     /// Whether the kind is cluster-scoped.
     pub is_cluster: bool,
 }
 
 impl<'r> Id<'r> {
-    /// Returns the namespace, or `default` if it is empty.
+    /// Returns the namespace for comparisons: `default` if it is empty, and a placeholder for cluster-scoped objects.
     pub(in crate::kustomize) fn effective_namespace(&self) -> &'r str {
         match self.namespace {
             _ if self.is_cluster => NO_NAMESPACE,
@@ -84,7 +84,7 @@ impl<'r> Id<'r> {
         }
     }
 
-    /// Returns kind and name, for messages.
+    /// Describes the object for messages, such as `Service web in shop`.
     pub(in crate::kustomize) fn words(&self) -> String {
         let namespace = if self.namespace.is_empty() { String::new() } else { format!(" in {}", self.namespace) };
         format!("{} {}{namespace}", self.gvk.kind, self.name)

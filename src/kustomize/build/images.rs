@@ -16,7 +16,7 @@ use crate::kustomize::node::{Kind, Node, Origin};
 const CRD: &str = "CustomResourceDefinition";
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// The transformer.
+/// A transformer that changes the names, tags and digests of container images.
 #[derive(Debug)]
 pub(super) struct Images<'s> {
     image: &'s Image,
@@ -27,7 +27,7 @@ pub(super) struct Images<'s> {
 }
 
 impl<'s> Images<'s> {
-    /// Creates the transformer for an entry of `images`.
+    /// Creates a transformer for an entry of `images`.
     ///
     /// # Errors
     ///
@@ -138,10 +138,10 @@ impl<'s> Images<'s> {
     }
 }
 
-/// The pattern of images with a name: the name as a regular expression, with any tag and digest.
+/// A pattern that matches images by name, with any tag and digest. The name is a regular expression.
 #[derive(Debug)]
 enum Pattern<'s> {
-    /// A name whose only special characters are dots, which is compared instead of compiled.
+    /// A name without special characters other than dots, which is compared without a regular expression.
     Plain(&'s str),
     Expression(Arc<Regex>),
 }
@@ -165,7 +165,8 @@ impl<'s> Pattern<'s> {
     }
 }
 
-/// Returns what follows the name of an image. A dot in the name stands for any character but a line break.
+/// Returns the rest of an image after its name; `None` if it has another name. A dot in `name` matches any character
+/// except a line break.
 fn without_name<'i>(image: &'i str, name: &str) -> Option<&'i str> {
     let mut rest = image.chars();
     let is_equal = name.chars().all(|own| rest.next().is_some_and(|c| c == own || own == '.' && c != '\n'));

@@ -15,7 +15,7 @@ pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed(node)?))
 }
 
-/// Converts a node within another one to JSON.
+/// Converts a node inside an object to JSON, such as an item of a List.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub(super) fn of_value(value: &Value<'_>) -> Json {
     }
 }
 
-/// Converts all numbers to `float64`, as Go does when it decodes JSON without a type.
+/// Rounds all numbers to `float64`, as Go does when it decodes JSON without a type.
 pub(super) fn with_floats(value: Json) -> Json {
     integers(floats(value))
 }

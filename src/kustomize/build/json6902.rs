@@ -17,23 +17,23 @@ use crate::kustomize::node::{Node, Origin};
 use crate::kustomize::rules::kz013::fault_words;
 use crate::yaml::{self, Limits};
 
-/// A list of operations.
+/// A JSON patch: a list of operations.
 #[derive(Debug, Clone)]
 pub(super) struct Patch {
     operations: Vec<Operation>,
 }
 
-/// An operation; members that are not strings are missing.
+/// An operation of a patch. `op`, `path` and `from` are `None` if they are missing or not strings.
 #[derive(Debug, Clone, Default)]
 struct Operation {
     op: Option<String>,
     path: Option<String>,
     from: Option<String>,
-    /// The value: [`Tree::Null`] if there is none.
+    /// The member `value`; [`Tree::Null`] if it is missing.
     value: Tree,
 }
 
-/// The members of an operation with their texts; `None` is null.
+/// The members of an operation with their JSON texts; `None` stands for null.
 type Members<'t> = BTreeMap<String, Option<&'t RawValue>>;
 
 /// The result of an operation, or why it fails.
@@ -47,7 +47,7 @@ impl Patch {
     /// If the text is not a list of operations.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         if text.starts_with('[') {
-            // limits the depth
+            // this parser limits the depth
             go::json::parse(text).map_err(|error| error.to_string())?;
             return Self::of_json(text);
         }
@@ -70,7 +70,8 @@ impl Patch {
         self.operations.is_empty()
     }
 
-    /// Returns whether an operation reads all annotations of an object, in which kustomize stores state.
+    /// Returns whether an operation copies, moves or tests all annotations of an object, in which kustomize stores
+    /// state.
     pub(super) fn reads_annotations(&self) -> bool {
         self.operations.iter().any(|operation| {
             let read = match operation.op.as_deref() {

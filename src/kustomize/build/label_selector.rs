@@ -62,7 +62,7 @@ impl Requirement {
         fits.then(|| Self { key: key.to_owned(), test })
     }
 
-    /// Returns whether the requirement is met by a label with this value; `None` for a missing label.
+    /// Returns whether the value of a label meets the requirement; `label` is `None` if the label is missing.
     pub(super) fn holds(&self, label: Option<&str>) -> bool {
         let is_one_of = |values: &[String]| label.is_some_and(|label| values.iter().any(|value| value == label));
         let number = || label.and_then(|label| label.parse::<i64>().ok());
@@ -139,7 +139,7 @@ fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {
                 rest = behind.get(1..)?;
             }
             (",", _) => {
-                // Nothing precedes the first comma.
+                // a comma directly after `(` follows an empty value
                 values.extend(values.is_empty().then(String::new));
                 rest = behind;
             }

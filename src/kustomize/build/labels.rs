@@ -1,4 +1,4 @@
-//! Labels and annotations: key by key, in all fields of a list of specs.
+//! Sets labels and annotations, key by key, in all fields that a list of field specs selects.
 //!
 //! Source: kustomize's `api/filters/labels` and `api/filters/annotations`.
 

@@ -67,7 +67,7 @@ impl Run<'_> {
             Stop::refused(kz005::found(site(), from.map(|entry| entry.text), loader.root, &names))
         };
         match found.as_slice() {
-            // Fleet looks for this name only
+            // Fleet looks only for the first name, `kustomization.yaml`
             [] => Err(absent()),
             [(name, _), ..] if is_fleet && *name != NAMES[0] => Err(absent()),
             [(_, path)] => Ok(path.clone()),
@@ -133,7 +133,7 @@ fn not_read(path: &TreePath, error: NotRead) -> Stop {
     }
 }
 
-/// Returns the error for a file that cannot be read.
+/// Returns the error for a kustomization file, or a file of `configurations`, that cannot be parsed.
 pub(super) fn bad_file(site: Site, bad: &BadFile) -> Stop {
     match bad {
         BadFile::Limit(error) => {

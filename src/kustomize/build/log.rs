@@ -23,7 +23,7 @@ pub(super) struct Folder {
     pub(super) findings: Vec<TreeFinding>,
     /// The reasons why the result is unknown.
     pub(super) reasons: Vec<String>,
-    /// The evaluation, if it is recorded.
+    /// The evaluation step of the folder, if steps are recorded.
     pub(super) step: Option<explain::Step>,
     /// Hashes of the findings and reasons.
     seen: HashSet<u64>,
@@ -57,7 +57,7 @@ impl Folder {
 impl Log {
     /// Begins the reports of a folder.
     pub(super) fn begin(&mut self, step: Option<explain::Step>) {
-        // those of the root
+        // create the reports of the root, if there are none yet
         self.own();
         self.folders.push(Folder { step, ..Folder::default() });
     }

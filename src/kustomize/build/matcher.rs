@@ -16,7 +16,7 @@ pub(super) enum Create {
 }
 
 impl Create {
-    /// Returns the kind of a value.
+    /// Returns the kind of node to create for a value.
     pub(super) fn like(value: &Node) -> Self {
         match value.kind {
             Kind::Scalar(_) => Self::Scalar,
@@ -33,7 +33,8 @@ impl Create {
         }
     }
 
-    /// Returns the node to create before a step, by the kind of the next step.
+    /// Returns the node to create for a step: a sequence if the next step selects an element, a mapping if it names a
+    /// field. For the last step, the node is of this kind.
     fn before(self, next: Option<&String>) -> Node {
         match next {
             None => self.node(),
@@ -135,8 +136,8 @@ fn field(
     Ok(())
 }
 
-/// Matches a path in an empty collection in the place of a null. kustomize creates what the path lacks, but does not
-/// attach it to the object, so that the matches have no path.
+/// Matches a path in an empty collection instead of a null. kustomize creates the missing nodes, but does not attach
+/// them to the object, so the matches have no path.
 fn detached(
     mut node: Node,
     create: Option<Create>,
@@ -152,7 +153,8 @@ fn detached(
     Ok(())
 }
 
-/// Matches the rest of a path inside a text that may be YAML. The matches are nodes of a parsed copy.
+/// Matches the rest of a path inside a text that may be YAML. The matches are nodes of a parsed copy, so they have no
+/// path.
 fn within(text: &str, rest: &[String], create: Option<Create>, found: &mut Vec<Option<Way>>) -> Result<(), String> {
     let parsed = super::structured::parsed(text).ok_or_else(|| "the text is no YAML".to_owned())?;
     let Some(mut parsed) = parsed else { return Err("the text is empty".to_owned()) };
@@ -187,7 +189,8 @@ fn element(
     Ok(())
 }
 
-/// Returns the elements that match a regular expression, by the value of a field or by their own.
+/// Matches the rest of a path in the elements that a step such as `[name=web]` selects. With an empty key, the regular
+/// expression is compared with the elements themselves.
 fn selected(
     node: &mut Node,
     step: &str,

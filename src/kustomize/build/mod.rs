@@ -1,8 +1,8 @@
 //! The engine: renders the same bytes as `kustomize build`.
 //!
-//! It follows kustomize 5.8.1 step by step: it accumulates the objects of a kustomization and its bases, runs generators and
-//! transformers, and fixes references between objects once, at the root. Each step returns a value, an error of kustomize,
-//! or the reason why the result is unknown, because it needs a network or an external program.
+//! It follows kustomize 5.8.1 step by step: it accumulates the objects of a kustomization and its bases, runs
+//! generators and transformers, and updates references between objects once, at the root. Each step returns a value, an
+//! error of kustomize, or the reason why the result is unknown, because it needs a network or an external program.
 //!
 //! ```
 //! use portcullis::kustomize::Files;
@@ -98,7 +98,7 @@ use super::object_id::ObjectId;
 use super::options::Options;
 use super::tree::{Tree, TreePath};
 
-/// The version that the label `managedByLabel` names.
+/// The value of the label `app.kubernetes.io/managed-by`.
 const VERSION: &str = "kustomize-v5.8.1";
 
 /// The order of the objects, if the kustomization does not set it.
@@ -116,7 +116,7 @@ pub enum Reorder {
 pub struct Settings {
     /// The order of the objects.
     pub reorder: Reorder,
-    /// Whether a label names kustomize (`--enable-managedby-label`).
+    /// Whether the objects get the label `app.kubernetes.io/managed-by` (`--enable-managedby-label`).
     pub managed_by_label: bool,
 }
 
@@ -137,7 +137,7 @@ impl Built<'_> {
         self.run.site_of(resource.origin)
     }
 
-    /// Returns kustomize's warnings on standard error: deprecated fields.
+    /// Returns the warnings about deprecated fields that kustomize writes to standard error.
     pub fn warnings(&self) -> String {
         self.run.warnings.concat()
     }
@@ -167,8 +167,8 @@ impl Built<'_> {
         Some((file, usize::try_from(origin.line).ok()?))
     }
 
-    /// Returns the text that kustomize prints, with the file and line of each value as a comment after it. `shown` formats
-    /// the path of a file.
+    /// Returns the text that kustomize prints, with the file and line of each value as a comment after it. `shown`
+    /// formats the path of a file.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl Built<'_> {
 ///
 /// # Errors
 ///
-/// If kustomize cannot build it, or the result depends on something that is not executed.
+/// If kustomize cannot build it, or the result depends on something that is not executed here, such as a Helm chart.
 pub fn build<'a>(
     tree: &'a Tree,
     root: &TreePath,
@@ -252,11 +252,11 @@ pub(super) struct Reported {
     pub(super) findings: Vec<TreeFinding>,
     /// The reasons why the result is unknown.
     pub(super) reasons: Vec<String>,
-    /// The evaluation; `None` if the root cannot be read.
+    /// The recorded steps of the evaluation; `None` if the root cannot be read, or the build shares caches.
     pub(super) evaluation: Option<explain::Step>,
-    /// The identities of all objects that Flux renders; `None` for other builders, or if one is not known.
+    /// The identities of all objects that Flux renders; `None` for other profiles, or if an identity is unknown.
     pub(super) rendered: Option<Vec<ObjectId>>,
-    /// Those of them that Flux does not apply.
+    /// The rendered objects that Flux does not apply.
     pub(super) excluded: Vec<Excluded>,
 }
 

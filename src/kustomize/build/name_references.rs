@@ -17,11 +17,11 @@ use crate::kustomize::node::{Kind, Node};
 /// The field of role bindings that names a role.
 const ROLE: &str = "roleRef/name";
 
-/// Updates all references.
+/// Updates all references to renamed objects.
 ///
 /// # Errors
 ///
-/// If a reference is ambiguous, or a field cannot contain one.
+/// If a reference is ambiguous, or a field cannot contain a reference.
 pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference]) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
@@ -68,7 +68,7 @@ fn rules_of<'r>(gvk: &Gvk<'_>, references: &'r [NameReference]) -> Arc<[Rule<'r>
     rules.collect()
 }
 
-/// A renamed object, with the properties by which references to it are resolved.
+/// An object to which others may refer, with the properties by which references to it are resolved.
 #[derive(Debug)]
 struct Target {
     name: Arc<str>,
@@ -148,7 +148,7 @@ fn role_ref(resource: &Resource) -> Option<(String, String)> {
     Some((text("apiGroup")?, text("kind")?))
 }
 
-/// The objects by their previous names.
+/// An index of all objects by their previous names.
 struct Names<'t> {
     targets: &'t [Target],
     by_name: HashMap<&'t str, Vec<usize>>,
@@ -178,12 +178,12 @@ impl Target {
     }
 }
 
-/// An object in which a rule is applied.
+/// An object whose references are updated in the field of a [`Rule`].
 struct Referrer<'t> {
     names: &'t Names<'t>,
     own: &'t Target,
     rule: &'t Rule<'t>,
-    /// Group and kind that its `roleRef` names.
+    /// Group and kind in the `roleRef` of the object; `None` if it has none.
     role: Option<&'t (String, String)>,
 }
 
@@ -272,8 +272,8 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether an object is in the namespace of a reference. The original namespaces are compared if any
-    /// candidate matches by it.
+    /// Returns whether an object is in the namespace of a reference. Compares the original namespaces if a possible
+    /// target had this namespace originally, otherwise the current ones.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -289,7 +289,7 @@ impl Referrer<'_> {
             || self.own.bound_namespaces.contains(&*target.namespace)
     }
 
-    /// Returns the object to which a name refers.
+    /// Returns the object to which a name refers; `None` if there is none.
     fn meant(
         &self,
         name: &str,

@@ -10,7 +10,7 @@ use crate::kustomize::node::{Node, Origin, Tag};
 /// The annotation of objects that Helm rendered. Helm sets their namespaces itself.
 pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 
-/// The subjects of role bindings that get the namespace.
+/// The choice of subjects in role bindings that get the namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
     /// Subjects with the name `default`.
@@ -22,7 +22,7 @@ pub(super) enum Subjects {
     None,
 }
 
-/// The transformer.
+/// A transformer that sets the namespace of objects.
 #[derive(Debug, Clone)]
 pub(super) struct Namespace<'s> {
     pub namespace: &'s str,
@@ -32,7 +32,7 @@ pub(super) struct Namespace<'s> {
     pub unset_only: bool,
     /// The subjects whose namespace is set.
     pub subjects: Subjects,
-    /// Its position.
+    /// The position of the entry that configures the transformer, which becomes the origin of changed nodes.
     pub origin: Origin,
 }
 
@@ -122,7 +122,7 @@ pub(super) fn is_from_helm(resource: &Resource) -> bool {
     resource.annotation(HELM) == Some("true")
 }
 
-/// Sets `metadata.namespace`, without the special cases.
+/// Sets `metadata.namespace` of an object, without the special cases of the namespace transformer.
 pub(super) fn set_plainly(resource: &mut Resource, namespace: &str) {
     if let Some(metadata) = map_at(&mut resource.node, "metadata") {
         super::resource::set_scalar(metadata, "namespace", Node::string(namespace));

@@ -1,8 +1,8 @@
 //! Annotations of an object that are no single mapping: `metadata.annotations` occurs twice, or is a list or a text.
 //!
-//! Kustomize merges them when it writes annotations. Source: `SetAnnotations` in its `kyaml/yaml/rnode.go`, which removes the first
-//! field, and then sets each annotation in the next one; and `AnnotationSetter` in `kyaml/yaml/kfns.go`, which removes an empty
-//! field, and then sets an annotation in the first one.
+//! Kustomize merges them when it writes annotations. Source: `SetAnnotations` in its `kyaml/yaml/rnode.go`, which
+//! removes the first field, and then sets each annotation in the next one; and `AnnotationSetter` in
+//! `kyaml/yaml/kfns.go`, which removes an empty field, and then sets an annotation in the first one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ const IDENTITY_WRITES: usize = 3;
 /// How often kustomize writes annotations at the end of a build: without origins, and without transformations.
 const FINAL_WRITES: usize = 2;
 
-/// What kustomize has stored in the annotations of an object, which are not in its node.
+/// The state that kustomize stores in the annotations of an object, and that is kept outside of its node here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
-    /// Whether it has stored an identity or another state of its own.
+    /// Whether kustomize has stored previous identities, prefixes, suffixes or generator options.
     pub state: bool,
-    /// Whether it has noted the origin or transformers.
+    /// Whether kustomize has stored the origin, or the transformers that changed the object.
     pub notes: bool,
 }
 
-/// Returns whether there are several, or whether they are a list.
+/// Returns whether metadata has several fields `annotations`, or one that is a list.
 pub(super) fn are_odd(metadata: &Node) -> bool {
     count(metadata) > 1 || metadata.get(FIELD).is_some_and(Node::is_seq)
 }
 
-/// Returns how many there are.
+/// Returns the number of fields `annotations` in metadata.
 pub(super) fn count(metadata: &Node) -> usize {
     fields(metadata).count()
 }
@@ -40,7 +40,7 @@ fn fields(metadata: &Node) -> impl Iterator<Item = (usize, &Node)> {
     entries.filter(|(_, entry)| &*entry.key == FIELD).map(|(at, entry)| (at, &entry.value))
 }
 
-/// Returns whether kustomize changes them when it stores the identity of an object.
+/// Returns whether kustomize changes the fields `annotations` when it stores the identity of an object in them.
 pub(super) fn hinder_storing(metadata: &Node) -> bool {
     count(metadata) > 1 || metadata.get(FIELD).is_some_and(|first| !first.is_map() || is_empty(first))
 }
@@ -49,14 +49,14 @@ fn is_empty(annotations: &Node) -> bool {
     annotations.is_scalar() || annotations.is_null_or_empty()
 }
 
-/// Removes empty ones, as kustomize does when it stores the identity of an object in the first one.
+/// Removes empty fields `annotations`, as kustomize does when it stores the identity of an object in the first one.
 ///
 /// # Errors
 ///
-/// If kustomize panics, because the first one is no mapping.
+/// If kustomize panics, because the first field is not a mapping.
 pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), &'static str> {
     for at in 0..IDENTITY_WRITES {
-        // the first one has notes, and a part of the identity after the first write
+        // the first field is not empty if it has notes, or a part of the identity after the first write
         let mut others = fields(metadata).skip(usize::from(stored.notes || stored.state || at > 0));
         let empty = others.find(|(_, value)| is_empty(value)).map(|(index, _)| index);
         drop(others);
@@ -70,12 +70,12 @@ pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), 
     Ok(())
 }
 
-/// Merges those with keys that are `kept` at the end of a build, as kustomize does when it removes what it stored. Several fields can
-/// remain.
+/// Merges the fields `annotations` at the end of a build, as kustomize does when it removes its stored state. Drops
+/// keys for which `kept` returns false. Several fields can remain.
 ///
 /// # Errors
 ///
-/// If kustomize fails or panics, because one of them is no mapping.
+/// If kustomize fails or panics, because one of the fields is not a mapping.
 pub(super) fn finish(metadata: &mut Node, stored: Stored, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
     let is_filled = |first: &Node| !first.entries().is_empty() || !first.items().is_empty();
     let has_any = stored.notes || stored.state || metadata.get(FIELD).is_some_and(is_filled);
@@ -108,7 +108,8 @@ fn write(metadata: &mut Node, kept: impl Fn(&str) -> bool) -> Result<(), &'stati
     Ok(())
 }
 
-/// Returns the entries of a list, which kustomize reads as keys and values in turn; `None` if the last key has no value.
+/// Returns the entries of a list, which kustomize treats as alternating keys and values; `None` if the last key has no
+/// value.
 pub(super) fn listed(node: &Node) -> Option<Vec<Entry>> {
     let (pairs, []) = node.items().as_chunks() else { return None };
     let entry = |[key, value]: &[Node; 2]| Entry::new(key.shared_text().unwrap_or_default(), value.clone());

@@ -13,7 +13,7 @@ pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
 /// The annotation that lists the transformers that changed an object.
 pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 
-/// The origin of an object, or a transformer.
+/// The origin of an object, or of a change by a transformer, as in the annotations of `buildMetadata`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OriginNote {
     /// The file or folder, relative to the folder that is built.
@@ -39,12 +39,12 @@ pub(super) struct ConfiguredBy {
 }
 
 impl OriginNote {
-    /// Returns the note for the target of an entry.
+    /// Returns the origin of the file or folder that an entry of this folder names.
     #[must_use]
     pub(super) fn append(&self, entry: &str) -> Self {
         match Repository::of(entry) {
             Some(Repository { host, path, folder, reference }) => {
-                // kustomize cuts the path of a clone that it never makes
+                // without a folder, kustomize uses the name of its placeholder for a clone, `/notCloned`
                 let folder = if folder.is_empty() { "notCloned".to_owned() } else { folder };
                 Self { path: joined("", &folder), repo: format!("{host}{path}"), reference, ..self.clone() }
             }
@@ -52,7 +52,7 @@ impl OriginNote {
         }
     }
 
-    /// Returns the note for a built-in transformer or generator that a file of this folder configures.
+    /// Returns the note for a built-in transformer or generator that a kustomization file in this folder configures.
     pub(super) fn built_in(&self, file: &str, kind: &str) -> Self {
         Self {
             path: String::new(),
@@ -67,7 +67,7 @@ impl OriginNote {
         }
     }
 
-    /// Returns the note for a transformer or generator that an object configures.
+    /// Returns the note for a transformer or generator that an object configures; `None` if its origin is not recorded.
     pub(super) fn plugin(config: &Resource) -> Option<Self> {
         let source = config.source.as_ref()?;
         let text = |key: &str| config.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();
@@ -85,7 +85,7 @@ impl OriginNote {
         })
     }
 
-    /// Returns the text of the annotation.
+    /// Returns the value of the annotation [`ORIGIN`] for this note, as YAML.
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, "");
@@ -107,7 +107,7 @@ impl OriginNote {
     }
 }
 
-/// Returns the text of the annotation that lists transformers.
+/// Returns the value of the annotation [`TRANSFORMATIONS`] for a list of notes, as YAML.
 pub(super) fn transformations(notes: &[OriginNote]) -> String {
     let mut out = String::new();
     for note in notes {

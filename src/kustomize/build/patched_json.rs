@@ -1,4 +1,5 @@
-//! A JSON document while operations change it. Scalars remain texts, because kustomize's library compares texts: `1` is not `1.0`.
+//! A JSON document to which the operations of a JSON patch are applied. Scalars remain texts, because kustomize's
+//! library compares texts: `1` is not `1.0`.
 //!
 //! Source: `lazyNode` in version 4 of the library json-patch.
 
@@ -19,19 +20,19 @@ const ESCAPED: [(char, &str); 5] =
 /// A value of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Tree {
-    /// Null, or nothing.
+    /// Null, or a missing value.
     #[default]
     Null,
-    /// The value `null` of an operation, which differs from null.
+    /// The member `value` of an operation if it is `null`, which the library does not treat like [`Tree::Null`].
     WrittenNull,
-    /// The text of a scalar; `null` only if an operation has copied [`Tree::WrittenNull`].
+    /// The JSON text of a scalar. It is `null` only if an operation has copied [`Tree::WrittenNull`].
     Scalar(Box<str>),
     Object(BTreeMap<String, Tree>),
     Array(Vec<Tree>),
 }
 
 impl Tree {
-    /// Creates a document from a value with Go's texts of its scalars.
+    /// Creates a document from a value. Its scalars get the texts that Go's JSON encoder writes.
     pub(super) fn of_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -43,7 +44,7 @@ impl Tree {
         }
     }
 
-    /// Creates the value of an operation from its text; `None` if it is `null`.
+    /// Creates the value of an operation from its JSON text; `text` is `None` if the value is `null`.
     pub(super) fn of_operation(text: Option<&RawValue>) -> Self {
         text.map_or(Self::WrittenNull, |text| Self::of_text(Some(text)))
     }
@@ -59,12 +60,12 @@ impl Tree {
         }
     }
 
-    /// Returns whether it is null in any form in which a missing value is equal to it.
+    /// Returns whether the operation `test` treats this value as equal to null or a missing value.
     pub(super) fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::WrittenNull)
     }
 
-    /// Returns what the operation `copy` creates.
+    /// Returns the value that the operation `copy` creates from this one.
     pub(super) fn copied(&self) -> Self {
         match self {
             Self::Null => Self::Null,
@@ -84,13 +85,13 @@ impl Tree {
         }
     }
 
-    /// Returns whether the operation `test` accepts a value, for a value that is not [`Tree::Null`].
+    /// Returns whether two values are equal for the operation `test`. This value must not be [`Tree::Null`].
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::WrittenNull, other) => *other == Self::WrittenNull,
             (Self::Scalar(text), Self::Object(members)) if &**text == NULL => members.is_empty(),
             (Self::Object(members), Self::Scalar(text)) if &**text == NULL => members.is_empty(),
-            // equal texts of copied nulls are read as objects
+            // this includes two copied nulls, which the library parses as empty objects
             (Self::Scalar(text), Self::Scalar(other)) => text == other,
             (Self::Object(members), Self::Object(others)) => {
                 members.len() == others.len()
@@ -100,7 +101,7 @@ impl Tree {
                             && (value == &Self::Null || value.equals(other))
                     })
             }
-            // kustomize panics for null in an array
+            // arrays with null are unequal here; kustomize panics on them
             (Self::Array(items), Self::Array(others)) => {
                 let is_equal =
                     |(item, other): (&Self, &Self)| *item != Self::Null && *other != Self::Null && item.equals(other);
@@ -110,7 +111,7 @@ impl Tree {
         }
     }
 
-    /// Returns its value.
+    /// Parses the texts of all scalars, and returns the document as JSON.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl Tree {
         })
     }
 
-    /// Returns its text, without white space between tokens.
+    /// Returns the JSON text of the document, without white space between tokens.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Null | Self::WrittenNull => NULL.to_owned(),
@@ -140,7 +141,7 @@ impl Tree {
         }
     }
 
-    /// Charges its size.
+    /// Charges the size of the value to the budget.
     ///
     /// # Errors
     ///

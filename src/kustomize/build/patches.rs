@@ -21,19 +21,19 @@ use crate::kustomize::node::{Entry, Node, Origin};
 use crate::kustomize::rules::{kz014, kz030};
 use crate::kustomize::schema::Schema;
 
-/// A patch that has been read.
+/// A parsed patch.
 #[derive(Debug, Clone)]
 pub(super) enum Patch {
     /// Objects that are merged into others.
     Strategic(Vec<Resource>),
-    /// Operations.
+    /// The operations of a JSON patch.
     Json(json6902::Patch),
 }
 
 /// The reason why a patch is invalid, as the end of a sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum BadPatch {
-    /// Neither objects nor operations.
+    /// The text contains neither objects nor JSON patch operations.
     #[error("{0}")]
     Neither(BadObjects),
     /// The text is valid as both kinds of patch.
@@ -42,7 +42,7 @@ pub(super) enum BadPatch {
 }
 
 impl Patch {
-    /// Reads a patch.
+    /// Parses a patch: objects to merge, or JSON patch operations.
     ///
     /// # Errors
     ///
@@ -75,14 +75,14 @@ pub(super) struct Merging<'s, 'r> {
     run: &'s Run<'r>,
     /// The entry of the kustomization with the patches.
     site: &'s Site,
-    /// Whether the name may change.
+    /// Whether a patch may change the name of an object.
     allow_name_change: bool,
-    /// Whether the kind may change.
+    /// Whether a patch may change the kind of an object.
     allow_kind_change: bool,
 }
 
 impl<'s, 'r> Merging<'s, 'r> {
-    /// Creates a merge with the options of a patch.
+    /// Creates the parameters from the options of a patch.
     pub(super) fn new(run: &'s Run<'r>, site: &'s Site, options: Option<&PatchOptions>) -> Self {
         Self {
             run,
@@ -142,7 +142,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         Ok(())
     }
 
-    /// Merges an object into the one with the same identity.
+    /// Merges a patch into the object with the same identity.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         Ok(())
     }
 
-    /// Merges an object into the one with the same identity, for `patchesStrategicMerge`.
+    /// Merges a patch of `patchesStrategicMerge` into the object with the same identity.
     ///
     /// # Errors
     ///
@@ -166,7 +166,8 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Returns the position of the only object whose current or previous identity is that of a patch.
+    /// Returns the position of the only object whose current or previous identity is that of a patch; `None` if the
+    /// build continues after an error.
     fn target(&self, map: &mut ResMap, patch: &Resource) -> Step<Option<usize>> {
         let steps = self.run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
@@ -175,7 +176,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         self.run.recover(&mut map.lost, Lost::Nothing, target)
     }
 
-    /// Merges an object into others, with their group and version.
+    /// Merges a patch into the objects at `places`. For each object, the patch gets the apiVersion of the object.
     ///
     /// # Errors
     ///
@@ -207,7 +208,8 @@ fn is_directive(patch: &Node) -> bool {
     matches!(patch.get("$patch").and_then(Node::text), Some("replace" | "delete"))
 }
 
-/// Adds the `apiVersion` that kustomize gives to an object without one when it merges a patch: a null with an empty text.
+/// Adds the `apiVersion` that kustomize gives to an object without one when it merges a patch: a null with an empty
+/// text.
 fn add_null_version(map: &mut ResMap, at: usize) {
     let mut null = Node::null();
     null.set_text("");
@@ -230,8 +232,8 @@ fn drops_annotations(patch: &Node) -> bool {
     annotations.is_null() || matches!(directive, Some("replace" | "delete"))
 }
 
-/// Converts labels and annotations of a patch to strings, as kustomize does with a copy. Null becomes the string
-/// `null`, so it does not remove a label.
+/// Converts labels and annotations of a patch to strings, as kustomize does when it copies the patch. Null becomes the
+/// string `null`, so it does not remove a label.
 fn rewrite_metadata(patch: &mut Resource) {
     let Some(metadata) = patch.metadata() else { return };
     for field in ["labels", "annotations"] {
@@ -270,14 +272,14 @@ pub(super) struct Operations<'s, 'r> {
     pub patch: &'s json6902::Patch,
     /// The entry with the patch.
     pub site: &'s Site,
-    /// The entry as the origin of nodes.
+    /// The position of the entry, which becomes the origin of changed nodes.
     pub origin: Origin,
-    /// Whether objects keep their previous identity.
+    /// Whether the identity that an object has before the patch is stored as a previous one.
     pub stores_id: bool,
 }
 
 impl Operations<'_, '_> {
-    /// Applies the operations to objects.
+    /// Applies the operations to the objects at `places`.
     ///
     /// # Errors
     ///
@@ -302,7 +304,8 @@ impl Operations<'_, '_> {
             if self.patch.reads_annotations() {
                 return Err(Failed::Unknown("it reads annotations, in which kustomize has stored state".to_owned()));
             }
-            // kustomize's own annotations in a null are not part of its text
+            // kustomize stores its annotations in a missing `annotations`, which creates the field, but a null remains
+            // null
             if resource.node.at_path(&["metadata", "annotations"]).is_none() {
                 let _ = resource.metadata_map("annotations");
             }
@@ -326,8 +329,8 @@ impl Operations<'_, '_> {
         Ok(())
     }
 
-    /// Handles an annotation without a name, at which kustomize fails after it has removed all of them. For `patches`, it
-    /// ignores the error.
+    /// Handles an annotation without a name, at which kustomize fails after it has removed all annotations. For
+    /// `patches`, kustomize ignores the error, so the object has no annotations.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
             return Err("an annotation has no name".into());

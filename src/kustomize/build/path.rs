@@ -60,8 +60,8 @@ fn indexed(step: &str) -> Vec<String> {
     }
 }
 
-/// Returns the node at a path. A step is a field, an index, `-` for the last element, or `[key=value]` for the first
-/// such element.
+/// Returns the node at a path; `None` if there is none. A step is a field, an index, `-` for the last element, or
+/// `[key=value]` for the first element with this value.
 pub(super) fn lookup<'n>(node: &'n Node, steps: &[String]) -> Option<&'n Node> {
     steps.iter().filter(|step| !step.is_empty()).try_fold(node, |node, step| child(node, step))
 }
@@ -86,7 +86,7 @@ fn child<'n>(node: &'n Node, step: &str) -> Option<&'n Node> {
     }
 }
 
-/// Returns the path to a node as indexes of entries and elements.
+/// Converts a path to the indexes of the entries and elements on it; `None` if the path leads to no node.
 pub(super) fn place(node: &Node, steps: &[String]) -> Option<Vec<usize>> {
     let mut place = Vec::new();
     let mut node = node;

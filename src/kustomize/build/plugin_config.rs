@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::config::WrittenSpec;
 use crate::kustomize::file::{Image, Replacement, Replica};
 
-/// The fields of all configurations of built-in plugins. Each plugin reads the fields that it needs.
+/// The fields of all configurations of built-in plugins. Each plugin uses the fields that it needs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Config {
@@ -46,7 +46,7 @@ pub(super) struct IamPolicy {
     pub(super) service_account: IamService,
 }
 
-/// A service account.
+/// A service account of Kubernetes or Google Cloud.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct IamService {
@@ -77,7 +77,7 @@ pub(super) fn texts(map: BTreeMap<String, Text>) -> BTreeMap<String, String> {
 
 /// Fields of configurations with arbitrary keys.
 const FREE: [&str; 4] = ["labels", "annotations", "commonLabels", "commonAnnotations"];
-/// The names of all fields of configurations that have upper-case letters.
+/// The names of fields of configurations in their exact case.
 const FIELDS: [&str; 30] = [
     "allowKindChange",
     "allowNameChange",

@@ -72,7 +72,7 @@ impl Plugin {
 }
 
 impl Run<'_> {
-    /// Returns the generators that a list configures.
+    /// Returns the plugins that the entries of `generators` configure.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Run<'_> {
         Ok(plugins)
     }
 
-    /// Runs a generator.
+    /// Runs a generator of the list `generators`.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Run<'_> {
         self.generated(&Spot::of_object(target, plugin.site.clone()), made, &generator, &options)
     }
 
-    /// Returns the transformers that a list configures.
+    /// Returns the transformers that the entries of `transformers` or `validators` configure.
     ///
     /// # Errors
     ///
@@ -298,7 +298,7 @@ impl Run<'_> {
     }
 }
 
-/// Prepares a configuration that is inline in a kustomization file.
+/// Sets the origin of a configuration that is inline in a kustomization file.
 fn inline(mut resource: Resource, target: &Target<'_>, entry: &Entry<'_>) -> Resource {
     resource.source = target.note.as_ref().map(|note| note.append(target.file.path.name()));
     resource.node.origin = target.origin(&entry.site);
@@ -315,7 +315,7 @@ fn subjects(text: &str, plugin: &Plugin) -> Step<Subjects> {
     }
 }
 
-/// Creates a ServiceAccount that is bound to one of Google Cloud.
+/// Creates a ServiceAccount that is bound to a service account of Google Cloud.
 fn iam_policy(plugin: &Plugin) -> Step<Resource> {
     let policy: IamPolicy = plugin.decode()?;
     if policy.cloud != "gke" {
@@ -332,7 +332,7 @@ fn iam_policy(plugin: &Plugin) -> Step<Resource> {
     if !namespace.is_empty() {
         text.push_str(&format!("\n  namespace: {namespace}"));
     }
-    // kustomize formats and parses a text too, so that an account without a name, for example, is an error.
+    // kustomize also formats and parses a text, so an account without a name, for example, is an error
     let origin = plugin.resource.node.origin;
     let parsed = yaml::node(&text, origin.source, &Limits::default());
     let mut node = parsed.map_err(|error| plugin.refused(&error.to_string()))?.unwrap_or_else(Node::null);

@@ -42,7 +42,7 @@ fn append(text: &str, comments: impl Iterator<Item = (usize, Option<String>)>, o
     out.push_str(text.get(copied..).unwrap_or_default());
 }
 
-/// Returns the file and line of a value; `None` if no file holds it.
+/// Returns the file and line of a value; `None` if it does not come from a file.
 fn comment(node: &Node, run: &Run<'_>, shown: &dyn Fn(&TreePath) -> String) -> Option<String> {
     let file = run.sources.path(node.origin.source).filter(|_| node.origin.line > 0)?;
     Some(format!("{}:{}", shown(&file).replace(char::is_control, "?"), node.origin.line))
@@ -55,7 +55,7 @@ fn flatten<'n>(value: &Value<'_>, node: &'n Node, into: &mut Vec<Option<&'n Node
             values.iter().zip(node.items()).for_each(|(value, node)| flatten(value, node, into));
         }
         Value::Map(entries) if !entries.is_empty() && entries.len() == node.entries().len() => {
-            // both have the same order; the text is sorted
+            // `entries` and `nodes` have the same order, but the text is sorted by key
             let nodes = node.entries();
             let mut order: Vec<(&str, usize)> = entries.iter().enumerate().map(|(at, (key, _))| (&**key, at)).collect();
             order.sort_unstable();

@@ -16,7 +16,7 @@ const RESOURCE_LIST: &str = "ResourceList";
 /// The reason why a text does not contain valid objects, as the end of a sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadObjects {
-    /// It is not YAML.
+    /// The text is not YAML.
     #[error("cannot be read: {0}")]
     Yaml(YamlError),
     /// The text has bytes that YAML does not allow.
@@ -25,7 +25,7 @@ pub enum BadObjects {
     /// The text is UTF-16, which is not supported here.
     #[error("is UTF-16")]
     Utf16,
-    /// A document is not a mapping.
+    /// A document is not a Kubernetes object.
     #[error("holds something that is no Kubernetes object")]
     NoObject(Origin),
     /// An object has no kind.
@@ -34,15 +34,15 @@ pub enum BadObjects {
     /// An object has no name.
     #[error("holds an object of kind {kind} without metadata.name")]
     NoName {
-        /// The kind.
+        /// The kind of the object.
         kind: String,
-        /// Its place.
+        /// The position of the object.
         origin: Origin,
     },
     /// The `items` of a list are not a list.
     #[error("holds a {0} whose items are not a list")]
     Items(String, Origin),
-    /// An object has duplicate keys, and it is unknown which ones kustomize reads.
+    /// An object has duplicate keys, and it is unknown which of their values kustomize uses.
     #[error("holds an object with {0}, of which kustomize reads now one and now another")]
     Ambiguous(&'static str, Origin),
     /// A list cannot be split into items, because it cannot be printed.
@@ -75,7 +75,7 @@ impl BadObjects {
     }
 }
 
-/// Parses objects.
+/// Parses the objects in a file; `source` is the number of the file.
 ///
 /// # Errors
 ///
@@ -154,8 +154,8 @@ pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
     Ok(())
 }
 
-/// Returns an error if it is unknown which values kustomize uses as identity, labels or annotations of an object. Of
-/// duplicate names, namespaces and metadata, it uses the first. Equal values make no difference.
+/// Returns an error if duplicate keys make the identity, labels or annotations of an object unknown. Duplicate names,
+/// namespaces and metadata do not, because kustomize uses the first. Duplicates with equal values are no error.
 fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     let ambiguous = |what| Err(BadObjects::Ambiguous(what, node.origin));
     let metadata = node.get("metadata");
@@ -172,14 +172,14 @@ fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     Ok(())
 }
 
-/// Returns whether a key has different values.
+/// Returns whether a key occurs several times with different values.
 fn has_duplicates<'n>(mut entries: impl Iterator<Item = &'n Entry>) -> bool {
     let mut values = HashMap::new();
     entries
         .any(|entry| values.insert(&*entry.key, &entry.value).is_some_and(|other| other.text() != entry.value.text()))
 }
 
-/// Replaces lists by their items, after all other objects.
+/// Replaces lists by their items, which follow all other objects.
 fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     let is_list = |node: &Node| node.get("kind").and_then(Node::text).is_some_and(|kind| kind.ends_with(LIST));
     if !nodes.iter().any(is_list) {
@@ -192,7 +192,7 @@ fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
             objects.push(node);
             continue;
         }
-        // kustomize decodes a list
+        // kustomize decodes a list, which fails for duplicate keys
         duplicate(&node, "").map_or(Ok(()), Err).map_err(BadObjects::Unprintable)?;
         match node.get("items") {
             Some(items) => queue.extend(items_of(&node, items)?),

@@ -1,7 +1,7 @@
 //! Continues a build after a part of it failed.
 //!
-//! kustomize stops at its first error. A build that reports all errors leaves out the failed part, records what the
-//! objects lack therefore, and suppresses later errors that may only be consequences.
+//! kustomize stops at its first error. A build that reports all errors skips the failed part, records whether objects
+//! or changes are missing now, and suppresses later errors that may only be consequences.
 
 use super::log::Log;
 use super::resource::Resource;
@@ -22,7 +22,8 @@ pub(super) enum Lost {
 }
 
 impl Run<'_> {
-    /// Continues without a part if it failed. `lost` is updated by `more`, which is what the objects then lack.
+    /// Continues the build if a part failed: records the error, returns `None`, and raises `lost` to `more`, the parts
+    /// that the objects lack without the failed part.
     ///
     /// # Errors
     ///
@@ -48,13 +49,13 @@ impl Run<'_> {
         let mut own = resource.lost.max(*lost);
         if self.recover(&mut own, Lost::Changes, result)?.is_none() {
             resource.lost = Lost::Changes;
-            // the change may have been another name
+            // the failed step could have renamed the object, so an object with the new name may be missing
             *lost = Lost::Objects.max(*lost);
         }
         Ok(())
     }
 
-    /// Records an error or an unknown part. Errors that may be consequences of what is lost are ignored.
+    /// Records an error or an unknown part. Ignores errors that may be consequences of the lost parts.
     pub(super) fn record(&self, stop: Stop, lost: Lost) {
         let mut log = self.log.borrow_mut();
         match stop {
@@ -72,7 +73,7 @@ impl Run<'_> {
         self.log.borrow_mut().report(finding);
     }
 
-    /// Takes the log out of the build.
+    /// Returns the log of the build, and leaves an empty one.
     pub(super) fn take_log(&self) -> Log {
         self.log.take()
     }

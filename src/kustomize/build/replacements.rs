@@ -23,16 +23,16 @@ use crate::kustomize::rules::{kz017, kz030};
 
 const DEFAULT_PATH: &str = "metadata.name";
 
-/// The value of a source.
+/// The value that a replacement copies.
 struct Copied {
     node: Node,
-    /// The index of its object and the path in it. kustomize reads the value there at each field, so it changes with its
-    /// object. `None` for a value of its own.
+    /// The index of the source object, and the path of the value in it. kustomize reads the value again for each target
+    /// field, so changes of the source object change the value. `None` if the value is not a whole node of an object.
     place: Option<(usize, Way)>,
 }
 
 impl Copied {
-    /// Reads the value again, if it is in this object.
+    /// Reads the value again, if the object at index `at` is its source.
     fn read(&mut self, at: usize, object: &Node) {
         let way = self.place.as_ref().filter(|(source, _)| *source == at).map(|(_, way)| way);
         if let Some(node) = way.and_then(|way| matcher::node(object, way)) {
@@ -40,7 +40,7 @@ impl Copied {
         }
     }
 
-    /// Keeps the value as it is, if a node above it is about to be replaced.
+    /// Detaches the value from its source object, if a node that contains the value is about to be replaced.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));
@@ -66,7 +66,7 @@ impl FieldOptions {
 #[derive(Debug, Clone)]
 pub(super) struct Sited {
     pub replacement: Replacement,
-    /// Its entry.
+    /// The position of the entry, or of the object that configures it.
     pub site: Site,
 }
 
@@ -115,7 +115,7 @@ impl Sited {
             }
         };
         value.map_err(|failed| match failed.by(self.site.clone(), kz017::invalid_replacement) {
-            // the field may be what the object lacks
+            // the change that the object lacks may have set the field
             Stop::Refused(refusal) if one.lost == Lost::Changes => Stop::of_absence(refusal.finding),
             stop => stop,
         })
@@ -194,13 +194,13 @@ fn source_words(source: &Source) -> String {
     written.join(" ")
 }
 
-/// Returns the identities of an object, the current one first, without regard to the scope of kinds.
+/// Returns the identities of an object, the current one first. All are treated as namespaced.
 fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     let now = Id { is_cluster: false, ..resource.id(&Scope::default()) };
     std::iter::once(now).chain(resource.previous_ids())
 }
 
-/// Returns the part of a value between the delimiters that the options of the source name.
+/// Returns the part of a text that `delimiter` and `index` in the options of the source select.
 fn part_of(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     let mut value = node.clone();
     let text = node.text().ok_or_else(|| "delimiter option can only be used with scalar nodes".to_owned())?;

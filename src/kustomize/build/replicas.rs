@@ -8,7 +8,7 @@ use super::resource::overwrite;
 use crate::kustomize::file::Replica;
 use crate::kustomize::node::{Kind, Node, Origin, Tag};
 
-/// Sets the replicas of the objects with a name, and returns whether there are any.
+/// Sets the replica count of all objects that an entry of `replicas` names. Returns whether there is such an object.
 ///
 /// # Errors
 ///

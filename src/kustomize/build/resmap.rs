@@ -16,8 +16,8 @@ pub(super) struct ResMap {
     pub(super) scope: Scope,
     /// The parts that objects lack because a part of the build failed.
     pub(super) lost: Lost,
-    /// Whether a listed file without objects is among the resources. Something may fill it in before the build, as
-    /// `flux bootstrap` does.
+    /// Whether a listed file contains no objects. It may get objects before the actual build, for example from `flux
+    /// bootstrap`.
     pub(super) has_placeholder: bool,
     /// Number of objects by the hash of their identity; `None` once objects may have changed.
     index: Option<HashMap<u64, u32>>,
@@ -34,13 +34,14 @@ impl ResMap {
         &self.resources
     }
 
-    /// Returns the objects for changes, and drops the index.
+    /// Returns the objects as mutable, and drops the index.
     pub(super) fn resources_mut(&mut self) -> &mut Vec<Resource> {
         self.index = None;
         &mut self.resources
     }
 
-    /// Changes one object, and keeps the index.
+    /// Changes one object and updates the index. Returns the result of `change`; `None` if there is no object at this
+    /// position.
     pub(super) fn change<T>(&mut self, at: usize, change: impl FnOnce(&mut Resource) -> T) -> Option<T> {
         let resource = self.resources.get_mut(at)?;
         let before = hash(&resource.id(&self.scope));
@@ -86,7 +87,7 @@ impl ResMap {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
-    /// Removes all objects that became empty, if one of those at some positions did.
+    /// Removes all empty objects, if one of the objects at `places` is empty.
     pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
         let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
         if changed.any(|resource| resource.node.is_null_or_empty()) {
@@ -94,7 +95,7 @@ impl ResMap {
         }
     }
 
-    /// Removes objects that became empty.
+    /// Removes all empty objects.
     pub(super) fn drop_empty(&mut self) {
         if self.resources.iter().any(|resource| resource.node.is_null_or_empty()) {
             self.resources_mut().retain(|resource| !resource.node.is_null_or_empty());

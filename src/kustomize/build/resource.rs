@@ -31,11 +31,11 @@ pub(super) enum Behavior {
     /// The object was not generated.
     #[default]
     None,
-    /// It must not exist yet.
+    /// The object must not exist yet.
     Create,
-    /// It replaces the data of the existing object.
+    /// The object replaces the data of the existing one.
     Replace,
-    /// It is merged into the existing object.
+    /// The object is merged into the existing one.
     Merge,
 }
 
@@ -53,39 +53,41 @@ impl Behavior {
 /// An object of a build.
 #[derive(Debug, Clone)]
 pub struct Resource {
-    /// Its content.
+    /// The content of the object.
     pub node: Node,
-    /// The position where it was read or generated.
+    /// The position of the object in its file, or of the entry that generates it.
     pub(super) origin: Origin,
-    /// The parts that it lacks because a step failed on it.
+    /// The parts that the object lacks because a step failed on it.
     pub(super) lost: Lost,
     /// A number that is unique in the process.
     pub(super) uid: u64,
-    /// Its previous identities, oldest first.
+    /// The previous identities of the object, oldest first.
     pub(super) previous: Vec<PreviousId>,
     /// The added prefixes, innermost first.
     pub(super) prefixes: Vec<Arc<str>>,
     /// The added suffixes, innermost first.
     pub(super) suffixes: Vec<Arc<str>>,
-    /// The behavior from its generator.
+    /// The behavior that the generator of the object sets.
     pub(super) behavior: Behavior,
-    /// Whether a hash is appended to its name.
+    /// Whether a hash of the content is appended to the name.
     pub(super) needs_hash: bool,
-    /// The vars that read it.
+    /// The names of the vars whose values come from the object.
     pub(super) vars: Vec<Arc<str>>,
-    /// Its source, if the build records origins.
+    /// The origin of the object for the annotations, if the build records origins.
     pub(super) source: Option<OriginNote>,
-    /// The transformers that changed it, if the build records them.
+    /// The transformers that changed the object, if the build records them.
     pub(super) transformations: Vec<OriginNote>,
     /// Number of groups of shared scalars that were created.
     pub(super) groups: u32,
     /// The shared scalars with the number of their group; see [`super::shared`].
     pub(super) shared: Vec<(u32, Node)>,
-    /// Whether some, but not all, of the annotations in which kustomize stores previous identities are in the file.
+    /// Whether kustomize stores previous identities in some, but not all, of the annotations for names, namespaces and
+    /// kinds.
     pub(super) lacks_identities: bool,
-    /// Why kustomize panics when it stores or reads previous identities.
+    /// The reason why kustomize panics when it stores or reads previous identities; `None` if it does not panic.
     pub(super) broken_identities: Option<&'static str>,
-    /// Its content after the last JSON patch. kustomize then has the lines of a text that it wrote itself.
+    /// The content after the last JSON patch; `None` if there was none. kustomize prints and parses a patched object,
+    /// so its nodes then have the lines of that text.
     pub(super) rebuilt: Option<Arc<Node>>,
 }
 
@@ -130,22 +132,22 @@ impl Resource {
         value.filter(|value| !value.is_null()).and_then(Node::shared_text).unwrap_or_default()
     }
 
-    /// Returns the name.
+    /// Returns `metadata.name`; empty if it is not a scalar.
     pub fn name(&self) -> &str {
         self.meta("name")
     }
 
-    /// Returns the name without prefixes, suffixes and hash.
+    /// Returns the name before the first change, such as by a prefix or hash.
     pub fn original_name(&self) -> &str {
         self.previous.first().map_or_else(|| self.name(), |id| &id.name)
     }
 
-    /// Returns the namespace in the object.
+    /// Returns `metadata.namespace`; empty if it is not a scalar.
     pub fn namespace(&self) -> &str {
         self.meta("namespace")
     }
 
-    /// Returns the kind.
+    /// Returns the kind; empty if it is not a scalar.
     pub fn kind(&self) -> &str {
         self.node.get("kind").and_then(Node::text).unwrap_or_default()
     }
@@ -172,7 +174,7 @@ impl Resource {
         })
     }
 
-    /// Returns the first identity.
+    /// Returns the oldest identity: the first previous one, or the current one if there is none.
     pub(super) fn original_id(&self, scope: &Scope) -> Id<'_> {
         self.previous_ids().next().unwrap_or_else(|| self.id(scope))
     }
@@ -254,7 +256,7 @@ impl Resource {
         !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
     }
 
-    /// Returns what kustomize stores in annotations of the object.
+    /// Returns which state kustomize stores in annotations of the object.
     pub(super) fn stored(&self) -> Stored {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
@@ -274,7 +276,8 @@ impl Resource {
         }
     }
 
-    /// Removes these annotations, and forgets what a patch removed of them.
+    /// Removes the annotations that [`Resource::write_notes`] added. If a patch has removed one of them, clears the
+    /// recorded origin or transformers.
     pub(super) fn take_notes(&mut self) {
         if !self.has_notes() {
             return;
@@ -334,7 +337,7 @@ impl Resource {
         set_scalar(&mut self.node, "kind", Node::scalar(kind));
     }
 
-    /// Moves kustomize's internal annotations that are in the file into the object's state.
+    /// Sets the state of the object from kustomize's internal annotations in its file.
     fn absorb(&mut self) {
         let annotations = self.node.at_path(&["metadata", "annotations"]);
         if !annotations.is_some_and(|map| map.entries().iter().any(|entry| entry.key.starts_with(INTERNAL))) {

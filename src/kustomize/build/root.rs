@@ -31,14 +31,15 @@ use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031, kz064};
 use crate::kustomize::tree::{Located, TreePath};
 
 impl Run<'_> {
-    /// Returns the rendered objects that Flux does not apply; `rendered` has the identities of all objects.
+    /// Returns the rendered objects that Flux does not apply; `rendered` contains the identities of all objects.
     pub(super) fn excluded(&self, map: &ResMap, rendered: &[ObjectId]) -> Vec<Excluded> {
         let common = &self.options.flux.common_metadata;
         let objects = map.resources().iter().zip(rendered);
         objects.filter_map(|(resource, id)| Excluded::of(id, &resource.node, common)).collect()
     }
 
-    /// Returns the identities of the objects that Flux renders, after substitution; `None` if one is not known.
+    /// Returns the identities of the objects that Flux renders, after variable substitution; `None` for other profiles,
+    /// or if an identity is unknown.
     pub(super) fn rendered(&self, map: &ResMap) -> Option<Vec<ObjectId>> {
         if self.options.profile != Profile::Flux || map.lost != Lost::Nothing {
             return None;
@@ -64,7 +65,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If kustomize cannot build it, or the result depends on something that is not executed.
+    /// If kustomize cannot build it, or the result depends on something that is not executed here, such as a Helm
+    /// chart.
     pub(super) fn root(&mut self, root: &TreePath, settings: &Settings) -> Step<ResMap> {
         let folder = self.root_folder(root)?;
         let loader = Loader { root: &folder, referrer: None };
@@ -99,7 +101,7 @@ impl Run<'_> {
     fn begin_root(&self, target: &Target<'_>, lost: &mut Lost) {
         let is_component = target.file.kustomization.is_component();
         let kind = if is_component { StepKind::Component } else { StepKind::Kustomization };
-        // steps of shared bases would multiply
+        // not with shared bases: every root would record their steps again
         if !self.is_strict && self.bases.is_none() {
             self.log.borrow_mut().explain(explain::Step::new("", "", Some(target.loader.root.clone()), kind));
         }
@@ -112,7 +114,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the file that Flux writes for the root, and the parts of it that are the user's.
+    /// Returns the kustomization file that Flux writes for the root, and which parts of it come from the user's file.
     fn flux_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let names = self.tree.names(loader.root);
         let has_file = NAMES.iter().any(|name| names.iter().any(|own| own == name));
@@ -136,7 +138,7 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Flux(own))))
     }
 
-    /// Returns the file as Argo CD changes it, and the parts of it that are the user's.
+    /// Returns the kustomization file as Argo CD changes it, and which parts of it come from the user's file.
     fn argo_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let mut file = (*self.kustomization(loader, None)?).clone();
         let (own, findings) = argo::merge(&mut file, &self.options.argo, self.tree, loader.root);
@@ -144,7 +146,7 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records all errors and continues without the invalid parts.
+    /// Records all findings as errors, and continues without the invalid parts.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
@@ -153,7 +155,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does the final steps.
+    /// Finishes the build at the root: appends hashes, updates name references, resolves vars, drops local objects,
+    /// sorts, and sets annotations.
     fn finish(&mut self, target: &Target<'_>, acc: Accumulator, settings: &Settings) -> Step<ResMap> {
         let Accumulator { mut map, config, vars, .. } = acc;
         let site = Site::of_file(target.file.path.clone());
@@ -183,7 +186,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If its annotations for them disagree.
+    /// If the annotations of an object for previous identities disagree.
     pub(super) fn check_identities(&self, map: &mut ResMap) -> Step<()> {
         let mut lost = map.lost;
         if map.resources().iter().all(|resource| resource.broken_identities.is_none()) {
@@ -227,7 +230,8 @@ impl Run<'_> {
             let (site, id) = (self.site_of(resource.origin), resource.id(&map.scope));
             let stop = match has_order {
                 true => Stop::of_content(kz030::conflict(site.clone(), &id, &site, Some(&self.site_of(other.origin)))),
-                // their order depends on how the program is configured
+                // kustomize fails only if it sorts, and the configuration of Fleet or Sveltos that sets the order is
+                // unknown here
                 false => Stop::unknown(site, format!("{} is there twice", id.words())),
             };
             (stop, map.lost.max(resource.lost).max(other.lost))
@@ -238,7 +242,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that all objects can be printed; for Flux, also its steps after the build.
+    /// Checks that all objects can be printed and, for Flux, that its steps after the build succeed.
     ///
     /// # Errors
     ///

@@ -48,7 +48,7 @@ struct Numbered {
 }
 
 impl Sources {
-    /// Returns the number of a file, from 1. A file that is read for several roots has one number.
+    /// Returns the number of a file; numbers start at 1. A file that is read for several roots has one number.
     pub(super) fn add(&self, path: &TreePath) -> u32 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = known.numbers.get(path) {
@@ -75,7 +75,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates caches whose bases have at most `max_bytes`, as the budget of a build charges them.
+    /// Creates caches whose bases have a total size of at most `max_bytes`, as the budget of a build charges them.
     pub fn within(max_bytes: u64) -> Self {
         Self { bases: Bases::within(max_bytes), ..Self::default() }
     }
@@ -89,19 +89,20 @@ pub(super) struct Run<'a> {
     pub(super) options: &'a Options,
     /// The cache of parsed kustomization files.
     pub(super) files: &'a Files,
-    /// The numbers of the files of nodes.
+    /// The numbers of the files from which nodes come.
     pub(super) sources: Arc<Sources>,
     /// The schema for merging objects.
     pub(super) schema: Arc<Schema>,
     /// Whether an `openapi` field set the schema.
     pub(super) has_schema: bool,
-    /// The finding about the custom schema, if it is invalid.
+    /// The error of the custom schema, if it is invalid.
     pub(super) invalid_schema: Option<Stop>,
-    /// The built-in schema that kustomize would have loaded by now in addition to a custom one.
+    /// Whether a custom schema or the built-in one takes precedence, if a later kustomization sets a custom schema;
+    /// `None` if kustomize has not loaded the built-in one so far.
     pub(super) beside: Cell<Option<Preferred>>,
-    /// Number of bytes that were read.
+    /// Total size of the files that were read, in bytes.
     pub(super) read: Cell<usize>,
-    /// Limits the total size of objects.
+    /// The budget that limits the total size of objects.
     pub(super) budget: Budget,
     /// The field whose history is recorded.
     pub(super) history: Option<History>,
@@ -111,7 +112,7 @@ pub(super) struct Run<'a> {
     pub(super) folders: Vec<TreePath>,
     /// kustomize's warnings on standard error.
     pub(super) warnings: Vec<String>,
-    /// The findings and reasons.
+    /// The findings, the reasons why the result is unknown, and the recorded steps.
     pub(super) log: RefCell<Log>,
     /// Whether the build stops at its first error.
     pub(super) is_strict: bool,
@@ -119,16 +120,17 @@ pub(super) struct Run<'a> {
     entries: usize,
 }
 
-/// The parts of a root's file that are its own, and not from the object that names it.
+/// The parts of a root's kustomization file that the user wrote; the others come from the object that names the root.
 pub(super) enum Own {
-    /// A Flux Kustomization names it.
+    /// A Flux Kustomization names the root.
     Flux(flux::Own),
-    /// A source of Argo CD names it.
+    /// A source of an Argo CD Application names the root.
     Argo(argo::Own),
 }
 
 impl Own {
-    /// Returns the field of the object from which a field of the file comes; `None` if it is the file's own.
+    /// Returns the field of the Flux Kustomization or Application that sets a field of the file; `None` if the user's
+    /// file sets it.
     fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         match self {
             Self::Flux(own) => own.in_spec(field),
@@ -139,21 +141,21 @@ impl Own {
 
 /// A kustomization that is being built.
 pub(super) struct Target<'t> {
-    /// Its folder.
+    /// The folder of the kustomization, and the folders through which the root refers to it.
     pub(super) loader: Loader<'t>,
     pub(super) file: SharedFile,
-    /// The parts of the file that are the user's, if an object changes it.
+    /// The parts of the file that the user wrote, if Flux or Argo CD changes the file.
     pub(super) own: Option<Own>,
-    /// The number of its file.
+    /// The number of the file in [`Sources`].
     pub(super) source: u32,
-    /// Its origin, if the build records origins.
+    /// The origin of the folder, if the build records origins.
     pub(super) note: Option<OriginNote>,
-    /// Its depth: the number of kustomizations between it and the root.
+    /// The nesting depth of the kustomization: 0 for the root, 1 for a base of the root.
     pub(super) depth: usize,
 }
 
 impl Target<'_> {
-    /// Returns the place of a field of its file.
+    /// Returns the position of a field of the kustomization file.
     pub(super) fn site(&self, field: FieldPath) -> Site {
         if let Some(field) = self.own.as_ref().and_then(|own| own.in_spec(&field)) {
             return Site { field, ..Site::of_file(self.file.path.clone()) };
@@ -171,7 +173,7 @@ impl Target<'_> {
         Entry { list, index, text, site: self.entry(list, index) }
     }
 
-    /// Returns the place of a field as the origin of nodes.
+    /// Converts a position in the kustomization file to an origin of nodes.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
@@ -202,13 +204,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the scope of kinds.
+    /// Returns the scope of kinds according to the current schema.
     pub(super) fn scope(&self) -> Scope {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that the scope of the kinds of objects was looked up. For a kind whose scope it does not know otherwise,
-    /// kustomize loads the schema that is set, or will load its built-in schema beside the next custom one.
+    /// Records that kustomize looks up the scope of the objects' kinds. For a kind outside of its precomputed table,
+    /// kustomize loads the custom schema that is set, or will load its built-in schema in addition to the next custom
+    /// one.
     ///
     /// # Errors
     ///
@@ -227,7 +230,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// If it is a custom one that is invalid.
+    /// If a custom schema is set and invalid.
     pub(super) fn schema_for_merging(&self) -> Step<&Schema> {
         self.beside.set(Some(Preferred::Custom));
         self.usable_schema()
@@ -244,7 +247,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// If there are too many.
+    /// If there are too many visits, or the folder is nested too deeply.
     pub(super) fn visit(&mut self, site: &Site, depth: usize) -> Step<()> {
         self.visits += 1;
         if self.visits > MAX_VISITS || depth > MAX_DEPTH {
@@ -258,7 +261,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// If there are too many.
+    /// If there are too many entries.
     pub(super) fn count_entry(&mut self, site: &Site) -> Step<()> {
         self.entries += 1;
         if self.entries > MAX_ENTRIES {
@@ -290,13 +293,13 @@ impl<'a> Run<'a> {
         Ok((path, bytes))
     }
 
-    /// Returns the place of a node.
+    /// Returns the position of a node in its file.
     pub(super) fn site_of(&self, origin: Origin) -> Site {
         let path = self.sources.path(origin.source).unwrap_or_default();
         self.site_at(&path, origin.line)
     }
 
-    /// Returns the place of the text in a line of a file.
+    /// Returns the position of the text in a line of a file, without indentation.
     pub(super) fn site_at(&self, path: &TreePath, line: u32) -> Site {
         let line = line.max(1);
         let bytes = self.tree.read(path).unwrap_or_else(|_| [].into());

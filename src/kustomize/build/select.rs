@@ -36,7 +36,7 @@ pub(super) enum BadSelector {
 }
 
 impl BadSelector {
-    /// Adds the place to the error.
+    /// Converts the reason to an error at `site`.
     pub(super) fn at(self, site: Site) -> Stop {
         match self {
             Self::Expression(text) => Stop::refused(kz014::invalid_expression(site, &text)),
@@ -68,9 +68,9 @@ impl Compiled {
         })
     }
 
-    /// Reports whether it selects an object by its current or its original identity.
+    /// Returns whether the selector selects an object, by its current or original name and namespace.
     pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> bool {
-        // Most objects have another kind, and an identity costs more than a kind.
+        // compare the kind first: most objects have another one, and an identity is slower to compute
         if !self.kind.matches(resource.kind()) {
             return false;
         }
@@ -83,23 +83,25 @@ impl Compiled {
             && self.selects_labels(resource)
     }
 
-    /// Returns whether it selects an identity by its namespace as written, without a default.
+    /// Returns whether the selector selects an identity. Compares the namespace as written: an empty one is not
+    /// `default`.
     pub(super) fn selects_written(&self, id: &Id<'_>) -> bool {
         self.selects_gvk(&id.gvk) && self.name.matches(id.name) && self.namespace.matches(id.namespace)
     }
 
-    /// Reports whether it selects group, version and kind.
+    /// Returns whether the selector selects group, version and kind.
     pub(super) fn selects_gvk(&self, gvk: &Gvk<'_>) -> bool {
         self.group.matches(gvk.group) && self.version.matches(gvk.version) && self.kind.matches(gvk.kind)
     }
 
-    /// Reports whether it selects the labels and annotations of an object.
+    /// Returns whether the selector selects the labels and annotations of an object.
     pub(super) fn selects_labels(&self, resource: &Resource) -> bool {
         holds(&self.labels, resource, "labels") && holds(&self.annotations, resource, "annotations")
     }
 }
 
-/// Reports whether the labels or annotations of an object satisfy a selector. Values that are not strings count as empty.
+/// Returns whether the labels or annotations of an object satisfy a selector. Values that are lists or mappings count
+/// as empty.
 fn holds(labels: &Option<Labels>, resource: &Resource, field: &str) -> bool {
     let Some(labels) = labels else { return true };
     let values = resource.node.at_path(&["metadata", field]);
@@ -109,7 +111,7 @@ fn holds(labels: &Option<Labels>, resource: &Resource, field: &str) -> bool {
 
 fn pattern(text: &str) -> Result<Pattern, BadSelector> {
     Pattern::new(text).map_err(|error| match error.code {
-        // Go has other limits
+        // Go has other limits, so kustomize may accept the expression
         Code::NestingDepth | Code::Large => BadSelector::Unsupported(text.to_owned()),
         _ => BadSelector::Expression(text.to_owned()),
     })

@@ -60,7 +60,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the file of a schema.
+    /// Parses the file of a custom schema.
     fn custom_schema(&self, bytes: &[u8], is_root: bool, site: &Site) -> Step<Arc<Schema>> {
         let wrong = |why: &str| Stop::refused(kz017::invalid_schema(site.clone(), why));
         let text = file::text(bytes).map_err(|_| wrong("is not text that YAML allows"))?;

@@ -7,7 +7,7 @@ use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
 
 impl Resource {
-    /// Returns the number of a new group of the object.
+    /// Creates a group of shared scalars in the object, and returns its number.
     pub(super) fn next_group(&mut self) -> u32 {
         self.groups += 1;
         self.groups
@@ -53,7 +53,7 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Copies the groups of replaced scalars to the scalars that replace them, because kustomize overwrites nodes.
+/// Copies the groups of replaced scalars to the scalars that replace them, because kustomize overwrites nodes in place.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

@@ -79,7 +79,7 @@ fn by_rank(a: &Gvk<'_>, b: &Gvk<'_>, rank_a: isize, rank_b: isize) -> Ordering {
     rank_a.cmp(&rank_b).then(if is_turned { order.reverse() } else { order })
 }
 
-/// Compares field specs by the order of their kinds.
+/// Compares group, version and kind of two field specs, by kustomize's order of kinds.
 pub(super) fn by_kind(a: &Gvk<'_>, b: &Gvk<'_>) -> Ordering {
     rank(a.kind).cmp(&rank(b.kind)).then_with(|| gvk_text(a).cmp(&gvk_text(b)))
 }

@@ -11,7 +11,7 @@ pub type Step<T> = Result<T, Stop>;
 /// The reason why a step has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// kustomize cannot build it.
+    /// kustomize fails with an error.
     Refused(Box<Refusal>),
     /// The result depends on something that is not executed here: a network, another program.
     Unknown(Box<Reason>),
@@ -22,33 +22,34 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding of the rule for this error.
     pub finding: TreeFinding,
-    /// The maximum loss with which the error is still certain; with a greater loss it may be a consequence.
+    /// The greatest loss of earlier parts after which the error is certain. After a greater loss, the error may be a
+    /// consequence of it.
     pub(super) holds: Lost,
 }
 
 /// The reason why a result is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// The entry or object that is the cause.
+    /// The position of the entry or object that is the cause.
     pub site: Site,
     /// The message, without the position.
     pub message: String,
-    /// The kind of reason.
+    /// The category of the reason.
     pub cause: Cause,
 }
 
-/// The kind of reason why a result is unknown.
+/// A category of reasons why a result is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// A repository or file that is not fetched, or cannot be.
     Network,
-    /// Helm charts.
+    /// Helm charts, which are not rendered here.
     Helm,
     /// An external program, such as a plugin or a function in a container.
     Program,
     /// A limit is exceeded, so that the build ends.
     Limit,
-    /// Anything else, such as a text that parsers read differently.
+    /// Any other reason, such as a text that YAML parsers interpret differently.
     Other,
 }
 
@@ -63,7 +64,7 @@ impl Stop {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Objects }))
     }
 
-    /// Creates an error about a missing object. It may be a consequence of missing objects.
+    /// Creates an error about a missing object. It may be a consequence of any lost part.
     pub(super) fn of_absence(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }
@@ -83,7 +84,7 @@ impl Stop {
         Self::unknown_by(Cause::Limit, site, message.to_string())
     }
 
-    /// Returns the position.
+    /// Returns the position of the error, or of the cause of an unknown result.
     pub fn site(&self) -> Site {
         match self {
             Self::Refused(refusal) => refusal.finding.site(),
@@ -103,7 +104,7 @@ impl Stop {
 /// The reason why a step fails, without its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failed {
-    /// kustomize refuses it.
+    /// kustomize fails with this message.
     Refused(String),
     /// The result depends on something that is not executed or implemented here.
     Unknown(String),
@@ -112,12 +113,12 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    /// Adds the place. An error becomes one in the content of objects.
+    /// Adds the position. An error of kustomize becomes a finding of rule KZ031.
     pub(super) fn at(self, site: Site) -> Stop {
         self.by(site, kz031::found)
     }
 
-    /// Adds the place and the rule for the error.
+    /// Adds the position. For an error of kustomize, `rule` creates the finding.
     pub(super) fn by(self, site: Site, rule: impl FnOnce(Site, &str) -> TreeFinding) -> Stop {
         match self {
             Self::Refused(message) => Stop::of_content(rule(site, &message)),

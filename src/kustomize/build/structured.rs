@@ -15,7 +15,7 @@ pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
     yaml::node(text, 0, &Limits::default()).ok()
 }
 
-/// Writes a value into the text through which a path leads. Returns whether there is such a text.
+/// Writes a value at a path that leads into a text with JSON or YAML. Returns whether the path leads into such a text.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ fn is_plain(text: &str) -> bool {
     !text.contains(['&', '!', '%']) && !text.contains("...")
 }
 
-/// Returns the JSON of a text, indented if the text has several lines.
+/// Returns the JSON for a changed text, indented if the old text is indented.
 fn json_text(parsed: &Node, text: &str) -> Option<String> {
     let value = json::of_node(parsed).ok()?;
     let has_lines = text.contains('\n') && text.contains("  ");

@@ -47,11 +47,11 @@ impl Accumulator {
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'e> {
     pub list: &'static str,
-    /// Its index in the list.
+    /// The index of the entry in its list.
     pub index: usize,
     /// The text of the entry.
     pub text: &'e str,
-    /// Its place.
+    /// The position of the entry.
     pub site: Site,
 }
 
@@ -87,7 +87,7 @@ impl Run<'_> {
         self.vars(target, acc)
     }
 
-    /// Adds the files and folders of a list.
+    /// Adds the objects of all files and folders in a list.
     pub(super) fn resources(
         &mut self,
         target: &Target<'_>,
@@ -101,7 +101,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds a file or a folder.
+    /// Adds the objects of the file or folder that an entry names.
     pub(super) fn resource(&mut self, target: &Target<'_>, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         self.count_entry(&entry.site)?;
         let added = match target.loader.file(self.tree, entry.text, self.options) {
@@ -159,7 +159,7 @@ impl Run<'_> {
         Err(Stop::of_content(kz013::no_object(self.site_of(resource.origin), &words, why)))
     }
 
-    /// Adds objects, whose identities must be new.
+    /// Adds objects, and reports those whose identity already exists.
     pub(super) fn append_all(&self, map: &mut ResMap, resources: Vec<Resource>, site: &Site) -> Step<()> {
         for resource in resources {
             let Err(resource) = map.append(resource) else { continue };
@@ -191,7 +191,7 @@ impl Run<'_> {
         self.merge_vars(acc, vars)
     }
 
-    /// Charges the size of new objects.
+    /// Charges the size of new objects to the budget.
     pub(super) fn afford(&self, resources: &[Resource], site: &Site) -> Step<()> {
         let measured = resources.iter().try_for_each(|resource| self.budget.node(&resource.node));
         measured.map_err(|exceeded| Stop::limit(site.clone(), exceeded))
@@ -223,7 +223,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs validators. They may fail or add a label, but not set anything else, even to the value that it has.
+    /// Runs validators. They may fail or add the label `validated-by`, but not set another field, even to its current
+    /// value.
     fn validators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let validators = &target.file.kustomization.validators;
         for validator in self.plugin_transformers(target, "validators", validators)? {
@@ -274,11 +275,11 @@ impl Run<'_> {
     }
 }
 
-/// Whether an object is the same for kustomize before and after a validator, the lines of its nodes included.
+/// The result of comparing an object before and after a validator, as kustomize does: including the lines of its nodes.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// The text is the same, and the lines may be.
+    /// It is unknown whether the lines are the same.
     Unknown,
     Changed,
 }

@@ -27,17 +27,17 @@ use crate::kustomize::rules::{kz013, kz014, kz025, kz030};
 /// A transformer with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Transformer {
-    /// The kind of transformer.
+    /// The transformer in kustomize, with its settings.
     pub what: What,
-    /// The entry that configures it.
+    /// The position of the entry that configures the transformer.
     pub site: Site,
-    /// The entry as the origin of nodes.
+    /// The position of the entry, which becomes the origin of changed nodes.
     pub origin: Origin,
     /// The entry as an origin note, if the build records the transformers that ran.
     pub note: Option<OriginNote>,
 }
 
-/// The kind of a transformer, with its settings and kustomize's name.
+/// A transformer of kustomize with its settings. The variants have kustomize's names.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are those of kustomize's configurations")]
 pub(super) enum What {
@@ -135,7 +135,7 @@ impl Transformer {
         }
     }
 
-    /// Changes all objects, one by one.
+    /// Calls `change` on every object.
     fn each(
         &self,
         run: &Run<'_>,
@@ -156,7 +156,7 @@ impl Transformer {
         Failed::from(error).within(id).at(self.site.clone())
     }
 
-    /// Returns the objects that a target selects.
+    /// Returns the positions of the objects that a target selects.
     fn selected(&self, run: &Run<'_>, map: &mut ResMap, target: &Selector) -> Step<Vec<usize>> {
         let compiled = Compiled::new(target).map_err(|bad| bad.at(self.site.clone()))?;
         run.check_identities(map)?;
@@ -171,7 +171,7 @@ impl Transformer {
         Ok(places)
     }
 
-    /// Returns whether the field is in a Component, which any root may use.
+    /// Returns whether the entry of the transformer is in a Component, which other roots may use too.
     fn is_of_component(&self, run: &Run<'_>) -> bool {
         let file = run.files.kustomization(run.tree, &self.site.file);
         file.is_ok_and(|file| file.kustomization.is_component())
@@ -261,7 +261,7 @@ impl Transformer {
         run.recover(&mut map.lost, Lost::Nothing, Err::<(), _>(absent)).map(drop)
     }
 
-    /// Describes its effects.
+    /// Describes the effects of the transformer, such as `namespace shop`, for the recorded steps of the build.
     pub(super) fn words(&self) -> Vec<String> {
         let field = &self.site.field;
         let count = |count: usize, what: &str| match count {

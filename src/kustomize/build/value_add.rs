@@ -17,12 +17,12 @@ use crate::kustomize::node::Node;
 
 const NAMESPACE: &str = "metadata/namespace";
 
-/// The settings of the transformer.
+/// The settings of a `ValueAddTransformer`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ValueAdd {
     pub value: String,
-    /// The fields.
+    /// The fields to set.
     pub targets: Vec<ValueTarget>,
     /// The path of a file with more fields.
     pub target_file_path: String,
@@ -40,7 +40,7 @@ pub(super) struct ValueTarget {
 }
 
 impl ValueAdd {
-    /// Sets the value in the fields.
+    /// Sets the value in the target fields of all selected objects.
     ///
     /// # Errors
     ///

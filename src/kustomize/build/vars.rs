@@ -69,7 +69,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Inserts the values of all vars into the fields of the specs.
+    /// Inserts the values of all vars into the fields that the field specs select.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ fn typed(node: &Node) -> Option<Value> {
     })
 }
 
-/// Replaces the references in a text, or in the texts of a mapping or sequence.
+/// Replaces the references to vars, such as `$(NAME)`, in a text, or in the texts of a mapping or sequence.
 fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> Result<(), FieldError> {
     if node.is_null() {
         return Ok(());
@@ -186,7 +186,7 @@ fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> 
 fn expand(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> Result<(), FieldError> {
     let Some(text) = node.text() else { return Ok(()) };
     let longest = values.values().map(Value::len).max().unwrap_or_default();
-    // each reference is at least four characters
+    // charge the longest value for each reference
     budget.spend((longest as u64).saturating_mul(text.matches("$(").count() as u64))?;
     let (tag, text) = match expanded(text, values) {
         Value::Text(text) => (Tag::Str, text),
@@ -237,7 +237,7 @@ fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
 }
 
 impl Value {
-    /// Returns the approximate length of its text.
+    /// Returns the length of a text in bytes; 0 for the other values, whose texts are short.
     fn len(&self) -> usize {
         if let Self::Text(text) = self { text.len() } else { 0 }
     }

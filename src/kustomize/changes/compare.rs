@@ -11,7 +11,7 @@ use crate::kustomize::object_id::ObjectId;
 /// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;
 
-/// The action on an object.
+/// The effect of a change of files on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// The object is created.
@@ -25,17 +25,18 @@ pub enum Action {
     },
     /// The object is deleted.
     Delete,
-    /// No root renders it any more, but the cluster keeps it, because pruning is off.
+    /// No root renders the object any more, but the cluster keeps it: pruning is off, or the object is excluded from
+    /// it.
     Orphan,
-    /// Another root renders it from now on.
+    /// Another root renders the object from now on.
     Move {
-        /// The other root.
+        /// The root that renders the object from now on.
         to: String,
     },
 }
 
 impl Action {
-    /// Returns the name in reports.
+    /// Returns the name of the action in reports, such as `create`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -51,23 +52,23 @@ impl Action {
 /// A change of an object.
 #[derive(Debug, Clone)]
 pub struct ObjectChange {
-    /// The action.
+    /// What happens to the object.
     pub action: Action,
     /// The object; after a replacement, the new object.
     pub id: ObjectId,
-    /// The changed fields, if it is changed or replaced.
+    /// The changed fields of a changed or replaced object; otherwise empty.
     pub fields: Vec<FieldChange>,
-    /// The text before, without values of Secrets; empty for a created object.
+    /// The YAML text before the change, without values of Secrets; empty for a created object.
     pub before: String,
-    /// The text after it; empty for a deleted object.
+    /// The YAML text after the change, without values of Secrets; empty for a deleted object.
     pub after: String,
 }
 
-/// The objects of one side of a root, with their build.
+/// The objects that a root renders before or after a change, with their build.
 pub(super) type Rendered<'b, 'a> = (&'b [Object], &'b Built<'a>);
 
-/// Returns the changed objects, sorted by identity, and the number of the others. `prunes` says whether the cluster deletes
-/// objects that are not rendered any more.
+/// Returns the changed objects, sorted by identity, and the number of unchanged ones. `prunes` is whether the cluster
+/// deletes objects that are not rendered any more.
 pub(super) fn objects(
     old: Option<Rendered<'_, '_>>,
     new: Option<Rendered<'_, '_>>,
@@ -161,7 +162,7 @@ fn changed(
         return None;
     }
     let mut fields = fields::between((old, before), (new, after));
-    // The new hash is in the name of a replaced object, which is reported with it.
+    // A replaced object is reported with its new name, so this change is not repeated.
     fields.retain(|field| action == Action::Change || field.path != "metadata.name");
     Some(ObjectChange { action, id: new.id.clone(), fields, before: secret::shown(old), after: secret::shown(new) })
 }

@@ -16,7 +16,7 @@ use crate::kustomize::tree::TreePath;
 /// Maximum length of a value in a report, in characters. The report also has the position of the whole value.
 const MAX_VALUE_LENGTH: usize = 120;
 
-/// A changed field.
+/// A changed field of an object, with its old and new value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
     /// The path, such as `spec.template.spec.containers[name=web].image`.
@@ -36,7 +36,8 @@ pub struct Located {
     pub place: Option<(TreePath, usize)>,
 }
 
-/// Returns the fields in which two objects differ, in the order of the new object; removed fields come last in their mapping.
+/// Returns the fields in which two objects differ, in the order of the new object; removed fields come last in their
+/// mapping.
 pub(super) fn between(old: (&Object, &Built<'_>), new: (&Object, &Built<'_>)) -> Vec<FieldChange> {
     let schema = Schema::built_in();
     let shape = schema.of_kind(&new.0.api_version, &new.0.id.kind);
@@ -49,7 +50,7 @@ pub(super) fn between(old: (&Object, &Built<'_>), new: (&Object, &Built<'_>)) ->
 struct Comparison<'b, 'a> {
     old: &'b Built<'a>,
     new: &'b Built<'a>,
-    /// Whether values below `data` are hidden.
+    /// Whether one of the objects is a Secret, whose values are hidden.
     hides: bool,
     found: Vec<FieldChange>,
 }
@@ -155,7 +156,7 @@ fn label(element: &Node, keys: &[&str]) -> String {
     keys.iter().filter_map(pair).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the path of a member. A key is quoted if it has characters that names do not have.
+/// Returns the path of a key below `path`. Quotes the key unless it has only letters, digits, `-` and `_`.
 fn member(path: &str, key: &str) -> String {
     let is_name = !key.is_empty() && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
     match (path, is_name) {

@@ -1,7 +1,7 @@
 //! Computes the effect of a change of files on the objects of kustomize roots.
 //!
-//! Both sides of every root that a changed file can reach are built, and their objects are compared: which are created,
-//! changed, replaced, moved to another root, or deleted.
+//! Every root that can read a changed file is built before and after the change, and its objects are compared: which
+//! are created, changed, replaced, moved to another root, or deleted.
 //!
 //! ```
 //! use portcullis::kustomize::changes::{Action, Side, plan};

@@ -1,4 +1,4 @@
-//! The objects that are compared.
+//! The objects of roots, whose versions before and after a change are compared.
 
 use crate::kustomize::build::{Built, Resource, Step};
 use crate::kustomize::node::{Kind, Node, printed};
@@ -9,15 +9,15 @@ use crate::kustomize::{emit, flux};
 /// An object that a root renders.
 #[derive(Debug, Clone)]
 pub struct Object {
-    /// Its identity.
+    /// The identity of the object in a cluster.
     pub id: ObjectId,
-    /// Its `apiVersion`.
+    /// The `apiVersion` of the object.
     pub api_version: String,
     /// The name in its file or generator, without prefixes and hashes.
     pub original_name: String,
-    /// Its content. The origins of nodes refer to the files of its build.
+    /// The content of the object. The origins of its nodes refer to the files of the build.
     pub node: Node,
-    /// Its text, as kustomize prints it.
+    /// The YAML text of the object, as kustomize prints it.
     pub text: String,
 }
 
@@ -44,7 +44,7 @@ impl Object {
         Self { id, api_version, original_name, node: resource.node.clone(), text }
     }
 
-    /// Puts the known variables of Flux's `postBuild` in. Texts with an unknown one stay as they are.
+    /// Substitutes the known variables of Flux's `postBuild`. Strings with an unknown variable stay unchanged.
     pub(super) fn substitute(&mut self, post_build: &PostBuild) {
         if !self.text.contains('$') || flux::is_left_alone(&self.node) {
             return;
@@ -91,13 +91,14 @@ impl Object {
         flags.iter().any(opts_out)
     }
 
-    /// Returns whether its values must not be shown.
+    /// Returns whether the object is a Secret, whose values must not be shown.
     pub fn is_secret(&self) -> bool {
         self.id.group.is_empty() && self.id.kind == "Secret"
     }
 }
 
-/// Substitutes the variables of `postBuild` in a node. A text without quotes gets the type of the result, because Flux substitutes in YAML.
+/// Substitutes the variables of `postBuild` in a node. A text without quotes gets the type of the result, because Flux
+/// substitutes in YAML.
 fn substitute(node: &mut Node, post_build: &PostBuild) {
     match &mut node.kind {
         Kind::Scalar(text) if text.contains('$') => {

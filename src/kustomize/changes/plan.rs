@@ -14,19 +14,19 @@ use crate::kustomize::tree::TreePath;
 /// The effects of a change on all roots.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// The roots that a changed file reaches, sorted by path.
+    /// The roots that can read a changed file, sorted by path.
     pub roots: Vec<RootChange>,
-    /// The number of roots that no changed file reaches.
+    /// The number of roots that cannot read any changed file.
     pub untouched: usize,
 }
 
 /// The effects of a change on one root.
 #[derive(Debug, Clone)]
 pub struct RootChange {
-    /// The folder.
+    /// The folder of the root.
     pub root: TreePath,
-    /// The objects that name the root: `Kustomization flux-system/apps`, each with the folder of its cluster. Empty for a
-    /// folder that no object names.
+    /// The objects that name the root: `Kustomization flux-system/apps`, each with the folder of its cluster. Empty for
+    /// a folder that no object names.
     pub owners: Vec<Owner>,
     /// Whether the root builds before and after the change.
     pub state: State,
@@ -39,9 +39,9 @@ pub struct RootChange {
 /// An object that names a root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
-    /// The folder with the first objects of the cluster, if it is known.
+    /// The folder with the objects that are applied to the cluster by hand or by `flux bootstrap`, if it is known.
     pub cluster: Option<TreePath>,
-    /// Kind, namespace and name.
+    /// Kind, namespace and name, such as `Kustomization flux-system/apps`.
     pub object: String,
 }
 
@@ -63,24 +63,24 @@ impl From<Stop> for Cause {
 /// The state of a root: whether it builds before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Both sides build.
+    /// The root builds before and after the change.
     Builds,
-    /// The root is new.
+    /// The root exists only after the change.
     Appears,
-    /// The root does not exist any more. Its objects count as deleted.
+    /// The root exists only before the change. Its objects count as deleted.
     Vanishes,
-    /// Only the new side builds. Its objects count as created.
+    /// The root builds only after the change. Its objects count as created.
     BeginsToBuild,
-    /// Only the old side builds. The changes of its objects are unknown.
+    /// The root builds only before the change. The changes of its objects are unknown.
     StopsBuilding(Cause),
-    /// Neither side builds.
+    /// The root builds neither before nor after the change.
     Fails(Cause),
-    /// The result of a side depends on something that is not executed, so the changes are unknown.
+    /// The build before or after the change depends on something that is not executed, so the changes are unknown.
     Unknown(Cause),
 }
 
 impl State {
-    /// Returns the name in reports.
+    /// Returns the name of the state in reports, such as `builds`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Builds => "builds",
@@ -117,7 +117,7 @@ pub struct Counts {
     pub orphan: usize,
     /// Objects that another root renders from now on.
     pub moved: usize,
-    /// Unchanged objects in roots that a changed file reaches.
+    /// Unchanged objects in roots that can read a changed file.
     pub unchanged: usize,
 }
 
@@ -145,14 +145,14 @@ impl RootChange {
         self.owners.iter().map(|owner| owner.cluster.clone()).collect()
     }
 
-    /// Returns whether there is something to report.
+    /// Returns whether the root has changed objects, or a state other than `Builds` and `Fails`.
     pub fn is_changed(&self) -> bool {
         !self.objects.is_empty() || !matches!(self.state, State::Builds | State::Fails(_))
     }
 }
 
 impl Plan {
-    /// Returns whether nothing changes.
+    /// Returns whether the change affects no root.
     pub fn is_empty(&self) -> bool {
         !self.roots.iter().any(RootChange::is_changed)
     }
@@ -164,7 +164,7 @@ impl Plan {
         plan
     }
 
-    /// Returns the sums over all roots.
+    /// Returns the numbers of objects of all roots, by action.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for root in &self.roots {
@@ -184,7 +184,7 @@ impl Plan {
     }
 }
 
-/// A root on both sides of a change.
+/// A root before and after a change; it may be absent on one side.
 #[derive(Debug, Clone)]
 pub struct Pair {
     old: Option<usize>,
@@ -192,13 +192,14 @@ pub struct Pair {
     keys: Vec<Key>,
 }
 
-/// Compares two sides. Only roots that one of the changed files reaches are built; `None` builds all.
+/// Compares the objects of all roots before and after a change. Builds only roots that can read one of the files
+/// `changed`; with `None`, all.
 pub fn plan(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> Plan {
     let (reached, untouched) = reached(old, new, changed);
     Plan::new(reached.iter().map(|pair| root_change(pair, old, new)).collect(), untouched)
 }
 
-/// Returns the roots that a changed file reaches, sorted by folder, and the number of the others.
+/// Returns the roots that can read a changed file, sorted by folder, and the number of the others.
 pub fn reached(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> (Vec<Pair>, usize) {
     let mut pairs: BTreeMap<(Option<usize>, Option<usize>), Vec<Key>> = BTreeMap::new();
     let keys: BTreeSet<&Key> = old.keys.keys().chain(new.keys.keys()).collect();
@@ -225,8 +226,8 @@ impl Pair {
         after.or(before).map(|root| root.folder.clone()).unwrap_or_default()
     }
 
-    /// Returns whether a changed file can change what the root renders. A root of one side only is part of another root on
-    /// the other side, or is not there.
+    /// Returns whether a changed file can change what the root renders. That is so for every root that exists only
+    /// before or only after the change.
     fn is_reached(&self, old: &Side, new: &Side, changed: &BTreeSet<TreePath>) -> bool {
         let (Some(before), Some(after)) = self.roots(old, new) else { return true };
         !before.is_like(after) || old.reach(before).has_any(changed) || new.reach(after).has_any(changed)
@@ -238,7 +239,7 @@ impl Pair {
     }
 }
 
-/// The result of building one side of a root.
+/// The result of building a root before or after a change.
 enum Rendering<'a> {
     Absent,
     Built(Vec<Object>, Box<Built<'a>>),
@@ -265,7 +266,7 @@ impl<'a> Rendering<'a> {
     }
 }
 
-/// Builds both sides of a root and compares them.
+/// Builds a root before and after a change, and compares the objects.
 pub fn root_change(pair: &Pair, old: &Side, new: &Side) -> RootChange {
     let roots = pair.roots(old, new);
     let (before, after) = (Rendering::of(old, roots.0), Rendering::of(new, roots.1));
@@ -291,7 +292,8 @@ pub fn root_change(pair: &Pair, old: &Side, new: &Side) -> RootChange {
 }
 
 impl Plan {
-    /// Marks objects that one root deletes and another one creates in the same clusters as moved.
+    /// Replaces a deletion by one root and the creation of the same object by another root of the same clusters by a
+    /// move.
     fn find_moves(&mut self) {
         let clusters: Vec<_> = self.roots.iter().map(RootChange::clusters).collect();
         // Several roots may create the same object, such as those of two environments.

@@ -1,4 +1,4 @@
-//! Computes the files that a root can read, so that only roots that a changed file reaches are built.
+//! Computes the files that a root can read, so that only roots that can read a changed file are built.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Hides values of Secrets: reports show a keyed hash, which tells whether two values are equal.
+//! Hides values of Secrets: reports show a keyed hash, which is the same for equal values.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use ring::rand::SystemRandom;
 use super::object::Object;
 use crate::kustomize::node::{Node, text_of};
 
-/// The random key of this process. It is never stored, so nobody can try values against a hash.
+/// The random key of this process. It is never stored, so that values cannot be guessed from their hashes.
 static KEY: LazyLock<Option<hmac::Key>> =
     LazyLock::new(|| hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok());
 
@@ -18,7 +18,7 @@ pub(super) const FIELDS: [&str; 2] = ["data", "stringData"];
 /// Number of bytes of the hash that are shown.
 const SHOWN: usize = 4;
 
-/// Returns the replacement of a hidden value.
+/// Returns the text that replaces a hidden value, such as `(hidden 1f3c09ab)`.
 pub(super) fn hidden(value: &str) -> String {
     let Some(key) = &*KEY else { return "(hidden)".to_owned() };
     let tag = hmac::sign(key, value.as_bytes());
@@ -29,7 +29,7 @@ pub(super) fn hidden(value: &str) -> String {
     text + ")"
 }
 
-/// Returns the text of an object, without the values of a Secret. Its annotations are removed too: `kubectl apply`
+/// Returns the text of an object; for a Secret, with its values hidden. Its annotations are hidden too: `kubectl apply`
 /// stores a copy of the whole Secret there.
 pub(super) fn shown(object: &Object) -> String {
     if !object.is_secret() {

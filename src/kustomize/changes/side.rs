@@ -1,4 +1,4 @@
-//! One side of a comparison: a tree, its roots, and who builds them.
+//! One side of a comparison: a tree before or after a change, its roots, and the systems that build them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::kustomize::options::{CommonMetadata, Options, PostBuild, Profile};
 use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// A tree with its roots.
+/// A tree before or after a change, with its roots.
 pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// The index of each root in `roots`. Kustomizations that build the same have the same root.
+    /// The index of each root in `roots`. Objects whose builds are the same share a root.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
@@ -30,19 +30,19 @@ pub struct Side {
 pub(super) enum Key {
     /// A folder that no object names.
     Folder(TreePath),
-    /// A Flux Kustomization, or an Application of Argo CD.
+    /// An object that names a root, such as a Flux Kustomization or an Application of Argo CD.
     Object {
-        /// The folder with the first objects of its cluster.
+        /// The folder with the objects that are applied to the cluster by hand or by `flux bootstrap`, if it is known.
         cluster: Option<TreePath>,
-        /// Kind, namespace and name.
+        /// Kind, namespace and name, such as `Kustomization flux-system/apps`.
         object: String,
-        /// The folder, for an Application, which may have several.
+        /// The folder that is built, for an object that may name several, such as an Application.
         folder: Option<TreePath>,
     },
 }
 
 impl Key {
-    /// Returns the cluster, if it is known.
+    /// Returns the folder of the cluster, if it is known.
     pub(super) fn cluster(&self) -> Option<&TreePath> {
         match self {
             Self::Folder(_) => None,
@@ -59,14 +59,14 @@ impl Key {
     }
 }
 
-/// A folder that is built.
+/// A folder that is built, with its tree and options.
 pub(super) struct Root {
     tree: Arc<Tree>,
     shared: Arc<Shared>,
     pub(super) folder: TreePath,
-    /// How it is built, without `postBuild`.
+    /// The options of the build, without `postBuild`.
     pub(super) options: Options,
-    /// The variables that Flux puts in after the build.
+    /// The variables that Flux substitutes after the build, if any.
     pub(super) post_build: Option<PostBuild>,
     /// Whether the cluster deletes objects that the root does not render any more (`spec.prune`).
     pub(super) prunes: bool,
@@ -75,14 +75,14 @@ pub(super) struct Root {
 }
 
 impl Side {
-    /// Finds the roots of a tree, all of which kustomize builds as it does without flags but `options`.
+    /// Finds the roots of a tree, without regard to objects that name them. All roots are built with `options`.
     pub fn new(tree: Tree, options: &Options) -> Self {
         let found = Found::of(&tree, options);
         Self::with(Arc::new(tree), options, found, &Survey::default())
     }
 
-    /// Finds the roots of a tree, and who builds them. `git` says which sources are the repository; its top must be the
-    /// root of the tree.
+    /// Finds the roots of a tree, and the systems that build them. `git` contains the remotes of the repository; its
+    /// top must be the root of the tree.
     pub fn surveyed(tree: Tree, options: &Options, git: &Git) -> Self {
         let (found, tree) = (Found::of(&tree, options), Arc::new(tree));
         let survey = checkout::survey(&Checkout {
@@ -123,7 +123,7 @@ impl Side {
     ///
     /// # Errors
     ///
-    /// If one cannot be printed.
+    /// If an object cannot be printed.
     pub(super) fn objects(root: &Root, built: &Built<'_>) -> Step<Vec<Object>> {
         let mut objects = Object::of_build(built)?;
         if let Some(post_build) = &root.post_build {
@@ -188,12 +188,12 @@ fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     keys
 }
 
-/// The files of a tree that say what is built.
+/// The kustomization files, roots and manifests of a tree.
 struct Found {
     files: Files,
     /// The folders with a kustomization file.
     folders: Vec<TreePath>,
-    /// The folders to which no other one refers, without Components.
+    /// The folders to which no other folder refers, without Components.
     roots: Vec<TreePath>,
     /// YAML and JSON files that are neither kustomization files nor parts of kustomizations.
     manifests: Vec<TreePath>,
@@ -219,8 +219,8 @@ impl Found {
     }
 }
 
-/// Collects the folders with a kustomization file, and the other manifests. Hidden folders and templates of Helm charts are
-/// left out.
+/// Collects the folders with a kustomization file, and the other manifests. Hidden folders and templates of Helm charts
+/// are left out.
 fn collect(tree: &Tree, folder: &TreePath, folders: &mut Vec<TreePath>, manifests: &mut Vec<TreePath>) {
     let names = tree.names(folder);
     if names.iter().any(|name| NAMES.contains(&name.as_str())) {

@@ -30,10 +30,10 @@ const MAX_APPLICATIONS: usize = 20_000;
 /// The file with overrides for all Applications of a folder.
 const OVERRIDES: &str = ".argocd-source.yaml";
 
-/// The parameters of a template, by name.
+/// The parameters of an ApplicationSet's template, by name.
 type Parameters = BTreeMap<String, String>;
 
-/// Adds the roots that Argo CD builds.
+/// Adds the roots that Argo CD builds from the checkout to a survey.
 pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, survey: &mut Survey) {
     if standing.applications.is_empty() {
         return;
@@ -63,7 +63,7 @@ struct Surveyor<'a, 's> {
     reaches: Reaches<'a>,
     /// The files with Applications.
     files: HashSet<TreePath>,
-    /// Those of them whose Applications count as a root renders them.
+    /// The files whose Applications are used as a root renders them.
     rendered: HashSet<TreePath>,
     /// The Applications that were handled.
     seen: HashSet<String>,
@@ -72,8 +72,9 @@ struct Surveyor<'a, 's> {
 }
 
 impl Surveyor<'_, '_> {
-    /// Follows Applications until no new one appears: first those that no root contains, then those that roots of Flux
-    /// and roots without a builder render, and at the end those whose root cannot be built.
+    /// Adds the roots of all Applications, until no new Application appears. Uses Applications as roots of Flux, or
+    /// roots without a builder, render them; and as they are in files, if no root contains them, or their root cannot
+    /// be built.
     fn follow(&mut self, standing: &Standing) {
         for at in 0..self.survey.builds.len() {
             let Build { tree, root, options, .. } = self.survey.builds[at].clone();
@@ -175,8 +176,8 @@ fn sources(checkout: &Checkout<'_>, application: &Object) -> Vec<Source> {
     found
 }
 
-/// Returns the root of a source; `None` if it is elsewhere, its path is unknown, or Argo CD does not build it with
-/// kustomize.
+/// Returns the root of a source; `None` if its repository is not the checkout, its path is unknown, or Argo CD does not
+/// build it with kustomize.
 fn of_source(
     checkout: &Checkout<'_>,
     spec: &Value,
@@ -232,7 +233,7 @@ fn merge_patch(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Returns the variables that Argo CD sets for a build. The revision is not known; zeros stand for it.
+/// Returns the variables that Argo CD sets for a build. The revision is unknown, so it is replaced by zeros.
 fn variables(spec: &Value, name: &str, source: &Value) -> BTreeMap<&'static str, String> {
     let revision = "0".repeat(40);
     let owned = |value: Option<&Value>| text(value).to_owned();
@@ -249,19 +250,20 @@ fn variables(spec: &Value, name: &str, source: &Value) -> BTreeMap<&'static str,
     ])
 }
 
-/// Returns whether a source is the repository of the checkout.
+/// Returns whether the repository of a source is a remote of the checkout.
 fn is_own(checkout: &Checkout<'_>, source: &Value) -> bool {
     let url = text(source.get("repoURL").or_else(|| source.get("repoUrl")));
     Repository::parse(url).is_some_and(|url| checkout.git.remotes.contains(&url))
 }
 
-/// Returns whether Argo CD builds a folder with kustomize: without a kustomization file, it applies the files as they are.
+/// Returns whether Argo CD builds a folder with kustomize: without a kustomization file, it applies the files as they
+/// are.
 fn is_kustomize_root(tree: &Tree, folder: &TreePath) -> bool {
     NAMES.into_iter().any(|name| tree.entry(&folder.join(name)) == Some(Entry::File))
 }
 
-/// Returns the parameters of the Applications of an ApplicationSet: of each folder that git directory generators find, and
-/// of each element of a list. Those of other generators are unknown.
+/// Returns the parameters of the Applications of an ApplicationSet: of each folder that git directory generators find,
+/// and of each element of a list. For other generators, returns one set without parameters.
 fn parameters(checkout: &Checkout<'_>, set: &Object) -> Vec<Parameters> {
     let generators = set.value.pointer("/spec/generators").and_then(Value::as_array).into_iter().flatten();
     let mut all = Vec::new();
@@ -293,7 +295,7 @@ fn of_folders(checkout: &Checkout<'_>, directories: &[Value]) -> Vec<Parameters>
     folders.iter().map(|folder| of_folder(folder)).collect()
 }
 
-/// Returns the parameters of a folder, in both notations of Argo CD.
+/// Returns the parameters of a folder, in both notations of Argo CD: `path` and `.path.path`.
 fn of_folder(folder: &str) -> Parameters {
     let name = folder.rsplit('/').next().unwrap_or_default();
     let pairs = [("path", folder), (".path.path", folder), ("path.basename", name), (".path.basename", name)];
@@ -306,7 +308,7 @@ fn of_element(element: &Value) -> Parameters {
     texts.flat_map(|(key, value)| [key.clone(), format!(".{key}")].map(|key| (key, value.to_owned()))).collect()
 }
 
-/// Fills parameters into all texts of a value.
+/// Replaces parameters by their values in all strings of a value.
 fn fill(value: &mut Value, parameters: &Parameters) {
     match value {
         Value::String(text) if text.contains("{{") => *text = filled(text, parameters),
@@ -316,7 +318,7 @@ fn fill(value: &mut Value, parameters: &Parameters) {
     }
 }
 
-/// Returns a template with the parameters.
+/// Returns a template with its parameters replaced by their values.
 fn filled(template: &str, parameters: &Parameters) -> String {
     let mut filled = template.to_owned();
     for (parameter, value) in parameters {

@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 32;
 /// Maximum number of passes. Each pass uses the variables that the previous one rendered.
 const MAX_PASSES: usize = 8;
 
-/// Surveys the roots that Flux builds from a checkout.
+/// Finds the roots that Flux builds from a checkout.
 pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
     if standing.kustomizations.is_empty() && standing.instances.is_empty() {
         return Survey::default();
@@ -46,7 +46,7 @@ pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
     surveyor.follow(&seeds, standing)
 }
 
-/// Returns the sources in the files of a checkout.
+/// Returns the Flux sources that the files of a checkout define.
 pub(super) fn sources<'a>(checkout: &Checkout<'a>, standing: &Standing) -> Sources<'a> {
     let mut tops = vec![checkout.git.top.clone()];
     tops.extend(checkout.tops.iter().filter(|top| **top != checkout.git.top).cloned());
@@ -97,14 +97,15 @@ struct Surveyor<'a> {
 
 /// A starting point of the survey.
 enum Seed {
-    /// A Kustomization that no root contains, or that contains itself; with the second one, Flux was bootstrapped.
+    /// A Kustomization that no other root contains. The flag is set if Flux was bootstrapped from it: its root contains
+    /// its own file, or a FluxInstance creates it.
     Object(Object, bool),
-    /// A folder with Kustomizations that no Kustomization builds: a person applies it.
+    /// A folder with Kustomizations that no Kustomization builds, so users apply it by hand.
     Folder(TreePath),
 }
 
 impl Seed {
-    /// Returns whether Flux was bootstrapped from it.
+    /// Returns whether Flux was bootstrapped from this Kustomization.
     fn is_bootstrap(&self) -> bool {
         matches!(self, Self::Object(_, true))
     }
@@ -120,7 +121,7 @@ impl Surveyor<'_> {
         let reaches: Vec<Reach> = all.iter().map(|object| self.reach(object)).collect();
         let own: Vec<_> = all.iter().map(|object| self.may_be_own(object)).collect();
         let folders = self.folders(&all, &reaches, &own);
-        // What a FluxInstance makes is in no rendered folder.
+        // The Kustomizations that FluxInstances create are in no rendered folder.
         let in_folder = |at: usize| at >= made && folders.iter().any(|(_, reach)| reach.files.contains(&all[at].file));
         let is_inner = |at: usize| {
             let others = reaches.iter().enumerate().filter(|(other, _)| *other != at);
@@ -140,7 +141,7 @@ impl Surveyor<'_> {
         let is_own = |at: usize| reaches[at].files.contains(&all[at].file);
         let mut seeds: Vec<(usize, bool)> = outer.into_iter().map(|at| (at, at < made || is_own(at))).collect();
         for at in inner {
-            // One of each cycle that only its members contain.
+            // Adds one Kustomization of each cycle that no root outside of it contains.
             if !reached.contains(&at) && !in_folder(at) {
                 follow(at, &mut reached);
                 seeds.push((at, true));
@@ -150,14 +151,14 @@ impl Surveyor<'_> {
         seeds.into_iter().map(|(at, proves)| Seed::Object(all[at].clone(), proves)).chain(of_folders).collect()
     }
 
-    /// Returns whether a Kustomization may be built from the checkout. The root that contains it may set its source or
-    /// path.
+    /// Returns whether a Kustomization may be built from the checkout. Includes a Kustomization without a known source,
+    /// which the root that contains it may set.
     fn may_be_own(&mut self, object: &Object) -> bool {
         let read = Kustomization::of(&object.value, object.namespace());
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
     }
 
-    /// Returns the roots with Kustomizations of this checkout that no Kustomization builds.
+    /// Returns the roots that no Kustomization builds, but that contain Kustomizations of this checkout.
     fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
         let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
         let files: HashSet<&TreePath> =
@@ -199,7 +200,7 @@ impl Surveyor<'_> {
         self.reaches.of(&root, &components)
     }
 
-    /// Follows the seeds, until a pass finds the same variables as the previous one.
+    /// Runs passes over the seeds until one finds the same variables as the previous pass.
     fn follow(&mut self, seeds: &[Seed], standing: &Standing) -> Survey {
         let mut variables: Vec<Variables> = Vec::new();
         let clusters = clusters(seeds);
@@ -250,8 +251,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Judges a folder with Kustomizations as Flux builds it, and returns the Kustomizations. If one of them builds the
-    /// folder itself, the others are used as that one renders them.
+    /// Renders a folder as Flux does, records it as a build, and returns its Kustomizations. If some of these build the
+    /// folder itself, returns only them, and records no build.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -345,7 +346,7 @@ impl Surveyor<'_> {
         rendered.unwrap_or_default()
     }
 
-    /// Returns whether a file contains a word that the survey searches, and may have objects that matter to it.
+    /// Returns whether a file contains one of the words of [`words`], so that it may define objects for the survey.
     fn mentions(&mut self, file: &TreePath) -> bool {
         if let Some(known) = self.mentions.get(file) {
             return *known;
@@ -375,7 +376,7 @@ impl Surveyor<'_> {
         }
         let cluster = pass.add_cluster(None);
         for object in rest {
-            // What these render is a guess; it is followed all the same.
+            // It is uncertain what these render, but it is followed too.
             self.chain(vec![object.clone()], true, cluster, &Variables::default(), pass);
         }
     }
@@ -397,7 +398,7 @@ fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     seeds.iter().map(of).collect()
 }
 
-/// Returns whether an object matters to the survey.
+/// Returns whether the survey uses an object: Flux Kustomizations and sources, ConfigMaps and Secrets.
 fn wanted(resource: &Resource) -> bool {
     let version = resource.node.get("apiVersion").and_then(|version| version.text().map(str::to_owned));
     let version = version.unwrap_or_default();

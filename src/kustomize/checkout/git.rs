@@ -22,13 +22,13 @@ pub struct Git {
     pub branches: BTreeSet<String>,
     /// The folders of submodules.
     pub submodules: Vec<TreePath>,
-    /// The reason why the remotes are unknown.
+    /// The reason why the remotes are unknown, if they are.
     pub problem: Option<String>,
 }
 
 /// Maximum number of remotes that are read.
 const MAX_REMOTES: usize = 10_000;
-/// The format `gitdir: PATH` of a file `.git`, in worktrees and submodules.
+/// The key in a file `.git` of a worktree or submodule, which contains `gitdir: PATH`.
 const GIT_DIR: &str = "gitdir:";
 
 impl Git {
@@ -93,7 +93,7 @@ impl Git {
                 let aliased =
                     |(alias, base): &(&String, &String)| Some(format!("{base}{}", url.strip_prefix(&***alias)?));
                 let alias = aliases.iter().find_map(aliased);
-                // Flux reads the URL as it is written; `insteadOf` is a setting of this machine.
+                // Flux uses the original URL; `insteadOf` is a setting of this machine.
                 self.remotes.extend([Some(url), alias].iter().flatten().filter_map(|url| Repository::parse(url)));
             }
             let head = text(tree, &TreePath::from(&*format!("{common}/refs/remotes/{name}/HEAD")));
@@ -130,7 +130,7 @@ fn submodules(tree: &Tree, top: &TreePath) -> Vec<TreePath> {
     sections.iter().flat_map(|(_, paths)| paths).map(|path| TreePath::from(&*format!("{top}/{path}"))).collect()
 }
 
-/// The values in the sections of a git configuration that have a name: `[remote "origin"]`.
+/// A git configuration, of which only sections with a name are read, such as `[remote "origin"]`.
 struct Config(File);
 
 /// A section: its name, and the values of some keys.
@@ -142,7 +142,7 @@ impl Config {
         text.parse().map(Self).map_err(|error| error.to_string())
     }
 
-    /// Returns the sections of a kind, with the values of the keys.
+    /// Returns all sections such as `[remote "…"]` for `kind` `remote`, each with the values of `keys`.
     fn sections(&self, kind: &str, keys: &[&str]) -> Vec<Section> {
         let sections = self.0.sections_by_name(kind).into_iter().flatten();
         let of = |section: file::SectionRef<'_>| {
@@ -180,7 +180,7 @@ mod tests {
             .file("r/apps/a/kustomization.yaml", "");
         let git = found(files, "r/apps/a");
         assert_eq!((git.top.as_str(), git.problem.as_deref()), ("r", None));
-        // A URL counts as it is written too: `insteadOf` may lead to a mirror of what Flux reads.
+        // The original URL counts too: `insteadOf` may lead to a mirror of the repository that Flux reads.
         assert_eq!(names(&git), ["github.com/o/r", "gitlab.com/o/m", "gl/o/m"]);
         assert_eq!(git.branches.iter().collect::<Vec<_>>(), ["fix/a", "main"]);
         assert_eq!(git.submodules, [TreePath::from("r/vendor/lib")]);

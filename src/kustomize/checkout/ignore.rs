@@ -1,7 +1,7 @@
 //! Excludes the files that Flux does not put into the artifact of a source.
 //!
-//! Source: `SourceIgnoreFilter` in fluxcd/pkg's `artifact/storage/archive.go`: the patterns of every `.sourceignore`, then
-//! those of `spec.ignore` of the source; without any, default patterns. The last matching pattern decides.
+//! Source: `SourceIgnoreFilter` in fluxcd/pkg's `artifact/storage/archive.go`: the patterns of every `.sourceignore`,
+//! then those of `spec.ignore` of the source; without any, default patterns. The last matching pattern decides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const DEFAULTS: [&str; 20] = [
     "**/.sops.yaml",
     "**/.flux.yaml",
 ];
-/// The name of files with patterns, which apply to their folder.
+/// The name of the files with ignore patterns of Flux, which apply to their folder.
 pub(super) const FILE: &str = ".sourceignore";
 
 /// Returns the tree of a source's artifact: the files in or below `top`, except those that match the patterns in the
@@ -76,13 +76,13 @@ pub(super) fn artifact(tree: &Arc<Tree>, top: &TreePath, ignores: &[TreePath], s
     })
 }
 
-/// Returns the lines with patterns.
+/// Returns the lines of a text that are patterns, without comments and empty lines.
 fn patterns(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty())
 }
 
-/// Returns a matcher of patterns. A pattern that matches a folder matches what is below, so the order of patterns matters
-/// only between matchers.
+/// Compiles patterns to a matcher. A pattern that matches a folder also matches all files below it. Where the order of
+/// patterns matters, each pattern gets its own matcher.
 fn matcher(patterns: &[&str]) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     for pattern in patterns {

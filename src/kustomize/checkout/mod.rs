@@ -1,4 +1,4 @@
-//! Finds out who builds which root of a checkout, from its files only: no process, no network.
+//! Finds out which system builds which root of a checkout, from its files only, without processes or network.
 //!
 //! ```text
 //! files ─► Kustomizations, sources ─► which sources are this checkout ─► render, find more, repeat ─► builds
@@ -45,7 +45,7 @@ pub struct Checkout<'a> {
     pub tree: &'a Arc<Tree>,
     /// The cache of parsed kustomization files.
     pub files: &'a Files,
-    /// Its git state.
+    /// The git state of the checkout.
     pub git: &'a Git,
     /// The folders to survey, each of which may be the root of a repository.
     pub tops: &'a [TreePath],
@@ -53,29 +53,29 @@ pub struct Checkout<'a> {
     pub folders: &'a [TreePath],
     /// The manifests, without kustomization files and the files that only these use.
     pub manifests: &'a [TreePath],
-    /// The folders of sources that the user sets, by namespace and name.
+    /// The folders that the user sets for Flux sources, by namespace and name of the source.
     pub sources: &'a BTreeMap<(String, String), TreePath>,
 }
 
-/// A root with the options of its builder.
+/// A root, with the options of the system that builds it.
 #[derive(Debug, Clone)]
 pub struct Build {
-    /// The tree that the builder sees.
+    /// The tree from which the system builds: the checkout, or the artifact of a source.
     pub tree: Arc<Tree>,
-    /// The folder.
+    /// The folder that is built.
     pub root: TreePath,
     /// The options of the build.
     pub options: Options,
-    /// The objects that name it, each with its cluster; empty if no object does.
+    /// The objects that name the root, such as Flux Kustomizations; empty if no object does.
     pub owners: Vec<Object>,
-    /// Whether one of these objects is applied, as far as the files show.
+    /// Whether one of these objects is applied to a cluster, as far as the files show.
     pub is_used: bool,
 }
 
-/// The result of a survey.
+/// The result of a survey: the roots that are built from a checkout, and the objects that name them.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// The roots that Flux and Argo CD build from the checkout.
+    /// The roots that Flux, Argo CD, Fleet and Sveltos build from the checkout.
     pub builds: Vec<Build>,
     /// The Kustomizations that are built from other repositories, with the name of the repository.
     pub elsewhere: Vec<(Object, String)>,
@@ -85,15 +85,15 @@ pub struct Survey {
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The files whose Kustomizations are used only as they are rendered.
+    /// The files whose Kustomizations are used only as a root renders them.
     pub rendered: HashSet<TreePath>,
-    /// The folders of Flux's sources that are this checkout, by namespace and name.
+    /// The folders of the Flux sources whose repository is this checkout, by namespace and name of the source.
     pub sources: BTreeMap<(String, String), TreePath>,
-    /// The folders that Flux or Argo CD builds, including bases and components.
+    /// The folders that any of these systems builds, including bases and components.
     pub reached: HashSet<TreePath>,
     /// The files that these builds read.
     pub reached_files: HashSet<TreePath>,
-    /// Problems of the checkout as a whole.
+    /// Problems that do not belong to one build, such as an exceeded limit.
     pub problems: Vec<String>,
 }
 
@@ -112,11 +112,11 @@ pub struct Cluster {
 pub struct Member {
     /// The Kustomization, as it is rendered.
     pub object: Object,
-    /// The index of the Kustomization that renders it.
+    /// The index of the member that renders this Kustomization, if any.
     pub parent: Option<usize>,
-    /// Whether it is applied, as far as the files show.
+    /// Whether the Kustomization is applied to the cluster, as far as the files show.
     pub is_applied: bool,
-    /// The index of its build in [`Survey::builds`], if the sources are in the checkout.
+    /// The index of its build in [`Survey::builds`]; `None` if it is not built from the checkout.
     pub build: Option<usize>,
 }
 
@@ -128,8 +128,9 @@ impl Cluster {
 }
 
 impl Build {
-    /// Moves a finding to the position that users know: a finding about the spec of a Kustomization moves to the file
-    /// that defines it. Patches that a Kustomization sets for several others may have no effect in some of them.
+    /// Moves a finding about the spec of a Kustomization to the file that defines the Kustomization. Lowers a harmless
+    /// finding to `audit` if its field is not in this file: another Kustomization may set a patch for many, which has
+    /// no effect in some of them.
     pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
         let field = match finding.field.segments().first() {
             _ if kz004::is_absent_root(&finding) => FieldPath::of(["spec", "path"]),
@@ -150,8 +151,7 @@ pub fn is_flux_kustomization(object: &serde_json::Value) -> bool {
     object::group(object) == object::KUSTOMIZE && object::text(object.get("kind")) == "Kustomization"
 }
 
-/// Returns a report without findings about missing files in submodules that are not checked out: their result is
-/// unknown.
+/// Replaces errors about missing files in submodules that are not checked out by unknown results.
 pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     if git.submodules.is_empty() {
         return report;
@@ -162,8 +162,8 @@ pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     })
 }
 
-/// Returns a report without findings about missing files that are written before the build: those in `.gitignore`, and
-/// those for whose name `written_by` returns a place. Their result is unknown.
+/// Replaces errors about files that are generated before the build by unknown results: missing files that a
+/// `.gitignore` excludes or for whose name `written_by` returns a place, and templates of other tools.
 pub fn without_generated(
     tree: &Tree,
     git: &Git,
@@ -180,7 +180,7 @@ pub fn without_generated(
     })
 }
 
-/// Returns a report without errors in kustomization files that are templates of other tools.
+/// Replaces errors in kustomization files that are templates of other tools by unknown results.
 fn without_templates(tree: &Tree, report: Report) -> Report {
     let is_template = |file: &TreePath| {
         let bytes = tree.read(file).unwrap_or_else(|_| [].into());
@@ -192,7 +192,7 @@ fn without_templates(tree: &Tree, report: Report) -> Report {
     })
 }
 
-/// Returns a report in which missing entries with a reason are unknown.
+/// Replaces errors about missing entries by unknown results, if `reason` returns a reason for the path.
 fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<String>) -> Report {
     with_unknown(report, |finding| {
         let is_missing = MISSING.contains(&finding.rule);
@@ -200,7 +200,7 @@ fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<Str
     })
 }
 
-/// Returns a report in which errors with a reason are unknown.
+/// Replaces errors by unknown results, if `reason` returns a reason.
 fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<String>) -> Report {
     for finding in report.findings.iter_mut().filter(|finding| finding.location.refused) {
         let Some(why) = reason(finding) else { continue };
@@ -217,7 +217,7 @@ fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<Stri
 /// The rules about entries whose target does not exist.
 const MISSING: [&str; 2] = ["KZ004", "KZ005"];
 
-/// Returns the path of the entry that a finding is about.
+/// Returns the path in the entry at the position of a finding.
 fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     let InTree { file, place, .. } = &finding.location;
     let bytes = tree.read(file).ok()?;
@@ -228,7 +228,7 @@ fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     Some(TreePath::from(&*format!("{}/{entry}", file.parent()?)))
 }
 
-/// Surveys a checkout.
+/// Finds the roots that are built from a checkout, and the objects that name them.
 pub fn survey(checkout: &Checkout<'_>) -> Survey {
     let standing = Standing::read(checkout.tree, checkout.manifests);
     let mut survey = flux::survey(checkout, &standing);

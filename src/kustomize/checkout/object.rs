@@ -1,4 +1,4 @@
-//! The objects in the files of a checkout that determine who builds which root.
+//! The objects in the files of a checkout that determine which system builds which root.
 
 use std::collections::BTreeMap;
 
@@ -23,29 +23,29 @@ const HELM: &str = "helm.toolkit.fluxcd.io";
 /// API group of the profiles of Project Sveltos.
 const SVELTOS: &str = "config.projectsveltos.io";
 
-/// An object and its position.
+/// An object, with the position at which a file defines it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    /// Its file.
+    /// The file that defines the object.
     pub file: TreePath,
-    /// The line at which it begins.
+    /// The line at which the object begins.
     pub line: u32,
-    /// Its content.
+    /// The content of the object, as JSON.
     pub value: Value,
 }
 
 impl Object {
-    /// Returns the API group.
+    /// Returns the API group; empty for the core group.
     pub(super) fn group(&self) -> &str {
         group(&self.value)
     }
 
-    /// Returns the kind.
+    /// Returns the kind, such as `Kustomization`.
     pub fn kind(&self) -> &str {
         text(self.value.get("kind"))
     }
 
-    /// Returns the name.
+    /// Returns the name (`metadata.name`).
     pub fn name(&self) -> &str {
         Metadata::of(&self.value).name()
     }
@@ -55,7 +55,7 @@ impl Object {
         Metadata::of(&self.value).namespace()
     }
 
-    /// Returns namespace and name; only the name while it has no namespace.
+    /// Returns `namespace/name`, or only the name if there is no namespace.
     pub fn qualified_name(&self) -> String {
         match self.namespace() {
             "" => self.name().to_owned(),
@@ -63,7 +63,7 @@ impl Object {
         }
     }
 
-    /// Returns kind, namespace and name.
+    /// Returns kind, namespace and name, such as `Kustomization flux-system/apps`.
     pub fn title(&self) -> String {
         format!("{} {}", self.kind(), self.qualified_name())
     }
@@ -109,7 +109,7 @@ fn pointer(field: &FieldPath) -> String {
     field.segments().iter().map(segment).collect()
 }
 
-/// Returns the text of a value; empty if it is not a text.
+/// Returns a value as a string; empty if it is not a string.
 pub(super) fn text(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
@@ -119,7 +119,7 @@ pub(super) fn group(value: &Value) -> &str {
     text(value.get("apiVersion")).split_once('/').map_or("", |(group, _)| group)
 }
 
-/// The objects in the files of a checkout that determine who builds which root.
+/// The objects in the files of a checkout that determine which system builds which root.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// Flux Kustomizations.
@@ -132,7 +132,7 @@ pub(super) struct Standing {
     pub(super) applications: Vec<Object>,
     /// ClusterProfiles and Profiles of Project Sveltos.
     pub(super) profiles: Vec<Object>,
-    /// The names of the ConfigMaps and Secrets with variables.
+    /// The names in `substituteFrom`, which are those of ConfigMaps and Secrets with variables.
     pub(super) variables: Vec<String>,
     /// Whether a file installs a kustomize-controller that replaces unset variables by the empty string.
     pub(super) is_lenient: bool,
@@ -155,11 +155,11 @@ fn installs_lenient(text: &str) -> bool {
 
 /// Words for a quick search. A file without any of them is not parsed.
 const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
-/// The word in a HelmRelease that installs a FluxInstance.
+/// The word by which a file with a HelmRelease that installs a FluxInstance is recognized.
 const INSTANCE_CHART: &str = "flux-instance";
 
 impl Standing {
-    /// Reads files. Skips files that are not YAML, which are reported elsewhere.
+    /// Collects the objects in files. Skips files that are not YAML, which are reported elsewhere.
     pub(super) fn read(tree: &Tree, files: &[TreePath]) -> Self {
         let mut standing = Self::default();
         for file in files {

@@ -1,8 +1,8 @@
 //! Finds the roots that Rancher Fleet and Project Sveltos build from a checkout.
 //!
-//! Fleet makes a bundle of each folder with a `fleet.yaml`, and builds it if it has a `kustomization.yaml`, or the folder in
-//! `kustomize.dir`. Profiles of Sveltos name a source of Flux and a folder in `kustomizationRefs`. What they do before and
-//! after the build is not applied.
+//! Fleet makes a bundle of each folder with a `fleet.yaml`, and builds it if it has a `kustomization.yaml`, or the
+//! folder in `kustomize.dir`. Profiles of Sveltos name a source of Flux and a folder in `kustomizationRefs`. The steps
+//! of both systems before and after the build are not reproduced.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::yaml::{self, Limits};
 /// The file that makes a folder a bundle of Fleet.
 const FLEET: [&str; 2] = ["fleet.yaml", "fleet.yml"];
 
-/// Adds the roots that Fleet and Sveltos build.
+/// Adds the roots that Fleet and Sveltos build from the checkout to a survey.
 pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, sources: &Sources<'_>, survey: &mut Survey) {
     let mut reaches = Reaches::new(checkout.tree, checkout.files);
     let bundles = checkout.manifests.iter().filter(|file| FLEET.contains(&file.name()));
@@ -42,10 +42,10 @@ pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, sources: &Source
     }
 }
 
-/// A builder, a folder that it builds, and the object that says so.
+/// A system, a folder that it builds, and the object that names the folder.
 type Found = (Profile, TreePath, Object);
 
-/// Returns the folders that Fleet builds for a `fleet.yaml`: that of the bundle, and those for some clusters.
+/// Returns the folders that Fleet builds for a `fleet.yaml`: that of the bundle, and those in `targetCustomizations`.
 fn bundle(checkout: &Checkout<'_>, file: &TreePath) -> Vec<Found> {
     let Some(folder) = file.parent() else { return Vec::new() };
     let bytes = checkout.tree.read(file).unwrap_or_else(|_| [].into());
@@ -72,7 +72,7 @@ fn merged(mut value: Value, members: Value) -> Value {
     value
 }
 
-/// Returns the folders of a profile of Sveltos whose sources are the checkout.
+/// Returns the folders in `kustomizationRefs` of a Sveltos profile whose source is the checkout.
 fn references(profile: &Object, sources: &Sources<'_>) -> Vec<Found> {
     let list = profile.value.pointer("/spec/kustomizationRefs").and_then(Value::as_array).into_iter().flatten();
     let root = |reference: &Value| {

@@ -10,10 +10,10 @@ use super::{Build, Cluster, Survey};
 use crate::kustomize::options::{Options, PostBuild};
 use crate::kustomize::tree::TreePath;
 
-/// The folder of a source, and its patterns of ignored files.
+/// The key of the tree of a source: its folder, and the patterns in `spec.ignore`.
 pub(super) type TreeKey = (TreePath, Option<String>);
 
-/// The state of a pass.
+/// The state of a pass: the roots found so far, and the variables of each cluster.
 #[derive(Default)]
 pub(super) struct Pass {
     pub(super) survey: Survey,
@@ -36,13 +36,13 @@ impl Pass {
         self.survey.reached_files.extend(reach.files);
     }
 
-    /// Adds a build, and returns its index. Kustomizations that build the same share one.
+    /// Adds a build, and returns its index. Kustomizations with the same root, options and tree share one build.
     pub(super) fn add(&mut self, build: Build, key: TreeKey) -> usize {
         let key = (build.root.clone(), build.options.clone(), key);
         let at = *self.builds.entry(key).or_insert(self.survey.builds.len());
         match self.survey.builds.get_mut(at) {
             Some(known) => {
-                // The first owner is that of the findings.
+                // Findings are reported about the first owner.
                 let at = if known.is_used { known.owners.len() } else { 0 };
                 known.owners.splice(at..at, build.owners);
                 known.is_used |= build.is_used;

@@ -16,7 +16,7 @@ pub(super) struct Reach {
     pub(super) files: HashSet<TreePath>,
 }
 
-/// The direct references of a folder.
+/// The folders and files to which a folder refers directly.
 #[derive(Debug, Default)]
 struct Direct {
     folders: BTreeSet<TreePath>,
@@ -26,7 +26,7 @@ struct Direct {
 /// Maximum depth of folders that are searched for files if there is no kustomization file.
 const MAX_DEPTH: usize = 64;
 
-/// Follows references, and reads each folder only once.
+/// Follows references from roots, and caches those of each folder.
 pub(super) struct Reaches<'a> {
     tree: &'a Tree,
     files: &'a Files,
@@ -83,7 +83,7 @@ impl<'a> Reaches<'a> {
         direct.files.insert(path);
     }
 
-    /// Collects the entries of the kustomization file that Flux generates.
+    /// Collects the entries of the kustomization file that Flux generates for a folder without one.
     fn generated(&self, folder: &TreePath, depth: usize, direct: &mut Direct) {
         for name in self.tree.names(folder) {
             let path = folder.join(&name);

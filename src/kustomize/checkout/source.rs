@@ -11,17 +11,17 @@ use super::url::Repository;
 use crate::kustomize::delivery::SourceRef;
 use crate::kustomize::tree::{Located, Tree, TreePath};
 
-/// The place of a source's tree.
+/// The location of the tree of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the checkout: a folder, and the patterns of `spec.ignore`.
+    /// A folder of the checkout, without the files that match `spec.ignore`.
     Checkout {
         /// The folder that is the root of the source.
         top: TreePath,
         /// Additional patterns of files that the artifact excludes.
         ignore: Option<String>,
     },
-    /// Elsewhere, with the repository or the name of the source.
+    /// Outside of the checkout; contains the repository or the name of the source.
     Elsewhere(String),
 }
 
@@ -34,7 +34,7 @@ const DEFAULT_BRANCHES: [&str; 2] = ["main", "master"];
 /// The namespace in which Flux is installed, unless configured otherwise.
 const FLUX_NAMESPACE: &str = "flux-system";
 
-/// The sources in a checkout, and their places.
+/// The Flux sources that a checkout defines, and the locations of their trees.
 pub(super) struct Sources<'a> {
     tree: &'a Tree,
     git: &'a Git,
@@ -43,7 +43,7 @@ pub(super) struct Sources<'a> {
     given: &'a BTreeMap<(String, String), TreePath>,
     definitions: Vec<Definition>,
     users: BTreeMap<(String, String), Vec<User>>,
-    /// A cache of places, by [`SourceRef::key`].
+    /// A cache of locations, by [`SourceRef::key`].
     places: RefCell<HashMap<String, Place>>,
 }
 
@@ -54,7 +54,7 @@ struct Definition {
     namespace: String,
     name: String,
     url: String,
-    /// `spec.ref`.
+    /// The `spec.ref` of the source, such as a branch or a tag.
     reference: Value,
     ignore: Option<String>,
 }
@@ -166,7 +166,7 @@ impl<'a> Sources<'a> {
         Self { tree, git, tops, given, definitions, users, places: RefCell::default() }
     }
 
-    /// Returns the place of a source's tree.
+    /// Returns the location of the tree of a source.
     pub(super) fn place(&self, source: &SourceRef) -> Place {
         let key = source.key();
         if let Some(known) = self.places.borrow().get(&key) {
@@ -192,7 +192,7 @@ impl<'a> Sources<'a> {
         let found = match definition {
             Some(definition) if self.is_remote(definition) => self.remote(definition, users),
             Some(definition) if is_known(&definition.url) => self.bootstrapped(users, Some(&definition.file)),
-            // Its files are where the generator puts them.
+            // Another controller composes the artifact, so its paths are not those of the checkout.
             None if source.kind == COMPOSED => None,
             _ => self.bootstrapped(users, None).or_else(|| self.most(users, true)),
         };
@@ -216,13 +216,13 @@ impl<'a> Sources<'a> {
         if is_own {
             return self.most(users, false).or_else(|| self.tops.first().cloned());
         }
-        // A checkout of a bare commit does not tell its branch.
+        // With a detached HEAD, the branch of the checkout is unknown.
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Returns the root of a source from which Flux was bootstrapped. A Kustomization proves this if it uses the source
+    /// Returns the root of a source from which Flux was bootstrapped. A Kustomization shows this if it uses the source
     /// and is defined below its own path, in the file that defines the source, if there is one. A Kustomization whose
-    /// path is the root proves it only in the file of `flux bootstrap`.
+    /// path is the root shows it only in the file of `flux bootstrap`.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));
@@ -244,13 +244,13 @@ impl<'a> Sources<'a> {
             };
             paths.iter().filter(exists).count()
         };
-        // Of equal ones, the first.
+        // Among equal counts, the first folder.
         let best = self.tops.iter().rev().max_by_key(count)?;
         let enough = count(&best) * 2 >= paths.len() && !paths.is_empty();
         (enough || !is_needed).then(|| best.clone())
     }
 
-    /// Returns the name of a source elsewhere for messages.
+    /// Returns the name of a source outside of the checkout, for messages.
     fn label(&self, definition: &Definition) -> String {
         let Definition { kind, namespace, name, url, .. } = definition;
         let repository = Repository::parse(url).map(|Repository { host, path }| format!("{host}/{path}"));

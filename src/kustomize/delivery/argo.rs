@@ -54,7 +54,7 @@ fn judged(request: &Request<'_>) -> Vec<Finding> {
     sources(spec, &field).into_iter().flat_map(|(field, source)| of_source(&field, source)).collect()
 }
 
-/// Returns the sources of an Application, each of which is rendered separately.
+/// Returns the sources in the spec of an Application (`source` and `sources`), each with its field.
 fn sources<'a>(spec: &'a Value, field: &FieldPath) -> Vec<(FieldPath, &'a Value)> {
     let one = spec.get("source").map(|source| (field.key("source"), source));
     let many = spec.get("sources").and_then(Value::as_array).into_iter().flatten().enumerate();
@@ -80,7 +80,7 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// Returns whether Argo CD skips an entry with this error: a missing component, with `ignoreMissingComponents`.
+/// Returns whether a rule reports missing components, which Argo CD skips with `ignoreMissingComponents`.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }
@@ -111,7 +111,8 @@ fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
     above.map(|above| kz009::found(site, entry, &above, folder, std::slice::from_ref(folder)))
 }
 
-/// Reduces the level of a finding that is not certain, because a folder may have an unusual name.
+/// Limits a finding that is not certain to the level `warn`: a folder may have the name of a kustomization file, for
+/// example.
 fn mild(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Warn.min(finding.level), ..finding }
 }

@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::Content;
 use crate::kustomize::tree::{ArchiveLimits, Memory, Tree};
 
-/// The key of an archive for Sveltos.
+/// The key of a ConfigMap or Secret under which Sveltos expects the archive of a tree.
 pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
 /// The limits of an archive: Sveltos unpacks at most 20 MiB; etcd stores 1.5 MiB of text, which is about a fifth of the
 /// unpacked size.
 const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };
 
-/// Returns the content of a base64-encoded archive in an object.
+/// Returns a [`Content`] that unpacks a base64-encoded `tar.gz` archive.
 pub(super) fn archive(encoded: &str) -> Content {
     let encoded: Arc<str> = encoded.into();
     Content::Carried(Arc::new(move || {
@@ -26,7 +26,7 @@ pub(super) fn archive(encoded: &str) -> Content {
     }))
 }
 
-/// A file in an object.
+/// A file of a tree that is inside an object.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: String,
@@ -34,7 +34,7 @@ pub(super) struct File {
     pub(super) encoding: Encoding,
 }
 
-/// The encoding of a file's content.
+/// The encoding of a file's content in the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     Plain,
@@ -43,7 +43,7 @@ pub(super) enum Encoding {
     Base64Gz,
 }
 
-/// Returns the content of single files.
+/// Returns a [`Content`] that decodes single files.
 pub(super) fn files(files: Vec<File>) -> Content {
     Content::Carried(Arc::new(move || {
         let mut memory = Memory::new();
@@ -75,7 +75,7 @@ fn decoded(file: &File, left: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Returns the text members of a field of an object.
+/// Returns the entries of a mapping in an object, such as `data`, whose values are strings.
 pub(super) fn members<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let members = object.get(field).and_then(Value::as_object).into_iter().flatten();
     members.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))

@@ -20,7 +20,7 @@ pub(super) static NARROWED: Narrowed = Narrowed {
     ],
 };
 
-/// Matches creations and updates.
+/// Returns a request matcher for creations and updates of a resource of the core group.
 pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
     Match::create_or_update("", &["v1"], plural, kind)
 }

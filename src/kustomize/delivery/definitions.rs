@@ -2,7 +2,8 @@
 
 use crate::rule::Definition;
 
-/// Both definitions. They preserve unknown fields; only judged fields have a type.
+/// The CustomResourceDefinitions of Kustomization and Component. They preserve unknown fields; only fields that rules
+/// check have a type.
 pub(super) static DEFINITIONS: [&Definition; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 
 static KUSTOMIZATIONS: Definition = Definition {

@@ -1,5 +1,6 @@
-//! The plan of a revision: what Flux deletes, and what moves to another Kustomization. It is the inventory of a Kustomization
-//! compared with what the revision renders for it, and with what the other Kustomizations of the cluster render.
+//! Plans a revision: which objects Flux deletes, and which move to another Kustomization. Compares the inventory of a
+//! Kustomization with the objects that the revision renders for it, and with the objects of the other Kustomizations of
+//! the cluster.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,40 +18,40 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::rules::kz063::Order;
 use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
 
-/// What the cluster does once the root of a Kustomization is built.
+/// Reports the deletions and moves of objects that follow from building the Kustomization in a request.
 pub(super) static OF_UPDATES: Consequences =
     Consequences { siblings: siblings::of_request, findings: of_request, replaces_tree_findings: false };
 
-/// A Kustomization, and what a revision renders for it and for others.
+/// The input of a plan: a Kustomization, its inventory, and the objects that a revision renders for it and for others.
 pub struct Plan<'a> {
-    /// The Kustomization.
+    /// The Kustomization object.
     pub kustomization: &'a Value,
-    /// The objects that it applied before.
+    /// The objects that Flux applied before, from `status.inventory`.
     pub inventory: Vec<ObjectId>,
-    /// The objects that the revision renders for it.
+    /// The objects that the revision renders for the Kustomization.
     pub rendered: &'a [ObjectId],
-    /// The other Kustomizations of the cluster, with what they render.
-    /// Those of the same source build the same revision.
+    /// The other Kustomizations of the cluster, each with the objects that it renders. Those with the same source build
+    /// the same revision.
     pub siblings: Vec<(&'a Sibling, &'a [ObjectId])>,
-    /// The revision, for messages.
+    /// The short revision for messages, such as `main@sha1:3f2c9a1b04de`.
     pub revision: String,
-    /// The limits of deletions.
+    /// The limits beyond which deletions are reported.
     pub limits: DeletionLimits,
 }
 
-/// Whether Flux deletes an object.
+/// The prediction whether Flux deletes an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// It does.
+    /// Flux deletes the object.
     Certain,
-    /// It may.
+    /// Flux may delete the object, depending on an unknown order or live object.
     Possible,
-    /// It does not.
+    /// Flux does not delete the object.
     Never,
 }
 
 impl Deletion {
-    /// Returns the name in reports.
+    /// Returns the name of the prediction in reports, such as `certain`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Certain => "certain",
@@ -60,7 +61,7 @@ impl Deletion {
     }
 }
 
-/// The objects that move to a sibling, and the order of both.
+/// The objects that move to a sibling, and the order in which both Kustomizations apply the revision.
 struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
@@ -68,7 +69,8 @@ struct Move<'p> {
     order: Option<Order<'p>>,
 }
 
-/// Returns findings about the consequences of a request. Nothing is said if the tree may be late, or its objects are not known.
+/// Returns findings about deletions and moves that follow from a request; none if the artifact may be outdated, or the
+/// rendered objects are unknown.
 fn of_request(
     request: &Request<'_>,
     view: &View<'_>,
@@ -93,7 +95,7 @@ fn of_request(
     plan.findings()
 }
 
-/// Returns the siblings whose objects are known, with these.
+/// Returns the siblings whose rendered objects are known, each with its objects.
 pub fn with_objects(siblings: &[(Sibling, Arc<Judged>)]) -> Vec<(&Sibling, &[ObjectId])> {
     siblings.iter().filter_map(|(sibling, judged)| Some((sibling, judged.rendered.as_deref()?))).collect()
 }
@@ -125,19 +127,20 @@ impl Plan<'_> {
         findings
     }
 
-    /// Returns the objects that Flux deletes, unless they are excluded from pruning or move; none if it does not prune. Generated
-    /// objects that only get another hash are not among them.
+    /// Returns the applied objects that the revision does not render any more; none if Flux does not prune. Includes
+    /// objects that move or are excluded from pruning, but not generated objects that only get another hash.
     pub fn stale(&self) -> Vec<&ObjectId> {
         if self.prunes() { self.compared().stale } else { Vec::new() }
     }
 
-    /// Returns the generated objects that Flux deletes because they get another hash, each with its successor; none if it does not
-    /// prune.
+    /// Returns the generated objects that Flux deletes because their name gets another hash, each with its successor;
+    /// none if Flux does not prune.
     pub fn replaced(&self) -> Vec<(&ObjectId, &ObjectId)> {
         if self.prunes() { self.compared().replaced } else { Vec::new() }
     }
 
-    /// Returns the applied objects that Flux forgets, because it does not prune.
+    /// Returns the applied objects that the revision does not render any more, but that stay in the cluster because
+    /// Flux does not prune; none if it prunes.
     pub fn orphaned(&self) -> Vec<&ObjectId> {
         if self.prunes() {
             return Vec::new();
@@ -146,7 +149,7 @@ impl Plan<'_> {
         stale.into_iter().chain(replaced.into_iter().map(|(old, _)| old)).collect()
     }
 
-    /// Returns the objects that were not applied before.
+    /// Returns the rendered objects that the inventory does not list.
     pub fn created(&self) -> Vec<&ObjectId> {
         let Compared { created, replaced, .. } = self.compared();
         created.into_iter().chain(replaced.into_iter().map(|(_, new)| new)).collect()
@@ -162,12 +165,13 @@ impl Plan<'_> {
         Compared::of(&self.inventory, self.rendered)
     }
 
-    /// Returns whether Flux deletes objects that the revision does not render any more.
+    /// Returns whether `spec.prune` is set: Flux then deletes objects that the revision does not render any more.
     fn prunes(&self) -> bool {
         self.kustomization.at(&["spec", "prune"]) == Some(&Value::Bool(true))
     }
 
-    /// Returns the objects that move, each with the Kustomization that renders it from now on, and whether it is deleted on the way.
+    /// Returns the objects that move, each with the Kustomization that renders it from now on, and whether Flux deletes
+    /// it during the move.
     pub fn moved(&self) -> Vec<(&ObjectId, &str, Deletion)> {
         let mut moved = Vec::new();
         for one in self.moves(self.stale()) {
@@ -181,7 +185,8 @@ impl Plan<'_> {
         moved
     }
 
-    /// Returns which of some stale objects move to siblings. If several render an object, the one counts that applies it first.
+    /// Groups stale objects by the sibling to which they move. An object that several siblings render moves to the
+    /// sibling that applies it first.
     fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
         if left.is_empty() {
             return Vec::new();
@@ -200,7 +205,8 @@ impl Plan<'_> {
         moves
     }
 
-    /// Returns the order in which this Kustomization and a sibling apply a revision; `None` if the sibling is certainly first.
+    /// Returns the order in which this Kustomization and a sibling apply a revision; `None` if the sibling is certainly
+    /// first.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));
@@ -215,7 +221,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Returns a finding for each sibling that renders the same objects. Flux applies no object without the namespace that it needs.
+    /// Returns a finding for each sibling that renders the same objects. Ignores objects without a required namespace,
+    /// which Flux cannot apply.
     fn shared(&self) -> Vec<Finding> {
         if self.siblings.is_empty() {
             return Vec::new();
@@ -253,7 +260,8 @@ mod tests {
                         "sourceRef": {"kind": "GitRepository", "name": "fleet"}}})
     }
 
-    /// Returns the rules about a Kustomization that applied `inventory` and renders `own`, with siblings.
+    /// Returns rule and message of each finding about the Kustomization `own`, given its inventory, its rendered
+    /// objects and its siblings.
     fn rules(own: &Value, [inventory, rendered]: [&[&str]; 2], siblings: &[(Value, &[&str])]) -> Vec<String> {
         let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1".into() };
         let siblings: Vec<_> =

@@ -1,4 +1,4 @@
-//! Roots that Flux builds from stored Kustomizations, for judging them after admission.
+//! Finds the roots that Flux builds from Kustomizations in the cluster, to judge them after admission.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::admission::Metadata;
 use crate::admission::json::Lookup as _;
 use crate::catalog::{Catalog, Kind, Reference, Scope, Storage, Stored};
 
-/// The kinds Kustomization and all sources.
+/// The kind Kustomization of Flux, and the kinds of all sources.
 pub static KINDS: [&Kind; 5] = [
     &KUSTOMIZATIONS,
     &source::GIT_REPOSITORIES,
@@ -23,11 +23,12 @@ pub static KINDS: [&Kind; 5] = [
     &source::BUCKETS,
     &source::EXTERNAL_ARTIFACTS,
 ];
-/// The kind Kustomization and the sources that source-controller reconciles on request. An ExternalArtifact is written by another
-/// controller.
+/// The kind Kustomization and the sources that source-controller reconciles on request. An ExternalArtifact is written
+/// by another controller.
 pub static ON_REQUEST: [&Kind; 4] =
     [&KUSTOMIZATIONS, &source::GIT_REPOSITORIES, &source::OCI_REPOSITORIES, &source::BUCKETS];
-/// The kind Kustomization with its inventory, which is too large to be watched. It is read live.
+/// The kind Kustomization including `status.inventory`. The inventory is too large to be watched, so the objects are
+/// read live.
 pub static APPLIED: Kind = Kind {
     group: GROUP,
     version: "v1",
@@ -48,12 +49,12 @@ pub static APPLIED: Kind = Kind {
 /// Maximum number of Kustomizations of a source that are judged.
 const MAX_USERS: usize = 5_000;
 
-/// Returns whether a kind is one of the sources.
+/// Returns whether a kind is a Flux source, such as GitRepository.
 pub fn is_source(kind: &Kind) -> bool {
     SOURCES.into_iter().any(|source| std::ptr::eq(source, kind))
 }
 
-/// Returns the Kustomizations that use a source.
+/// Returns references to the Kustomizations that use a source.
 pub fn users(catalog: &Catalog, kind: &Kind, source: &Stored) -> Vec<Reference> {
     let (namespace, name) = (source.namespace().to_owned(), source.name().to_owned());
     let key = SourceRef { kind: kind.kind.to_owned(), namespace, name }.key();
@@ -76,17 +77,17 @@ pub fn source_of(catalog: &Catalog, kustomization: &Stored) -> Option<(&'static 
     Some((kind, catalog.find(kind, &source.namespace, &source.name)?))
 }
 
-/// Returns the other Kustomizations that build from the artifact of a Kustomization.
+/// Returns the other Kustomizations of the cluster, compared with one that builds from `artifact`.
 pub fn siblings(catalog: &Catalog, kustomization: &Value, artifact: &Artifact) -> Vec<Sibling> {
     siblings::of_stored(catalog, kustomization, artifact)
 }
 
-/// Returns the revision or the uid whose deletions the annotation of a Kustomization approves.
+/// Returns the revision or uid whose deletions are approved, from the annotation of a Kustomization.
 pub fn approval(kustomization: &Value) -> Option<&str> {
     Metadata::of(kustomization).annotation(APPROVAL_ANNOTATION).filter(|approval| !approval.is_empty())
 }
 
-/// Returns whether the message about a withheld revision asks for the approval that a Kustomization has now.
+/// Returns whether the message about a withheld revision asks for the approval that the Kustomization now has.
 pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
     let Some(approval) = approval(kustomization) else { return false };
     let metadata = Metadata::of(kustomization);

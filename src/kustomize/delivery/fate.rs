@@ -1,31 +1,34 @@
-//! What happens to an object that a revision does not render any more, given the live object.
+//! Predicts from the live object whether Flux deletes an object that a revision does not render any more.
 //!
-//! Source: `DeleteAll` in fluxcd/pkg's `ssa/manager_delete.go`, with the selectors of kustomize-controller's `deleteObjects`.
+//! Source: `DeleteAll` in fluxcd/pkg's `ssa/manager_delete.go`, with the selectors of kustomize-controller's
+//! `deleteObjects`.
 
 use serde_json::Value;
 
 use super::kustomization::GROUP;
 use crate::admission::Metadata;
 
-/// The keys without their group, and the values with which Flux never deletes an object, in lower case.
+/// Labels and annotations with which Flux never deletes an object: the key without its group, and the value in lower
+/// case.
 pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "ignore")];
 
-/// What happens to an object that a revision does not render any more.
+/// The prediction whether Flux deletes an object that a revision does not render any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// Flux deletes it.
+    /// Flux deletes the object.
     Deleted,
-    /// Flux deletes it, unless an annotation of the live object prevents that. Contains why the live object cannot be read.
+    /// Flux deletes the object, unless an annotation of the live object prevents that. Contains the reason why the live
+    /// object cannot be read.
     Possible(String),
-    /// Flux keeps it, for this reason.
+    /// Flux keeps the object, for this reason.
     Kept(String),
-    /// It does not exist any more, or is being deleted.
+    /// The object does not exist any more, or is already being deleted.
     Gone,
 }
 
 impl Fate {
-    /// Returns the fate of an object of the Kustomization with this namespace and name, from the live object; `None` if it does not
-    /// exist.
+    /// Returns the fate of an object of the Kustomization `owner` (namespace and name). `live` contains the live
+    /// object, `None` if it does not exist, or the reason why it cannot be read.
     pub fn of(live: Result<Option<&Value>, String>, owner: (&str, &str)) -> Self {
         let live = match live {
             Ok(Some(live)) => live,
@@ -46,7 +49,7 @@ impl Fate {
         }
     }
 
-    /// Returns the name in reports.
+    /// Returns the name of the fate in reports, such as `delete`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Deleted => "delete",
@@ -56,7 +59,7 @@ impl Fate {
         }
     }
 
-    /// Returns the reason, if it has one.
+    /// Returns the reason of `Possible` and `Kept`.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Possible(why) | Self::Kept(why) => Some(why),
@@ -72,7 +75,8 @@ pub fn owner(live: &Value) -> Option<(&str, &str)> {
     Some((namespace.unwrap_or_default(), name.filter(|name| !name.is_empty())?))
 }
 
-/// Returns the label or annotation that excludes an object from pruning, in any case of letters.
+/// Returns the label or annotation that excludes an object from pruning, if any. The value is compared without regard
+/// to case.
 fn opt_out(live: &Value) -> Option<String> {
     let members = |place: &str| live.pointer(&format!("/metadata/{place}")).and_then(Value::as_object);
     let all = ["labels", "annotations"].into_iter().filter_map(members).flatten();

@@ -32,7 +32,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, _| Look { findings: Vec::new(), roots: roots(request) },
 };
 
-/// The file with the output of Helm, which is the first resource of the root if it exists.
+/// The file to which Fleet writes the output of Helm, next to the kustomization file.
 const MANIFESTS: &str = "fleet-manifests.yaml";
 
 fn roots(request: &Request<'_>) -> Vec<Root> {
@@ -51,7 +51,7 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
     folders(spec, field).into_iter().map(root).collect()
 }
 
-/// Returns the folders to build, each with its field: that of the Bundle, and those of its targets.
+/// Returns the folders to build, each with the field that names it: the folder of the Bundle, and those of its targets.
 fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
     let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
     let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));

@@ -103,7 +103,7 @@ fn patches(spec: Option<&Value>) -> Vec<Finding> {
     refused.map(|finding| finding.with_location(None)).collect()
 }
 
-/// Reports an invalid component; `lenient` is `spec.ignoreMissingComponents`.
+/// Reports an entry of `spec.components` that is invalid in any tree; `lenient` is `spec.ignoreMissingComponents`.
 fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFinding> {
     let site = Site::of_file(folder.clone());
     if entry.is_empty() {
@@ -115,7 +115,7 @@ fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFindin
     if is_git(entry) {
         return Some(kz040::found(site, &format!("\"{entry}\" is a git repository, which is not fetched here")));
     }
-    // Independently of links, these lead to the folder itself or to one of its parents.
+    // Entries of only `..` and `.` lead to the folder itself or to one of its parents, whatever links the tree has.
     let mut above = Some(folder.clone());
     for name in entry.split('/').filter(|name| !["", "."].contains(name)) {
         above = above.filter(|_| name == "..")?.parent();

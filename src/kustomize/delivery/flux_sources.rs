@@ -1,7 +1,8 @@
 //! Flux sources: judges all Kustomizations of a source when it gets a new artifact.
 //!
-//! A new revision does not pass admission for the Kustomizations that use it. It arrives as an update of the source's
-//! status, before kustomize-controller sees it; this is when the artifact is fetched, and denied if configured.
+//! A new revision causes no admission request for the Kustomizations that use it. It arrives as an update of the
+//! source's status. Before kustomize-controller sees this update, the artifact is fetched and judged, and denied if
+//! configured.
 
 use super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};
@@ -16,7 +17,7 @@ const fn status(plural: &'static str, kind: &'static str) -> Match {
     Match { subresource: "status", operations, ..Match::create_or_update(GROUP, &[VERSION], plural, kind) }
 }
 
-/// The updates by which a controller publishes a new artifact.
+/// Matches the status updates by which a controller publishes a new artifact.
 pub(super) static MATCHERS: [Match; 4] = [
     status("gitrepositories", "GitRepository"),
     status("ocirepositories", "OCIRepository"),
@@ -50,7 +51,7 @@ fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
     users.iter().filter_map(|user| root(user, &artifact)).collect()
 }
 
-/// Returns the source that gets a new artifact by a request, with this artifact.
+/// Returns the source whose artifact a request replaces, and the new artifact; `None` if the digest is unchanged.
 pub(super) fn published(request: &Request<'_>) -> Option<(SourceRef, Artifact)> {
     let (new, old) = (Artifact::of(request.object()), Artifact::of(request.old_object()));
     let artifact = new.filter(|new| old.is_none_or(|old| old.digest != new.digest))?;

@@ -1,4 +1,4 @@
-//! Judges the roots that deliveries name.
+//! Judges the roots that deliveries return.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const MAX_FINDINGS: usize = 100;
 /// Maximum depth of folders that are searched for roots.
 const MAX_DEPTH: usize = 64;
 
-/// The result of judging a root.
+/// The result of judging a root: findings and rendered objects.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     /// The findings, in the order in which kustomize would report them.
@@ -31,12 +31,12 @@ pub struct Judged {
     pub left_out: usize,
     /// The identities of all objects that Flux renders, if they are known.
     pub rendered: Option<Vec<ObjectId>>,
-    /// Those of them that Flux does not apply.
+    /// The rendered objects that Flux does not apply, because a label or annotation excludes them.
     pub excluded: Vec<Excluded>,
 }
 
 impl Judged {
-    /// Returns the approximate size in bytes.
+    /// Returns the approximate memory size of the result in bytes.
     pub fn weight(&self) -> usize {
         let text = |finding: &TreeFinding| {
             let texts = [&finding.found, &finding.allowed, &finding.help];
@@ -56,16 +56,16 @@ impl Judged {
 pub enum Outcome {
     /// The root was judged.
     Judged(Arc<Judged>),
-    /// Its tree could not be read in time or at all; contains the reason, as the end of a sentence.
+    /// The tree of the root could not be read at all, or not in time; contains the reason, as the end of a sentence.
     Unknown(String),
     /// The tree must be fetched, but this judge does not fetch.
     Unasked,
 }
 
-/// The pending answer of a [`Judge`].
+/// The future that [`Judge::judge`] returns.
 pub type Judging<'a> = BoxFuture<'a, Outcome>;
 
-/// Fetches and judges trees outside the request handler.
+/// A service that fetches and judges trees outside the request handler.
 pub trait Judge: Send + Sync {
     /// Judges a root, until the deadline `last`. Fetches artifacts only from `hosts` and from built-in hosts.
     fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a>;
@@ -73,7 +73,7 @@ pub trait Judge: Send + Sync {
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);
 }
 
-/// Judges trees that are contained in objects, and fetches nothing. Used by offline commands.
+/// A [`Judge`] for offline commands: it judges trees that objects contain, and fetches nothing.
 pub struct Inline;
 
 impl Judge for Inline {

@@ -1,4 +1,4 @@
-//! Flux's kind Kustomization: the objects as rules and deliveries read them.
+//! Reads Kustomizations of Flux: source, path and build settings.
 //!
 //! Source: `KustomizationSpec` in kustomize-controller's `api/v1/kustomization_types.go`.
 
@@ -55,8 +55,8 @@ pub(super) static BY_CLUSTER: Index = Index {
     },
 };
 
-/// Returns a key of the cluster to which a Kustomization applies. The Secret in `spec.kubeConfig` is in its own namespace, so
-/// Kustomizations of other namespaces may apply to another cluster.
+/// Returns a key of the cluster to which a Kustomization applies. The Secret in `spec.kubeConfig` is in its own
+/// namespace, so Kustomizations of other namespaces may apply to another cluster.
 pub(super) fn cluster(object: &Value, namespace: &str) -> String {
     match object.at(&["spec", "kubeConfig"]) {
         Some(config) => format!("{namespace}/{config}"),
@@ -75,7 +75,7 @@ pub(in crate::kustomize) struct SourceRef {
 }
 
 impl SourceRef {
-    /// Reads the reference of an object, under the same conditions as [`Kustomization::of`].
+    /// Reads the reference from a Kustomization; `None` under the same conditions as for [`Kustomization::of`].
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let spec = object.get("spec")?;
         if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
@@ -99,7 +99,7 @@ impl SourceRef {
     }
 }
 
-/// The build settings of a Kustomization.
+/// The source, path and build settings of a Kustomization.
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Kustomization {
     pub(in crate::kustomize) source: SourceRef,
@@ -108,14 +108,14 @@ pub(in crate::kustomize) struct Kustomization {
 }
 
 impl Kustomization {
-    /// Reads an object; `None` if it is suspended, or if fields contain unresolved variables (`${…}`).
+    /// Reads a Kustomization; `None` if it is suspended, or if fields contain unresolved variables (`${…}`).
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let source = SourceRef::of(object, namespace)?;
         let spec = object.get("spec")?;
         Some(Self { source, path: text(spec.get("path")).to_owned(), spec: flux_spec(spec) })
     }
 
-    /// Returns the root that is built from an artifact.
+    /// Returns the root that Flux builds for this Kustomization from an artifact.
     pub(super) fn root(self, artifact: source::Artifact) -> Root {
         Root {
             field: FieldPath::of(["spec", "path"]),
@@ -133,7 +133,7 @@ fn text(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Reads the parts of a Flux Kustomization's spec that change the tree.
+/// Reads the fields of a Flux Kustomization's spec that change the build.
 pub fn flux_spec(spec: &Value) -> FluxSpec {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let list = |name: &str| spec.get(name).and_then(Value::as_array).into_iter().flatten();
@@ -144,7 +144,7 @@ pub fn flux_spec(spec: &Value) -> FluxSpec {
         target_namespace: text(spec.get("targetNamespace")),
         name_prefix: text(spec.get("namePrefix")),
         name_suffix: text(spec.get("nameSuffix")),
-        // The API has neither paths nor options for patches.
+        // Patches in the API have neither `path` nor `options`.
         patches: patches.map(|patch| Patch { path: String::new(), options: None, ..patch }).collect(),
         images: list("images").map(|image| Image::deserialize(image).unwrap_or_default()).collect(),
         build_metadata: list("buildMetadata").filter_map(|entry| text(Some(entry))).collect(),
@@ -162,7 +162,7 @@ fn common_metadata(common: &Value) -> CommonMetadata {
 
 fn post_build(spec: &Value) -> PostBuild {
     let substitute = spec.get("substitute").and_then(Value::as_object).into_iter().flatten();
-    // Flux takes line breaks out of values
+    // Flux removes line breaks from values
     let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.replace('\n', "")));
     let from = spec.get("substituteFrom").and_then(Value::as_array).into_iter().flatten();
     let reference = |reference: &Value| {

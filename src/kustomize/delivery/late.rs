@@ -1,4 +1,4 @@
-//! Detects artifacts that may be older than what Flux is going to build.
+//! Detects artifacts that may be older than the one that Flux builds next.
 //!
 //! kustomize-controller dry-runs all objects of a Kustomization before it applies any. So a denial also prevents a
 //! change of the source in the same apply, and the denied artifact would never be replaced. Therefore only errors that
@@ -16,7 +16,7 @@ pub const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 /// The labels that name the Flux Kustomization which applies an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
-/// Returns the reason why Flux may build another artifact for `object` than the current one of `source`, if any.
+/// Returns the reason why Flux may build `object` from another artifact than the current one of `source`, if any.
 pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     if !is_observed(source) {
         return Some("the source has changed since its artifact was made");
@@ -30,7 +30,7 @@ pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     shares_apply(source, object).then_some("the source may be changed by the same apply")
 }
 
-/// Returns whether a Flux Kustomization applies the object, so that it may change together with others.
+/// Returns whether a Flux Kustomization applies the object, so that other objects may change in the same apply.
 pub(super) fn is_applied_by_flux(object: &Value) -> bool {
     owner(object).is_some()
 }

@@ -6,22 +6,23 @@ use serde_json::Value;
 use crate::catalog::{Settings, Stored};
 use crate::kustomize::object_id::ObjectId;
 
-/// The key of the section in the file.
+/// The key of this section in the configuration file.
 pub const SECTION: &str = "deletions";
 
-/// The limits of deletions, for KZ060, KZ061 and the guard.
+/// The limits beyond which KZ060, KZ061 and the guard report deletions.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DeletionLimits {
     /// Kinds whose deletion is always reported: `Namespace`, or with the group, `StatefulSet.apps`.
     pub protected_kinds: Vec<String>,
-    /// Maximum number of deletions that are an ordinary change.
+    /// Number of deletions up to which a change is not reported, unless it deletes all objects.
     pub max_count: usize,
-    /// Maximum share of the applied objects, in percent, whose deletion is an ordinary change.
+    /// Share of the applied objects, in percent, up to which their deletion is not reported, unless it deletes all
+    /// objects.
     pub max_percent: u8,
 }
 
-/// The kinds that are protected by default, and what their deletion takes along.
+/// The kinds that are protected by default, each with what else is lost when an object is deleted.
 const PROTECTED: [(&str, &str); 7] = [
     ("Namespace", "everything in the namespace"),
     ("CustomResourceDefinition.apiextensions.k8s.io", "all objects of its kind"),
@@ -45,12 +46,12 @@ impl DeletionLimits {
         Self::read(settings.section(SECTION))
     }
 
-    /// Returns the limits of a section, or the defaults.
+    /// Returns the limits in a section, or the defaults if there is no valid one.
     pub fn read(section: Option<&Stored>) -> Self {
         section.and_then(|section| Self::deserialize(section.value()).ok()).unwrap_or_default()
     }
 
-    /// Returns the section in the form in which rules read it.
+    /// Returns the limits as JSON, as [`DeletionLimits::read`] expects them.
     pub fn to_value(&self) -> Value {
         // Texts and numbers: serializing them cannot fail.
         serde_json::to_value(self).unwrap_or_default()
@@ -82,7 +83,7 @@ impl DeletionLimits {
     }
 }
 
-/// Returns what the deletion of an object takes along, if it is one of the kinds that are protected by default.
+/// Returns what else is lost when an object is deleted, such as `its pods`, if its kind is protected by default.
 pub(in crate::kustomize) fn takes_along(id: &ObjectId) -> Option<&'static str> {
     let is_kind = |name: &str| name.split_once('.').unwrap_or((name, "")) == (&*id.kind, &*id.group);
     PROTECTED.iter().find(|(kind, _)| is_kind(kind)).map(|(_, consequence)| *consequence)

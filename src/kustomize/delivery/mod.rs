@@ -1,4 +1,4 @@
-//! Sources of trees: objects that refer to a tree, contain one, or are parts of one. There is one file per system.
+//! Sources of trees: objects that refer to a tree, contain one, or are parts of one. Each system has its own submodule.
 //!
 //! A [`Delivery`] is a definition in the registry. It is a pure function of the request and the catalog, which returns
 //! errors in the object and the [`Root`]s that will be built because of it. A [`Judge`] fetches and judges trees
@@ -61,51 +61,51 @@ pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 pub struct Delivery {
     /// Stable name, such as `flux-trees`.
     pub name: &'static str,
-    /// The family of rules with which it is on or off, such as `KZ`.
+    /// The rule family with which the delivery is enabled or disabled, such as `KZ`.
     pub family: &'static str,
-    /// A summary in one line.
+    /// A description in one line, such as `the trees in Rancher Fleet's Bundles`.
     pub summary: &'static str,
-    /// The default maximum level of its findings.
+    /// The default maximum level of the findings, to which higher levels of rules are reduced.
     pub max_level: Level,
-    /// The rule whose level limits its findings too, if any.
+    /// A rule whose configured level also limits the level of the findings, if any.
     pub limited_by: Option<&'static RuleInfo>,
-    /// The requests that it matches.
+    /// The requests for which the delivery runs.
     pub matchers: &'static [Match],
     /// Match conditions that restrict these requests, if any.
     pub narrowed: Option<&'static Narrowed>,
-    /// The kinds that it looks up.
+    /// The kinds that the delivery looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// The objects to read live, as for a rule.
+    /// Returns the objects to read live before the delivery runs.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// Returns the artifacts that later requests will need. They are fetched ahead at any level.
+    /// Returns the artifacts that later requests will need. They are fetched ahead of these requests, at any level.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
-    /// Changes the object to report a denial, in the mutating webhook at level `deny`.
+    /// Changes the object so that it reports a denial, in the mutating webhook if the level is `deny`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
-    /// What the cluster does once a root of the object is built.
+    /// The check of what happens to objects in the cluster once a root is built, such as deletions.
     pub consequences: Option<&'static Consequences>,
     /// Returns errors in the object, and the roots that are built because of it.
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
 
-/// What the cluster does once a root of an object is built.
+/// A check of what happens to objects in the cluster once a root is built, such as deletions.
 pub struct Consequences {
-    /// Returns the other objects whose roots are judged for the comparison.
+    /// Returns the other Kustomizations, whose roots are judged for comparison.
     pub siblings: fn(&Request<'_>, &View<'_>, &Root) -> Vec<Sibling>,
     /// Returns the findings, given the judged siblings.
     pub findings: ConsequencesOf,
-    /// Whether errors in the tree are not reported.
+    /// Whether these findings replace those about the tree, which are then not reported.
     pub replaces_tree_findings: bool,
 }
 
 /// A function that returns findings about a judged root, given the judged siblings.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
-/// Match conditions for requests, which get a webhook of their own.
+/// Match conditions for the requests of a delivery, which get a separate webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
-    /// The webhook's name.
+    /// The name of this webhook, such as `trees.portcullis.dev`.
     pub webhook: &'static str,
-    /// The reason for the conditions, for readers of the registration.
+    /// The reason for the conditions, as an explanation in the registration.
     pub reason: &'static str,
     /// The conditions in CEL over `request`, `object` and `oldObject`, which are joined by `||`.
     pub when: &'static [&'static str],
@@ -127,29 +127,29 @@ pub struct Root {
     pub field: FieldPath,
     /// The Flux Kustomization that owns the root, unless it is the object itself.
     pub of: Option<RootOwner>,
-    /// The tree.
+    /// The tree, or the artifact that contains it.
     pub content: Content,
     /// The folders of the tree that are built.
     pub at: At,
     /// The options of the build.
     pub options: Options,
-    /// The reason why a finding may be fixed by the next revision, if any. The finding then warns and never denies.
+    /// The reason why the next revision may fix findings, if any. Findings then warn and never deny.
     pub late: Option<&'static str>,
-    /// Whether the same revision may change the object that names the root.
+    /// Whether the object that names the root may change with the same revision, because Flux applies it.
     pub follows_revision: bool,
 }
 
 /// Namespace and name of the Flux Kustomization that owns a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootOwner {
-    /// Its namespace.
+    /// The namespace of the Kustomization.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Kustomization.
     pub name: String,
 }
 
 impl RootOwner {
-    /// Returns the owner that an object is.
+    /// Returns namespace and name of a Kustomization object.
     pub(super) fn of(object: &serde_json::Value) -> Self {
         let metadata = Metadata::of(object);
         Self { namespace: metadata.namespace().to_owned(), name: metadata.name().to_owned() }
@@ -176,20 +176,21 @@ impl Root {
 /// The folders of a tree that are built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum At {
-    /// This folder.
+    /// The folder with this path.
     Folder(String),
-    /// This folder, if it has a `kustomization.yaml`; otherwise kustomize is not used.
+    /// The folder with this path, if it has a `kustomization.yaml`; otherwise none, because Fleet does not run
+    /// kustomize.
     FolderIfAny(String),
     /// Every folder with a kustomization file to which no other folder refers.
     EveryRoot,
 }
 
-/// The content of a tree.
+/// The content of a tree, which is fetched or unpacked when the tree is judged.
 #[derive(Clone)]
 pub enum Content {
     /// An artifact, which must be fetched.
     Artifact(Artifact),
-    /// An archive in the object, which must be unpacked.
+    /// Files or an archive in the object; the function unpacks them.
     Carried(Arc<dyn Fn() -> Result<Tree, String> + Send + Sync>),
 }
 
@@ -218,7 +219,7 @@ pub fn deliveries() -> Vec<&'static Delivery> {
     ]
 }
 
-/// Returns the optional kinds of stored Kustomizations and Components.
+/// Returns the optional CustomResourceDefinitions of stored Kustomizations and Components.
 pub fn definitions() -> Vec<&'static Definition> {
     definitions::DEFINITIONS.to_vec()
 }

@@ -1,4 +1,4 @@
-//! The other Kustomizations that apply to the same cluster, of the same source and of others.
+//! Finds the other Kustomizations that apply to the same cluster, from the same source or from others.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,25 +14,27 @@ use crate::catalog::{Catalog, LiveReads, Stored, View};
 
 /// Maximum number of Kustomizations that are compared with another one. More would take longer than a request may.
 const MAX_SIBLINGS: usize = 200;
-/// Maximum number of other sources whose Kustomizations are compared. Their artifacts may have to be fetched, and more would delay fetches that other
-/// requests wait for.
+/// Maximum number of other sources whose Kustomizations are compared. Their artifacts may have to be fetched, and more
+/// would delay fetches that other requests wait for.
 const MAX_SOURCES: usize = 50;
 
 /// Another Kustomization that applies to the same cluster.
 #[derive(Debug, Clone)]
 pub struct Sibling {
-    /// Namespace and name.
+    /// Namespace and name, such as `flux-system/apps`.
     pub name: String,
-    /// What it builds.
+    /// The root that the Kustomization builds.
     pub root: Root,
-    /// The Kustomizations that it waits for.
+    /// The Kustomizations for which this one waits, from `spec.dependsOn`: `flux-system/infra`.
     pub depends_on: Vec<String>,
-    /// Its source with the revision, such as `revision main@sha1:1 of GitRepository flux-system/web`, if it is another one.
+    /// The source with its revision, such as `revision main@sha1:1 of GitRepository flux-system/web`; `None` if the
+    /// sibling has the same source.
     pub elsewhere: Option<String>,
 }
 
 impl Sibling {
-    /// Reads a Kustomization that builds from `artifact`; `None` if it is suspended, or its fields are not known.
+    /// Reads a Kustomization that builds from `artifact`; `None` if it is suspended, or its fields contain unresolved
+    /// variables.
     pub fn of(object: &Value, artifact: &Artifact) -> Option<Self> {
         let metadata = Metadata::of(object);
         let name = format!("{}/{}", metadata.namespace(), metadata.name());
@@ -77,7 +79,7 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Returns the Kustomizations that apply to the same cluster: first those of the same source.
+    /// Returns the Kustomizations that apply to the same cluster, those with the same source first.
     fn siblings(&self, view: &View<'_>) -> Vec<Sibling> {
         let same = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_SIBLINGS);
         let key = cluster(self.object, self.namespace);
@@ -88,8 +90,8 @@ impl Own<'_> {
         of_source.chain(self.of_other_sources(&all, view)).take(MAX_SIBLINGS).collect()
     }
 
-    /// Returns the Kustomizations of other sources, each with the artifact that its source has now. Those of sources without a known
-    /// artifact are left out.
+    /// Returns the siblings with other sources, each with the current artifact of its source. Omits those whose
+    /// artifact is unknown.
     fn of_other_sources(&self, all: &[Arc<Stored>], view: &View<'_>) -> Vec<Sibling> {
         let mut sources: Vec<(SourceRef, Option<Artifact>)> = Vec::new();
         let sibling = |stored: &Arc<Stored>| {
@@ -111,7 +113,7 @@ impl Own<'_> {
     }
 }
 
-/// Returns the artifact that a source has now.
+/// Returns the current artifact of a source, if it is known.
 fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
     match source::find(view, source::kind(&source.kind)?, &source.namespace, &source.name) {
         Known::Artifact(artifact, _) => Some(artifact),
@@ -119,8 +121,8 @@ fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
     }
 }
 
-/// Returns the Kustomizations that an object waits for, until they have applied the same revision. An entry with
-/// `readyExpr` does not wait for the revision.
+/// Returns the Kustomizations in `spec.dependsOn` that must apply the revision before the object does. Omits entries
+/// with `readyExpr`, which do not wait for the revision.
 pub(super) fn dependencies(object: &Value) -> Vec<String> {
     let own = Metadata::of(object).namespace();
     let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten();
@@ -132,8 +134,9 @@ pub(super) fn dependencies(object: &Value) -> Vec<String> {
     entries.filter_map(read).collect()
 }
 
-/// Returns whether a Kustomization with these dependencies waits for `target`, directly or through siblings, until it has applied the
-/// same revision. That holds within a source only: a Kustomization of another one is waited for until it is ready.
+/// Returns whether a Kustomization with these dependencies waits for `target`, directly or through siblings, until it
+/// has applied the same revision. Does not follow siblings with another source: Flux waits until these are ready, not
+/// for a revision.
 pub(super) fn waits_for(depends_on: &[String], target: &str, siblings: &[&Sibling]) -> bool {
     let (mut open, mut seen): (VecDeque<&String>, HashSet<&String>) = (depends_on.iter().collect(), HashSet::new());
     while let Some(name) = open.pop_front() {
@@ -167,7 +170,8 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Returns how many siblings a Kustomization of the source `own` has, of it and of other sources.
+    /// Returns the number of siblings with the same source and with other sources, given the numbers of Kustomizations
+    /// and sources in the catalog.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
         let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
         let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));

@@ -25,31 +25,31 @@ const fn source(kind: &'static str, plural: &'static str) -> Kind {
     }
 }
 
-/// The kind GitRepository.
+/// The kind GitRepository of Flux.
 pub static GIT_REPOSITORIES: Kind = source("GitRepository", "gitrepositories");
-/// The kind OCIRepository.
+/// The kind OCIRepository of Flux.
 pub static OCI_REPOSITORIES: Kind = source("OCIRepository", "ocirepositories");
-/// The kind Bucket.
+/// The kind Bucket of Flux.
 pub static BUCKETS: Kind = source("Bucket", "buckets");
-/// The kind ExternalArtifact: artifacts of other controllers, such as source-watcher.
+/// The kind ExternalArtifact of Flux: artifacts of other controllers, such as source-watcher.
 pub static EXTERNAL_ARTIFACTS: Kind = source("ExternalArtifact", "externalartifacts");
 
-/// The kinds of sources.
+/// The kinds of all Flux sources.
 pub static SOURCES: [&Kind; 4] = [&GIT_REPOSITORIES, &OCI_REPOSITORIES, &BUCKETS, &EXTERNAL_ARTIFACTS];
 
-/// Returns the kind of sources with this name.
+/// Returns the kind of source with this name, such as `GitRepository`.
 pub fn kind(name: &str) -> Option<&'static Kind> {
     SOURCES.into_iter().find(|kind| kind.kind == name)
 }
 
-/// An archive of a tree, which a source serves.
+/// A reference to the archive of a revision of a source, from `status.artifact`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Artifact {
-    /// Its URL, over plain HTTP.
+    /// The URL of the archive, over plain HTTP.
     pub url: String,
-    /// Its expected digest: `sha256:` and 64 hexadecimal digits.
+    /// The expected digest of the archive: `sha256:` and 64 hexadecimal digits.
     pub digest: String,
-    /// Its revision, for messages: `main@sha1:…`.
+    /// The revision of the source, such as `main@sha1:…`, for messages.
     pub revision: String,
 }
 
@@ -62,7 +62,7 @@ const SHORT_DIGEST: usize = 7 + SHOWN_DIGITS;
 const MAX_REVISION_LENGTH: usize = 100;
 
 impl Artifact {
-    /// Returns the artifact in a source's status.
+    /// Returns the artifact in a source's status, if it has one.
     pub fn of(source: &Value) -> Option<Self> {
         let artifact = source.get("status")?.get("artifact")?;
         let text = |key: &str| artifact.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -86,7 +86,7 @@ impl Artifact {
 pub(super) enum Known {
     /// The source has an artifact.
     Artifact(Artifact, Arc<Stored>),
-    /// It exists, and has no artifact yet.
+    /// The source exists, and has no artifact yet.
     Empty,
     /// The source does not exist.
     Missing,

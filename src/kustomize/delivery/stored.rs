@@ -1,8 +1,9 @@
-//! Kustomizations and Components that are stored in a cluster as objects, if it has kinds for them.
+//! Kustomizations and Components of kustomize that are stored as objects in a cluster with their
+//! CustomResourceDefinitions.
 //!
-//! The annotation `portcullis.dev/path` contains the folder of an object in the tree of its namespace. Such a tree has
-//! only kustomization files, so their kinds are judged: the targets of an object's entries, and the objects that refer
-//! to it. A change that would break another object is denied too.
+//! The objects of a namespace form a tree: the annotation `portcullis.dev/path` of each contains its folder. This tree
+//! has only kustomization files, so only kinds are checked: those of the targets of an object's entries, and the
+//! object's own kind, for the entries that refer to it. A change that would break another object is denied too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -
     }
 }
 
-/// The stored parts of an object: the annotation with its folder, and [`LISTS`].
+/// The parts of an object that the catalog keeps: the annotation with its folder, and [`LISTS`].
 static PARTS: [Path; 7] = [
     &["metadata", "annotations", PATH_ANNOTATION],
     &["resources"],
@@ -127,7 +128,7 @@ fn entries(object: &Value) -> Vec<Entry<'_>> {
     found.collect()
 }
 
-/// Resolves an entry to a folder, if it stays in the tree.
+/// Resolves an entry to a path in the tree; `None` for absolute paths, URLs, and paths that lead out of the tree.
 fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     if entry.is_empty() || entry.starts_with('/') || entry.contains('\n') || is_http(entry) || is_git(entry) {
         return None;
@@ -175,7 +176,8 @@ impl<'a> Stage<'a> {
         self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
-    /// Judges the stored objects to which entries of the object under admission lead.
+    /// Reports entries of the object under admission that lead to an object of the wrong kind, or to its own or a
+    /// parent folder.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);
@@ -220,7 +222,7 @@ impl<'a> Stage<'a> {
         entries(user.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
-    /// Returns the errors of other objects if the object leaves the folder `old`.
+    /// Reports other objects with entries that lead to the folder `old`, if the request leaves no object in it.
     fn left(&self, old: &TreePath) -> Vec<Finding> {
         if !self.at(old).is_empty() {
             return Vec::new();
@@ -246,7 +248,8 @@ impl<'a> Stage<'a> {
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
     }
 
-    /// Returns the objects of an index under a folder, updated by live reads, except the object itself.
+    /// Returns the objects that an index has for a folder, without the object under admission. Live reads replace
+    /// cached versions.
     fn others(&self, index: &'static Index, folder: &TreePath) -> Vec<Object> {
         let Request { namespace, resource, .. } = self.request;
         let name = self.request.display_name();
@@ -260,7 +263,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Judges an entry that leads to a stored object.
+/// Reports an entry that leads to a stored object whose kind is not allowed in the list of the entry.
 fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldPath) -> Option<Finding> {
     let Entry { list, text, .. } = entry;
     let who = named(kind, stored.name());
@@ -281,7 +284,7 @@ fn is_component(kind: &Kind) -> bool {
     std::ptr::eq(kind, &COMPONENTS)
 }
 
-/// Returns the path of the annotation.
+/// Returns the field of the annotation [`PATH_ANNOTATION`].
 fn annotation() -> FieldPath {
     FieldPath::of(["metadata", "annotations", PATH_ANNOTATION])
 }

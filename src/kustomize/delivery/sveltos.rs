@@ -33,7 +33,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
 
 fn root(request: &Request<'_>) -> Option<Root> {
     let object = request.object();
-    // A ConfigMap with the label has more specific settings.
+    // ConfigMaps with the label are judged by the delivery `config-maps`.
     if request.resource.plural == "configmaps" && label(object).is_some() {
         return None;
     }

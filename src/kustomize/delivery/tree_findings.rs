@@ -8,7 +8,7 @@ use crate::kustomize::finding::{InTree, Site, TreeFinding};
 use crate::kustomize::rules::{kz004, kz040, kz064};
 use crate::kustomize::tree::TreePath;
 
-/// Returns the findings about the object that names `root`.
+/// Converts the findings in the tree of `root` to findings about the object that names the root.
 pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     let mut findings: Vec<_> = judged.findings.iter().map(|finding| one(root, finding)).collect();
     if judged.left_out > 0 {
@@ -22,7 +22,8 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a finding in a tree is about what the cluster will do with its objects.
+/// Returns whether a finding in a tree (of KZ064) is about the effect of its objects on the cluster, not about the
+/// build.
 pub fn is_planned(finding: &Finding) -> bool {
     finding.rule == kz064::RULE.id
 }
@@ -48,7 +49,7 @@ fn one(root: &Root, finding: &TreeFinding) -> Finding {
     Finding { level, field, message, ..finding.clone().with_location(location) }
 }
 
-/// Returns the maximum level of a finding, which is lower if another revision may fix it.
+/// Returns the maximum level of a finding: `warn` if another revision may fix it, otherwise `deny`.
 fn max_level(root: &Root, finding: &TreeFinding) -> Level {
     let names_object = is_of_object(&finding.field);
     let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;

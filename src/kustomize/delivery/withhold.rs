@@ -21,7 +21,7 @@ const STORED: &str = "ArtifactInStorage";
 /// Maximum length of the findings in the message of a condition, of which the API server accepts 32,768 characters.
 const MAX_FINDINGS_LENGTH: usize = 8_000;
 
-/// Sets the status of a source to the artifact that is served.
+/// Replaces a denied artifact in a source's status by the previous one, and updates the condition `Ready`.
 pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut Draft<'_>) {
     let (new, old) = (request.object(), request.old_object());
     if !denials.is_empty() {
@@ -38,8 +38,8 @@ pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut D
     }
 }
 
-/// Restores the previous artifact. If the status has no condition `Ready`, it cannot contain the reason, so the
-/// validating webhook denies the request.
+/// Restores the previous artifact, and writes the denials to the condition `Ready`. Without this condition, changes
+/// nothing, and the validating webhook denies the request.
 fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) {
     if condition(new, "Ready").is_none() {
         return;
@@ -55,8 +55,8 @@ fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) 
     set(draft, "False", REASON, &format!("revision {revision} is withheld by Portcullis:\n{message}"));
 }
 
-/// Returns the findings as text, as many as fit, and the number of the others. A finding is not cut, because its last line may be
-/// a command.
+/// Formats as many findings as fit, and the number of the others. Cuts between findings, because the last line of a
+/// finding may be a command.
 fn paragraphs(denials: &[Finding]) -> String {
     let (mut lines, mut length) = (Vec::new(), 0);
     for (at, denial) in denials.iter().enumerate() {
@@ -83,7 +83,8 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     }
 }
 
-/// Returns whether a condition is about the artifact in the status. Other conditions are not changed.
+/// Returns whether the condition `stored` is about the artifact in the status: its message names the revision, or has
+/// another form.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.at(&["status", "artifact", "revision"]).and_then(Value::as_str);

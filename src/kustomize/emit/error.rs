@@ -2,13 +2,13 @@
 
 use crate::admission::field::FieldPath;
 
-/// The reason why a document cannot be printed, and its place.
+/// An error for a document that kustomize cannot print: the path of the invalid value, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct EmitError {
     /// The invalid value, or the entry with the invalid key.
     pub path: FieldPath,
-    /// The reason.
+    /// The reason why kustomize cannot print the value or key.
     pub problem: Problem,
 }
 
@@ -25,20 +25,21 @@ impl From<Problem> for EmitError {
     }
 }
 
-/// A reason why kustomize cannot print a value. It prints JSON and parses it as YAML, which allows less.
+/// A reason why kustomize cannot print a value. It converts each object to JSON and parses that as YAML, which rejects
+/// some JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// A character that YAML does not allow in a text.
+    /// A character in a key or string that YAML does not allow, such as U+007F.
     #[error("the control character U+{:04X} cannot be printed as YAML", u32::from(*.0))]
     Control(char),
-    /// A key longer than YAML allows in JSON.
+    /// A key whose JSON has more characters than YAML allows for a key in a flow mapping.
     #[error("a key of more than {max} characters cannot be printed as YAML", max = super::read_back::MAX_KEY)]
     LongKey,
-    /// A key with a line break that JSON does not escape.
+    /// A key with the line break U+0085, which Go's JSON encoder does not escape.
     #[error("a key with a next-line character (U+0085) cannot be printed as YAML")]
     KeyWithBreak,
-    /// A number that JSON does not have.
+    /// A number that JSON cannot represent: infinity or NaN.
     #[error("infinity and NaN cannot be printed as JSON")]
     NotFinite,
 }

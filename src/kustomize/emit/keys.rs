@@ -10,7 +10,8 @@ use super::Value;
 
 /// Returns the entries in the order in which they are printed.
 ///
-/// The order is not transitive, for which the standard library's sort may panic. A merge sort always terminates.
+/// The order is not transitive, and the standard library's sort may panic on such an order. The merge sort here always
+/// terminates.
 pub(in crate::kustomize) fn sorted<'v, 'a>(
     entries: &'v [(Cow<'a, str>, Value<'a>)],
 ) -> Vec<&'v (Cow<'a, str>, Value<'a>)> {
@@ -60,11 +61,12 @@ fn common_prefix(left: &str, right: &str) -> usize {
         .map_or_else(|| left.len().min(right.len()), |((at, _), _)| at)
 }
 
-/// Compares the digit runs that begin at `at`; `None` if they are equal in number and length.
+/// Compares the runs of digits that begin at byte `at` of two texts, by value and then by length; `None` if both are
+/// equal.
 fn numbers(left: &str, right: &str, at: usize) -> Option<Ordering> {
     let (left_tail, right_tail) = (&left[at..], &right[at..]);
     let zero = left_tail.starts_with('0') || right_tail.starts_with('0');
-    // a zero that continues a number is not a leading one
+    // a zero after a nonzero digit is not a leading zero: a 1 in front makes it count
     let start = i64::from(zero && continues_number(&left[..at]));
     let (left, left_length) = number(left_tail, start);
     let (right, right_length) = number(right_tail, start);
@@ -75,8 +77,8 @@ fn continues_number(before: &str) -> bool {
     before.chars().rev().take_while(|char| is_digit(*char)).any(|char| char != '0')
 }
 
-/// Parses the number at the start of a text, after the first digit `start`; returns it with its number of digits. The
-/// arithmetic wraps around, as in Go.
+/// Parses the digits at the start of a text as a number, with `start` as an additional first digit. Returns the value
+/// and the number of digits in the text. The arithmetic wraps around, as in Go.
 fn number(text: &str, start: i64) -> (i64, usize) {
     text.chars().take_while(|char| is_digit(*char)).fold((start, 0), |(number, length), digit| {
         let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));
@@ -84,12 +86,12 @@ fn number(text: &str, start: i64) -> (i64, usize) {
     })
 }
 
-/// Returns whether Go's `unicode.IsLetter` holds.
+/// Returns whether a character is a letter, like Go's `unicode.IsLetter`.
 fn is_letter(char: char) -> bool {
     if char.is_ascii() { char.is_ascii_alphabetic() } else { in_category(&LETTER, char) }
 }
 
-/// Returns whether Go's `unicode.IsDigit` holds.
+/// Returns whether a character is a decimal digit, like Go's `unicode.IsDigit`.
 fn is_digit(char: char) -> bool {
     if char.is_ascii() { char.is_ascii_digit() } else { in_category(&DIGIT, char) }
 }

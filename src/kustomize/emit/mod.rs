@@ -1,8 +1,9 @@
 //! Prints objects as kustomize does: byte for byte the text that `kustomize build` writes.
 //!
-//! kustomize converts each object to JSON and passes that to [sigs.k8s.io/yaml], which parses it as YAML 1.1 and prints it
-//! with go-yaml v2. So the text depends only on the values: keys are sorted in natural order, strings are quoted if YAML 1.1
-//! would parse them as another type, long texts are folded after column 80, and lists are indented like their key.
+//! kustomize converts each object to JSON and passes that to [sigs.k8s.io/yaml], which parses it as YAML 1.1 and prints
+//! it with go-yaml v2. So the text depends only on the values: keys are sorted in natural order, strings are quoted if
+//! YAML 1.1 would parse them as another type, long texts are folded after column 80, and lists are indented like their
+//! key.
 //!
 //! ```
 //! use portcullis::kustomize::emit::{Value, document};
@@ -16,8 +17,8 @@
 //!
 //! # Differences
 //!
-//! The natural order has cycles (`a2 < a10 < a1b < a2`). For such keys the output of kustomize changes between runs; ours
-//! does not.
+//! The natural order has cycles (`a2 < a10 < a1b < a2`). For such keys the output of kustomize changes between runs;
+//! the output of this module does not.
 //!
 //! # Cost
 //!
@@ -44,7 +45,7 @@ use writer::Writer;
 /// The line between two documents.
 pub const SEPARATOR: &str = "---\n";
 
-/// Appends one document to `out`.
+/// Appends a value to `out` as one YAML document, as kustomize prints it.
 ///
 /// # Errors
 ///
@@ -54,8 +55,8 @@ pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
     Writer::new(out).document(value).map(drop)
 }
 
-/// Appends one document to `out`. Returns the positions in `out` where a comment may follow a scalar, or an empty list or
-/// mapping, in their order.
+/// Appends a value to `out` as one YAML document. Returns the positions in `out` where a comment can follow each
+/// scalar, empty list and empty mapping, in the order of printing.
 ///
 /// # Errors
 ///

@@ -6,7 +6,8 @@ use crate::go::format_float;
 /// Magnitude from which Go writes a float into JSON with an exponent, so that YAML parses it as a float again.
 const JSON_EXPONENT: f64 = 1e21;
 
-/// Formats a float. After the conversion to JSON, a float without a fraction is an integer if it fits 64 bits.
+/// Formats a float as kustomize prints it: as an integer if it has no fraction and fits into 64 bits, because YAML
+/// parses its JSON as an integer.
 ///
 /// Source: `floatEncoder` of Go's encoding/json, `resolve` and `floatv` of go-yaml v2.
 pub(super) fn float(float: f64) -> Result<String, Problem> {
@@ -18,8 +19,8 @@ pub(super) fn float(float: f64) -> Result<String, Problem> {
     Ok(integer.unwrap_or_else(|| format_float(float, 'g', None)))
 }
 
-/// Formats digits as YAML parses them as an integer; `None` if it does not fit 64 bits. The digits of a float are not
-/// always its exact value.
+/// Returns the integer that YAML parses from digits, as text; `None` if it does not fit into 64 bits. It takes the
+/// digits that Go prints for a float, because they are not always the exact value of the float.
 fn integer(digits: &str) -> Option<String> {
     match digits.parse::<i64>() {
         Ok(int) => Some(int.to_string()),

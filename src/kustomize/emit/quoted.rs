@@ -1,14 +1,14 @@
-//! Characters that are escaped in double quotes.
+//! Escapes characters in double-quoted YAML strings.
 
 use std::fmt::Write;
 
 use super::style::{is_break, is_printable};
 
-/// The byte order mark.
+/// The byte order mark U+FEFF.
 const BOM: char = '\u{feff}';
 
-/// Returns whether every character of a text is escaped. go-yaml v2 treats every character as a byte order mark if the
-/// text begins with one.
+/// Returns whether go-yaml v2 escapes every character of a text in double quotes: it does if the text begins with a
+/// byte order mark.
 pub(super) fn escapes_all(text: &str) -> bool {
     text.starts_with(BOM)
 }

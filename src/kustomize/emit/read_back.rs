@@ -1,4 +1,4 @@
-//! Converts texts as kustomize does when it prints JSON and reads it back as YAML.
+//! Converts texts as kustomize does when it prints JSON and then parses that as YAML.
 //!
 //! Go's JSON does not escape U+0085, which breaks lines in YAML 1.1, and the control characters from U+007F on, which
 //! YAML rejects.
@@ -9,11 +9,11 @@ use super::Problem;
 
 /// Maximum length of a key in JSON, with quotes, that YAML parses in a flow mapping, in characters.
 pub(super) const MAX_KEY: usize = 1024;
-/// The next-line character.
+/// The next-line character, a line break in YAML 1.1.
 const BREAK: char = '\u{85}';
 
-/// Converts a string as reading it back does: a run of spaces with line breaks becomes one space, or one line break
-/// less.
+/// Returns a string as YAML parses it from Go's JSON: a run of spaces and `n` line breaks (U+0085) becomes one space if
+/// `n` is 1, otherwise `n - 1` line feeds.
 pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     if text.bytes().all(|byte| byte < 0x7f) {
         return Ok(Cow::Borrowed(text));
@@ -24,7 +24,7 @@ pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     Ok(if text.contains(BREAK) { Cow::Owned(folded(text)) } else { Cow::Borrowed(text) })
 }
 
-/// Checks that a key can be read back.
+/// Checks that YAML can parse a key from Go's JSON.
 pub(super) fn key(key: &str) -> Result<(), Problem> {
     let quoted = text(key)?;
     if matches!(quoted, Cow::Owned(_)) {
@@ -42,7 +42,7 @@ fn is_refused(char: char) -> bool {
     matches!(char, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Folds line breaks as in a flow scalar.
+/// Folds the line breaks U+0085 in a text, like YAML in a quoted string.
 ///
 /// Source: `yaml_parser_scan_flow_scalar` in go-yaml v2.
 fn folded(text: &str) -> String {

@@ -7,44 +7,44 @@ use crate::yaml;
 pub enum Style {
     /// A plain scalar, without quotes.
     Plain,
-    /// In single quotes.
+    /// A scalar in single quotes.
     Single,
-    /// In double quotes, with escapes.
+    /// A scalar in double quotes, with escapes.
     Double,
     /// A block scalar after `|`.
     Literal,
 }
 
 impl Style {
-    /// Returns the style of a string value.
+    /// Returns the style in which go-yaml v2 prints a string value.
     pub fn of(text: &str) -> Self {
         select(text, analyse(text), Position::Other)
     }
 }
 
-/// The position of a string.
+/// The position of a string in a document, on which the allowed styles depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
-    /// A key on the line of its value.
+    /// A key on the same line as its value.
     SimpleKey,
     /// A value, or a key on a line of its own.
     Other,
 }
 
-/// The styles that a string allows.
+/// The styles in which a string can be printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Whether it contains a line break, `\n` or another one.
+    /// Whether the string contains a line break, `\n` or another one.
     pub(super) multiline: bool,
     plain: bool,
     single: bool,
     literal: bool,
 }
 
-/// The shape of a string that every style allows.
+/// The shape of a string that can be printed in every style.
 const SIMPLE: Shape = Shape { multiline: false, plain: true, single: true, literal: true };
 
-/// Selects the best style that the shape allows.
+/// Selects the style of a string from those that its shape allows.
 ///
 /// Source: `stringv` and `yaml_emitter_select_scalar_style` in go-yaml v2.
 pub(super) fn select(text: &str, shape: Shape, position: Position) -> Style {
@@ -81,7 +81,7 @@ fn is_base_60_digit(text: &str) -> bool {
     matches!(text.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9'])
 }
 
-/// Determines which styles a string allows.
+/// Determines in which styles a string can be printed.
 ///
 /// Source: `yaml_emitter_analyze_scalar` in go-yaml v2.
 pub(super) fn analyse(text: &str) -> Shape {
@@ -98,7 +98,8 @@ pub(super) fn analyse(text: &str) -> Shape {
     seen.shape()
 }
 
-/// Returns whether a text is obviously a plain scalar: a fast path that covers most texts.
+/// Returns whether a text begins with a letter or digit, and contains only letters, digits and `-./_=+`. This covers
+/// most texts, and avoids their analysis.
 fn is_simple(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/' | b'_' | b'=' | b'+');
     text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.bytes().all(is_word)
@@ -107,11 +108,11 @@ fn is_simple(text: &str) -> bool {
 /// The properties of a string that were found so far.
 #[derive(Debug, Default)]
 struct Seen {
-    /// A character with a special meaning in plain scalars.
+    /// Whether a character has a special meaning in plain scalars.
     indicator: bool,
     line_break: bool,
     unprintable: bool,
-    /// A space or line break at the start or end.
+    /// Whether the string begins or ends with a space or line break.
     blank_end: bool,
     space_at_end: bool,
     break_then_space: bool,
@@ -142,7 +143,7 @@ impl Seen {
     }
 }
 
-/// Returns whether a character at this position is an indicator in a plain scalar.
+/// Returns whether a character has a special meaning in a plain scalar, between the characters `before` and `after`.
 fn is_indicator(before: Option<char>, char: char, after: Option<char>) -> bool {
     let ends_word = after.is_none_or(|after| matches!(after, ' ' | '\t'));
     match (before, char) {

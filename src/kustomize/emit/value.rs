@@ -1,4 +1,4 @@
-//! The tree of values that is printed.
+//! The values of a document to print, as a tree.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ impl From<&serde_json::Number> for Value<'_> {
         match (number.as_i64(), number.as_u64()) {
             (Some(int), _) => Self::Int(int),
             (None, Some(int)) => Self::Uint(int),
-            // serde_json holds nothing else without its feature of arbitrary precision
+            // without the feature `arbitrary_precision`, every other number of serde_json is a float
             (None, None) => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
         }
     }

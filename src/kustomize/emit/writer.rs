@@ -14,7 +14,7 @@ const INDENT: usize = 2;
 /// Maximum length of a simple key, in bytes. A longer key is written on its own line.
 const SIMPLE_KEY: usize = 128;
 
-/// The parent of a value.
+/// The node that directly contains a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parent {
     Document,
@@ -31,9 +31,10 @@ pub(super) struct Writer<'o> {
     whitespace: bool,
     /// Whether the line contains only indentation and indicators.
     indention: bool,
-    /// Where a comment may follow each scalar, if this is recorded.
+    /// The positions in `out` where a comment can follow each scalar, empty list and empty mapping; `None` if they are
+    /// not recorded.
     pub(super) ends: Option<Vec<usize>>,
-    /// The end of the header of the last literal.
+    /// The position after the header (such as `|-`) of a block scalar, until its value is complete.
     header: Option<usize>,
 }
 
@@ -42,7 +43,7 @@ impl<'o> Writer<'o> {
         Self { out, column: 0, whitespace: true, indention: true, ends: None, header: None }
     }
 
-    /// Writes a document. Returns the recorded positions.
+    /// Writes a document, and returns the positions in `ends`; none if they are not recorded.
     pub(super) fn document(mut self, value: &Value<'_>) -> Result<Vec<usize>, EmitError> {
         self.value(value, None, Parent::Document)?;
         self.indent(0);
@@ -70,7 +71,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// Writes a list with the indentation of its key.
+    /// Writes a list. If it is the value of a key, its items have the indentation of the key.
     fn list(&mut self, items: &[Value<'_>], indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
         let level = parent == Parent::Map && !self.indention;
         let indent = indent.map_or(0, |indent| if level { indent } else { indent + INDENT });
@@ -119,7 +120,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Writes a word that is never folded.
+    /// Writes a text that is never quoted or folded, such as `null`, `[]` or a number.
     fn word(&mut self, word: &str) {
         self.separate();
         self.out.push_str(word);
@@ -167,7 +168,8 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Writes a space in single quotes, or folds the line there.
+    /// Writes a space of a single-quoted string, or folds the line at it. `fold` is the indentation of the next line;
+    /// `None` if lines are not folded.
     fn space(&mut self, text: &str, at: usize, fold: Option<usize>) {
         let is_inside = at > 0 && at + 1 < text.len();
         match fold {
@@ -199,7 +201,7 @@ impl<'o> Writer<'o> {
 
     /// Begins a new line in double quotes. A backslash preserves a space at the start of the line.
     fn fold_in_double_quotes(&mut self, text: &str, at: usize, indent: usize) {
-        // Inside quotes a line always ends here.
+        // makes `indent` end the line, even if the line contains only indentation
         self.indention = false;
         self.indent(indent);
         if text.as_bytes().get(at + 1) == Some(&b' ') {
@@ -230,7 +232,8 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Begins a line with `indent` spaces, unless the current line is still empty.
+    /// Begins a new line with `indent` spaces. If the current line contains only indentation and indicators, extends it
+    /// to `indent` spaces where possible.
     fn indent(&mut self, indent: usize) {
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
             self.end_line();
@@ -246,7 +249,8 @@ impl<'o> Writer<'o> {
         self.column = 0;
     }
 
-    /// Writes the indicator of an item, a key or a value. A block may begin on the same line.
+    /// Writes an indicator: `-` of an item, `?` of a key or `:` of a value. A nested list or mapping may begin on the
+    /// same line.
     fn open(&mut self, indicator: char) {
         self.separate();
         self.write_char(indicator);

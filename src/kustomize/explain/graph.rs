@@ -5,7 +5,7 @@
 use super::{Step, StepKind};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
 
-/// A step with its number, and the number of its parent.
+/// A step, with the index of its parent and its depth.
 struct Node<'s> {
     step: &'s Step,
     parent: Option<usize>,
@@ -13,7 +13,7 @@ struct Node<'s> {
 }
 
 impl Step {
-    /// Returns the evaluation for Graphviz.
+    /// Returns the evaluation as a Graphviz graph.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph kustomize {\n  rankdir=LR;\n  node [shape=box, style=filled];\n");
         for (number, node) in self.nodes().iter().enumerate() {
@@ -32,7 +32,7 @@ impl Step {
         dot + "}\n"
     }
 
-    /// Returns the evaluation for Mermaid.
+    /// Returns the evaluation as a Mermaid flowchart.
     pub fn to_mermaid(&self) -> String {
         let mut text = String::from("flowchart LR\n");
         let mut red = Vec::new();

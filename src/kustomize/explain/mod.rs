@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::tree::TreePath;
 
-/// The kind of a step of an evaluation.
+/// The kind of the target of a step, such as a Component or a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepKind {
-    /// A folder of kind Kustomization.
+    /// A folder whose kustomization file has the kind Kustomization.
     Kustomization,
-    /// A folder of kind Component.
+    /// A folder whose kustomization file has the kind Component.
     Component,
-    /// A file of objects.
+    /// A file with objects.
     File,
     /// A remote file or folder, which must be fetched.
     Remote,
@@ -23,7 +23,7 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// Returns the name.
+    /// Returns the name of the kind in reports, such as `Component`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kustomization => "Kustomization",
@@ -35,10 +35,10 @@ impl StepKind {
     }
 }
 
-/// A step of an evaluation, with its parts.
+/// A step of a build: an entry of a list with its target, and the steps of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The list that contains the entry; empty for the root.
+    /// The list that contains the entry, such as `resources`; empty for the root.
     pub list: &'static str,
     /// The text of the entry; empty for the root.
     pub entry: String,
@@ -46,11 +46,11 @@ pub struct Step {
     pub path: Option<TreePath>,
     /// The kind of the target.
     pub kind: StepKind,
-    /// Whether it is in a list that does not allow it.
+    /// Whether the list does not allow such a target, such as a Component in `resources`.
     pub misplaced: bool,
-    /// Its effects, in order: `2 objects`, `namePrefix p-`.
+    /// The effects of the step, in order: `2 objects`, `namePrefix p-`.
     pub adds: Vec<String>,
-    /// Its parts, in the order of evaluation.
+    /// The steps of the target, in the order of evaluation.
     pub parts: Vec<Step>,
 }
 
@@ -60,7 +60,7 @@ impl Step {
         Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
     }
 
-    /// Returns its path in the tree, or the entry if its target does not exist.
+    /// Returns the path of the target, or the text of the entry if the target does not exist.
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| self.entry.clone(), ToString::to_string)
     }

@@ -11,29 +11,29 @@ use crate::suggestion;
 pub struct Fault {
     /// The field, spelled as in the file.
     pub path: FieldPath,
-    /// The kind of the error.
+    /// The error: an unknown field, or a wrong type.
     pub kind: FaultKind,
 }
 
-/// The kinds of decoding errors.
+/// A kind of decoding error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     /// An unknown field.
     Unknown {
-        /// The key.
+        /// The unknown key, as in the file.
         key: String,
-        /// The name of kustomize's struct without this field.
+        /// The name of the Go struct in kustomize that lacks the field, such as `Kustomization`.
         of: &'static str,
-        /// The valid fields.
+        /// The names of the fields of that struct.
         allowed: Vec<&'static str>,
-        /// The most similar valid field.
+        /// The most similar name of a field; `None` if none is similar.
         near: Option<&'static str>,
     },
-    /// A value of another type.
+    /// A value with the wrong type.
     Type {
-        /// The expected type.
+        /// The expected type, such as `a string`.
         expected: &'static str,
-        /// The found value, as short JSON.
+        /// The value in the file as JSON, shortened if it is long.
         found: String,
     },
 }
@@ -41,7 +41,7 @@ pub enum FaultKind {
 /// Maximum length of a value in a message.
 const MAX_FOUND_LENGTH: usize = 60;
 
-/// Returns the value with canonical field names and without nulls, and its errors.
+/// Decodes a value: returns it with the field names of the Go struct and without null fields, and the errors.
 pub(super) fn decode(value: &Value, fields: &'static Fields) -> (Value, Vec<Fault>) {
     let mut decoder = Decoder { faults: Vec::new() };
     let decoded = decoder.fields(value, fields, &FieldPath::root());
@@ -53,7 +53,8 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Decodes the members of a mapping. Keys are sorted, upper case first; of duplicates, the last one wins.
+    /// Decodes the members of a mapping in the order of their keys, upper case first. If several keys name the same
+    /// field, the last one wins.
     fn fields(&mut self, value: &Value, fields: &'static Fields, path: &FieldPath) -> Value {
         let Value::Object(members) = value else {
             return self.wrong(value, "a mapping", path, Value::Object(Map::new()));
@@ -118,7 +119,7 @@ fn sorted(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
     members
 }
 
-/// Returns the zero value that Go leaves for null.
+/// Returns the zero value that a Go field of this type has after null was decoded into it.
 fn zero(ty: &Type) -> Value {
     match ty {
         Type::Text => Value::String(String::new()),
@@ -129,7 +130,8 @@ fn zero(ty: &Type) -> Value {
     }
 }
 
-/// Returns whether null removes the value of the same field with another spelling.
+/// Returns whether null sets a Go field of this type to nil, and so removes the value of an earlier key for the same
+/// field.
 fn is_nil(ty: &Type) -> bool {
     match ty {
         Type::Text | Type::Flag | Type::Integer => false,
@@ -138,7 +140,8 @@ fn is_nil(ty: &Type) -> bool {
     }
 }
 
-/// Returns whether a value is Go's zero value, so that a file with only such values is empty.
+/// Returns whether a value is the zero value of its Go type. A kustomization file with only such values counts as
+/// empty.
 pub(super) fn is_zero(value: &Value, ty: &Type) -> bool {
     match (ty, value) {
         (Type::Text, Value::String(text)) => text.is_empty(),

@@ -13,9 +13,9 @@ use crate::yaml::{self, Document, Limits, Place};
 /// The result of decoding a file in `crds`.
 #[derive(Debug, Default, PartialEq)]
 pub struct Definitions {
-    /// The error that kustomize would report.
+    /// The error that kustomize would report, with its position; `None` if kustomize accepts the file.
     pub fault: Option<(Place, String)>,
-    /// The reason why the result is unknown.
+    /// The reason why kustomize's result is unknown, with the position; `None` if it is known.
     pub unknown: Option<(Place, String)>,
 }
 
@@ -37,7 +37,7 @@ enum Shape {
     /// A schema, a list of schemas, or anything that is neither mapping nor list.
     SchemaOrSchemas,
     SchemaOrFlag,
-    /// Maps a name to a schema, a list of strings, or anything that is neither mapping nor list.
+    /// A mapping of names to schemas, lists of strings, or anything that is neither mapping nor list.
     Dependencies,
     /// A mapping with the strings `description` and `url`.
     Docs,
@@ -86,7 +86,7 @@ const SCHEMA: [(&str, Shape); 37] = [
 /// The properties by which kustomize recognizes a Kubernetes type.
 const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
 
-/// Decodes a file of `crds` that is not empty.
+/// Decodes a file of `crds`, which must not be empty.
 pub fn definitions(text: &str) -> Definitions {
     let mut read = Reader::new(text.starts_with('{'), "is no list of schemas by name: ");
     let value = match read.value(text) {
@@ -99,7 +99,7 @@ pub fn definitions(text: &str) -> Definitions {
     read.found
 }
 
-/// Decodes the schemas in `definitions` of an OpenAPI document, which was JSON if `is_json` is set.
+/// Decodes the schemas in `definitions` of an OpenAPI document; `is_json` is whether its file is JSON.
 pub(in crate::kustomize) fn schemas(definitions: &Map<String, Value>, is_json: bool) -> Definitions {
     let mut read = Reader::new(is_json, "");
     read.members(definitions, Shape::Schema, &FieldPath::of(["definitions"]));
@@ -107,7 +107,7 @@ pub(in crate::kustomize) fn schemas(definitions: &Map<String, Value>, is_json: b
 }
 
 struct Reader {
-    /// What a message says before the path of a schema.
+    /// The beginning of each message, before the path of a schema.
     subject: &'static str,
     found: Definitions,
     document: Option<Document>,
@@ -157,7 +157,8 @@ impl Reader {
         }
     }
 
-    /// Decodes `Schema` and `Dependencies`; the case of keys does not matter, and numbers in YAML become strings.
+    /// Decodes the fields `Schema` and `Dependencies` of a definition. The case of keys does not matter. In YAML,
+    /// scalars in `Dependencies` become strings.
     fn definition(&mut self, value: &Value, path: &FieldPath) {
         let Some(members) = self.mapping(value, path) else { return };
         for (key, value) in members {
@@ -184,7 +185,7 @@ impl Reader {
             | (Shape::Flag | Shape::SchemaOrFlag, Value::Bool(_))
             | (Shape::Number, Value::Number(_)) => {}
             (Shape::Integer, Value::Number(number)) if number.is_i64() => {}
-            // on its way from YAML to JSON a number loses its fraction of zero
+            // the conversion from YAML to JSON removes a fraction of zero: `1.0` becomes `1`
             (Shape::Integer, Value::Number(number)) if !self.is_json && number.as_f64().is_some_and(is_whole) => {}
             (Shape::Integer, Value::Number(number)) if number.as_f64() == Some(0.0) => {
                 self.unknown(path, "is a zero with a sign or a fraction")
@@ -231,7 +232,7 @@ impl Reader {
         }
     }
 
-    /// Looks for types that refer to themselves, which kustomize follows without end (`loadCrdIntoConfig`).
+    /// Reports types that refer to themselves: kustomize follows such references endlessly (`loadCrdIntoConfig`).
     fn cycles(&mut self, members: &Map<String, Value>) {
         for (name, definition) in members {
             let is_type = properties(definition).is_some_and(|found| TYPE.iter().all(|key| found.contains_key(*key)));
@@ -241,7 +242,8 @@ impl Reader {
         }
     }
 
-    /// Follows references from a type. `way` has the types on the path, `seen` all visited types.
+    /// Follows references from a type, and reports a cycle. `way` contains the types on the path to it, `seen` all
+    /// visited types.
     fn follow<'m>(
         &mut self,
         members: &'m Map<String, Value>,
@@ -316,7 +318,8 @@ impl Shape {
 /// The position at the start of the file.
 const START: Place = Place { line: 1, column: 1, start: 0, end: 0 };
 
-/// Returns an unknown result, for texts that Go's JSON parser may accept although ours does not.
+/// Returns the result for a text that serde_json rejects: unknown if Go's JSON parser may accept it, otherwise an
+/// error.
 fn not_json(error: &serde_json::Error) -> Definitions {
     let words = error.to_string();
     let is_ours =
@@ -327,7 +330,7 @@ fn not_json(error: &serde_json::Error) -> Definitions {
     Definitions { fault, unknown }
 }
 
-/// Returns the properties of a definition.
+/// Returns `properties` of the schema in a definition.
 fn properties(definition: &Value) -> Option<&Map<String, Value>> {
     let members = definition.as_object()?.iter();
     let mut schemas = members.filter(|(key, _)| key.eq_ignore_ascii_case("schema"));

@@ -1,4 +1,4 @@
-//! A decoded kustomization file: the fields that the analysis reads.
+//! A decoded kustomization file: the fields that the analysis uses.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ pub struct PatchOptions {
     pub allow_kind_change: bool,
 }
 
-/// Selects the objects of a patch or replacement.
+/// A selector of the objects that a patch or replacement changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -177,7 +177,7 @@ pub struct VarField {
     pub field_path: String,
 }
 
-/// `sortOptions`.
+/// The field `sortOptions`, which sets the order of the printed objects.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -224,12 +224,12 @@ pub(super) const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
 pub const KUSTOMIZATION_VERSION: &str = "kustomize.config.k8s.io/v1beta1";
 
 impl Kustomization {
-    /// Returns the kind; the default is Kustomization.
+    /// Returns the kind; `Kustomization` if the file does not set it.
     pub fn kind(&self) -> &str {
         if self.kind.is_empty() { KUSTOMIZATION } else { &self.kind }
     }
 
-    /// Returns whether it is a Component.
+    /// Returns whether the kind is Component.
     pub fn is_component(&self) -> bool {
         self.kind == COMPONENT
     }

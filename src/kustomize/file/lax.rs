@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 
 use super::schema::{Fields, Type};
 
-/// The fields that Go promotes from embedded structs, by the embedding struct; `*` means all.
+/// The fields that Go promotes from embedded structs, by the name of the embedding struct.
 const PROMOTED: [(&str, &[&str]); 7] = [
     ("Kustomization", &["kind", "apiVersion"]),
     ("FieldSpec", &["group", "version", "kind"]),
@@ -20,7 +20,7 @@ const PROMOTED: [(&str, &[&str]); 7] = [
     ("SecretArgs", &["namespace", "name", "behavior", "literals", "files", "envs", "env", "options"]),
 ];
 
-/// Converts scalars to strings where the decoder does so.
+/// Converts numbers and booleans to strings, where Flux's decoder does so.
 pub(super) fn relaxed(value: &Value, fields: &'static Fields) -> Value {
     let Value::Object(members) = value else { return value.clone() };
     let member = |(key, value): (&String, &Value)| {
@@ -65,7 +65,7 @@ fn number_text(number: &Number) -> String {
     let shortest = format!("{:e}", number.as_f64().unwrap_or_default());
     let Some((digits, exponent)) = shortest.split_once('e') else { return shortest };
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    // Go's shortest form has an exponent beyond 21 digits, and below four zeros
+    // Go's shortest form has an exponent for numbers of more than 21 digits, and for fractions below 0.0001
     if (-4..21).contains(&exponent) {
         return number.as_f64().unwrap_or_default().to_string();
     }

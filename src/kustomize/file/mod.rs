@@ -28,7 +28,7 @@ use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Duplicate, Limits, Place, YamlError};
 
-/// The deprecated fields, with the words that kustomize's warning recommends.
+/// The deprecated fields, each with the field that kustomize's warning recommends.
 const DEPRECATED: [(&str, &str); 6] = [
     ("bases", "resources"),
     ("commonLabels", "labels"),
@@ -37,27 +37,27 @@ const DEPRECATED: [(&str, &str); 6] = [
     ("patchesStrategicMerge", "patches"),
     ("vars", "replacements"),
 ];
-/// Fields whose entries move to other fields; an empty list has no effect.
+/// Fields whose entries kustomize moves to other fields, so that an empty list in them counts as absent.
 const MOVED: [&str; 3] = ["bases", "imageTags", "helmChartInflationGenerator"];
 
-/// A kustomization file with its content and positions.
+/// A parsed kustomization file, with its errors and the positions of its fields.
 #[derive(Debug, Clone)]
 pub struct KustomizationFile {
     /// The path of the file.
     pub path: TreePath,
-    /// The content.
+    /// The decoded fields.
     pub kustomization: Kustomization,
     /// The errors that kustomize's decoder would report.
     pub faults: Vec<Fault>,
-    /// The unknown fields that its decoder ignores.
+    /// The unknown fields that Flux drops from the root's file; empty if the file was read strictly.
     pub ignored: Vec<Fault>,
-    /// Whether kustomize treats it as empty.
+    /// Whether kustomize treats the file as empty: only `kind` and `apiVersion` have values.
     pub empty: bool,
-    /// Duplicate keys.
+    /// The duplicate keys in the file.
     pub duplicates: Vec<Duplicate>,
     /// The start of a second document, which is not decoded.
     pub second_document: Option<Place>,
-    /// Keys with another case than that of the field, with the name of the field.
+    /// Keys that differ from the name of a field only in case, each with that name.
     pub misspelled: Vec<(FieldPath, &'static str)>,
     document: Option<Document>,
 }
@@ -65,11 +65,11 @@ pub struct KustomizationFile {
 /// The reason why a text is not a kustomization file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadFile {
-    /// It is not YAML.
+    /// The text is not YAML.
     Yaml(YamlError),
-    /// It exceeds a limit of our parser; kustomize may accept it.
+    /// The text exceeds a limit of this parser; kustomize may accept it.
     Limit(YamlError),
-    /// It is not UTF-8, or has characters that YAML does not allow, from this byte on.
+    /// The file is not UTF-8, or has a character that YAML does not allow, at this byte offset.
     Encoding(usize),
     /// The file is UTF-16, which go-yaml supports and this parser does not.
     Utf16,
@@ -107,7 +107,7 @@ impl BadFile {
 }
 
 impl KustomizationFile {
-    /// Returns the number of values that were copied because of aliases.
+    /// Returns how many values the parser copied to resolve YAML aliases.
     pub fn aliased(&self) -> usize {
         self.document.as_ref().map_or(0, |document| document.aliased)
     }
@@ -167,7 +167,7 @@ impl KustomizationFile {
         })
     }
 
-    /// Creates a file that a delivery system generates if none exists.
+    /// Creates the file that Flux generates for a root without a kustomization file.
     pub fn generated(path: TreePath, kustomization: Kustomization) -> Self {
         Self {
             path,
@@ -182,8 +182,8 @@ impl KustomizationFile {
         }
     }
 
-    /// Returns the place of a field, which is named as in the schema. If the field is not in the file, returns the
-    /// place of its closest parent.
+    /// Returns the position of a field, given with the names of kustomize's schema. If the field is not in the file,
+    /// returns the position of its closest parent.
     pub fn place(&self, path: &FieldPath) -> Place {
         match &self.document {
             Some(document) => document.nearest(&written(&document.value, path)),
@@ -204,7 +204,8 @@ impl KustomizationFile {
     }
 }
 
-/// Decodes a file of `configurations`, and returns its errors. Decoding is strict.
+/// Decodes a file of `configurations` strictly. Returns the value, its errors, and the document, which is `None` if the
+/// file is empty.
 ///
 /// # Errors
 ///
@@ -232,7 +233,7 @@ pub fn replacement(value: &Value) -> Result<Replacement, (FieldPath, String)> {
     wrong.map_or_else(|| Ok(serde_json::from_value(decoded).unwrap_or_default()), Err)
 }
 
-/// Returns the path with the spelling of its keys in the file.
+/// Returns a path with its keys spelled as in the file.
 fn written(value: &Value, path: &FieldPath) -> FieldPath {
     let (mut at, mut spelled) = (Some(value), FieldPath::root());
     for segment in path.segments() {
@@ -251,7 +252,7 @@ fn written(value: &Value, path: &FieldPath) -> FieldPath {
     spelled
 }
 
-/// Returns the spelling of a key in a mapping: exact, or with another case.
+/// Returns the key of a mapping that is equal to `key`, or else one that differs only in case.
 fn spelling<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     let members = value.as_object()?;
     if let Some((own, _)) = members.get_key_value(key) {
@@ -291,7 +292,7 @@ fn misspelled(value: &Value) -> Vec<(FieldPath, &'static str)> {
     .collect()
 }
 
-/// A parsed file that several roots may share.
+/// A parsed kustomization file that several roots can share.
 pub type SharedFile = Arc<KustomizationFile>;
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ structs! {
 }
 
 impl Type {
-    /// Returns a description of the type.
+    /// Describes the type for messages, such as `a string`.
     pub(super) fn words(&self) -> &'static str {
         match self {
             Text => "a string",

@@ -1,6 +1,7 @@
 //! Objects that Flux does not apply because of their own labels or annotations.
 //!
-//! Source: `shouldSkipApply` in fluxcd/pkg's `ssa/manager_apply.go`, with the selectors of kustomize-controller's `apply`.
+//! Source: `shouldSkipApply` in fluxcd/pkg's `ssa/manager_apply.go`, with the selectors of kustomize-controller's
+//! `apply`.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +9,10 @@ use crate::kustomize::node::Node;
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::options::CommonMetadata;
 
-/// The group of the keys.
+/// The group in the keys of these labels and annotations.
 const GROUP: &str = "kustomize.toolkit.fluxcd.io";
-/// The keys without their group, the values in lower case, and whether an absent object is created nevertheless.
+/// Labels and annotations that exclude an object: the key without its group, the value in lower case, and whether Flux
+/// still creates an absent object.
 const EXCLUSIONS: [(&str, &str, bool); 3] =
     [("reconcile", "disabled", false), ("ssa", "ignore", false), ("ssa", "ifnotpresent", true)];
 
@@ -21,7 +23,7 @@ pub struct Excluded {
     pub id: ObjectId,
     /// The label or annotation: `kustomize.toolkit.fluxcd.io/reconcile: disabled`.
     pub by: String,
-    /// Whether Flux creates it if it does not exist.
+    /// Whether Flux creates the object if it does not exist.
     pub is_created: bool,
 }
 

@@ -31,8 +31,8 @@ impl Own {
         Self { components, patches, images, namespace: true, name_prefix: true, name_suffix: true }
     }
 
-    /// Returns the field of the Flux Kustomization from which a field of the file comes; `None` if it is the file's
-    /// own.
+    /// Returns the field of the Flux Kustomization from which a field of the merged file comes; `None` if the field was
+    /// in the file before.
     pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         let spec = |name: &str| FieldPath::of(["spec", name]);
         let (first, rest) = field.segments().split_first()?;
@@ -64,7 +64,8 @@ pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
     }
 }
 
-/// Merges the spec into the root's file. Returns the file's own parts, and the errors that Flux reports.
+/// Merges the spec into the root's file. `is_there` returns whether a component exists. Returns the state before the
+/// merge, and the errors that Flux reports.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &FluxSpec,

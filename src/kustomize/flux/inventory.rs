@@ -1,4 +1,5 @@
-//! Flux's inventory of the objects that a Kustomization applied, and which of them a revision does not render any more.
+//! Parses Flux's inventory of the objects that a Kustomization applied, and compares it with the objects that a
+//! revision renders.
 //!
 //! Source: `ObjMetadata` in fluxcd/cli-utils' `pkg/object`, and `Diff` in kustomize-controller's `internal/inventory`.
 
@@ -15,7 +16,8 @@ const HASH: usize = 10;
 const HASH_LETTERS: &str = "2456789bcdfghkmt";
 
 impl ObjectId {
-    /// Parses an entry: `NAMESPACE_NAME_GROUP_KIND`, with `__` for a colon in the name. `None` for other texts.
+    /// Parses an entry of an inventory: `NAMESPACE_NAME_GROUP_KIND`, with `__` for a colon in the name. `None` for
+    /// other texts.
     pub fn parse(id: &str) -> Option<Self> {
         let (namespace, rest) = id.split_once('_')?;
         let (rest, kind) = rest.rsplit_once('_')?;
@@ -34,20 +36,20 @@ impl ObjectId {
         format!("{}_{}_{}_{}", self.namespace, self.name.replace(':', "__"), self.group, self.kind)
     }
 
-    /// Returns the identities in `status.inventory` of a Kustomization. Unreadable entries are left out, as Flux cannot delete
-    /// them either.
+    /// Returns the identities in `status.inventory` of a Kustomization. Unreadable entries are left out, as Flux cannot
+    /// delete them either.
     pub fn of_inventory(kustomization: &Value) -> Vec<Self> {
         let entries = kustomization.at(&["status", "inventory", "entries"]).and_then(Value::as_array);
         entries.into_iter().flatten().filter_map(|entry| Self::parse(entry.get("id")?.as_str()?)).collect()
     }
 
-    /// Returns the identity without the namespace: kustomize adds one to objects of unknown kinds, which may have none in the
-    /// cluster.
+    /// Returns the identity without the namespace: kustomize adds one to objects of unknown kinds, which may have none
+    /// in the cluster.
     fn without_namespace(&self) -> (&str, &str, &str) {
         (&self.name, &self.group, &self.kind)
     }
 
-    /// Returns the identity without the hash in the name of a generated object.
+    /// Returns the identity of a generated object without the hash in its name; `None` for other objects.
     fn stem(&self) -> Option<(&str, &str, &str, &str)> {
         let (stem, hash) = self.name.rsplit_once('-')?;
         let is_hash = hash.len() == HASH && hash.chars().all(|letter| HASH_LETTERS.contains(letter));
@@ -56,7 +58,7 @@ impl ObjectId {
     }
 }
 
-/// An inventory compared with what a revision renders.
+/// The differences between an inventory and the objects that a revision renders.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct Compared<'p> {
     /// The applied objects that the revision does not render any more, without replaced ones.

@@ -15,23 +15,23 @@ const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 /// The field of findings about variables.
 const POST_BUILD: [&str; 2] = ["spec", "postBuild"];
 
-/// An object after a build.
+/// An object as the build returns it, before substitution.
 #[derive(Clone, Copy)]
 pub(in crate::kustomize) struct Object<'b> {
-    /// Its identity.
+    /// The identity of the object.
     pub(in crate::kustomize) id: Id<'b>,
-    /// Its content.
+    /// The content of the object.
     pub(in crate::kustomize) node: &'b Node,
-    /// The position where it was read or generated.
+    /// The position where the object was read or generated.
     pub(in crate::kustomize) origin: Origin,
-    /// Whether all changes of it were applied.
+    /// Whether the build could apply all changes to the object.
     pub(in crate::kustomize) is_known: bool,
 }
 
-/// Returns the place of a node.
+/// A function that returns the position of a node from its origin.
 type Place<'b> = &'b dyn Fn(Origin) -> Site;
 
-/// The results for the objects after a build.
+/// The errors and unknown results of the steps after a build.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct PostBuilt {
     /// The errors that kustomize-controller reports.
@@ -40,7 +40,7 @@ pub(in crate::kustomize) struct PostBuilt {
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
-/// Judges the objects of a build.
+/// Checks that each object of a build has an API version, and that its variables can be substituted.
 pub(in crate::kustomize) fn post_build(
     objects: &[Object<'_>],
     place: Place<'_>,
@@ -67,15 +67,15 @@ pub(in crate::kustomize) fn post_build(
     built
 }
 
-/// The state of substituting variables in objects.
+/// The variables for a substitution, and the positions for its findings.
 struct Substitution<'a> {
     post_build: &'a PostBuild,
     place: Place<'a>,
-    /// Whether substitution certainly happens; without any variable it does not.
+    /// Whether Flux certainly substitutes; see [`PostBuild::is_certain`].
     certain: bool,
 }
 
-/// Returns the value of a variable, or [`Variable::Unset`] or [`Variable::Unknown`].
+/// Returns the state of a variable of `postBuild`: its value, [`Variable::Unset`] or [`Variable::Unknown`].
 fn variable<'p>(post_build: &'p PostBuild, name: &str) -> Variable<'p> {
     match post_build.substitute.get(name) {
         Some(value) => Variable::Known(value),
@@ -85,7 +85,7 @@ fn variable<'p>(post_build: &'p PostBuild, name: &str) -> Variable<'p> {
     }
 }
 
-/// Returns a text with the variables of `postBuild`; `None` if one is unknown, or Flux cannot read the text.
+/// Substitutes the variables of `postBuild` in a text; `None` if one is unknown, or Flux cannot evaluate the text.
 pub(in crate::kustomize) fn evaluated(text: &str, post_build: &PostBuild) -> Option<String> {
     Template::read(text).and_then(|template| template.evaluate(&|name| variable(post_build, name))).ok().flatten()
 }
@@ -116,7 +116,7 @@ fn is_name(text: &str) -> bool {
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// An object with its identity after substitution.
+/// The origin of an object, and whether substitution changes its identity.
 #[derive(Clone)]
 struct Named {
     origin: Origin,
@@ -146,7 +146,7 @@ impl PostBuilt {
         }
     }
 
-    /// Evaluates every text in an object.
+    /// Evaluates every key and string of an object, and records unknown results.
     fn texts(&mut self, substitution: &Substitution<'_>, object: &Object<'_>) -> Result<(), Failure> {
         let mut texts = Vec::new();
         gather(object.node, &mut texts);
@@ -205,7 +205,7 @@ impl PostBuilt {
     }
 }
 
-/// The parts by which identities are compared.
+/// The parts of an identity that are compared: group, version, kind, name and namespace.
 type Key = [String; 5];
 
 fn key(id: &Id<'_>) -> Key {
@@ -231,7 +231,7 @@ fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
     }
 }
 
-/// Returns whether a value is printed as `{}`, which closes an open brace before it.
+/// Returns whether a node contains an empty mapping: it is printed as `{}`, which closes a `${` before it.
 fn has_braces(node: &Node) -> bool {
     match &node.kind {
         Kind::Scalar(_) => false,

@@ -1,8 +1,8 @@
 //! The substitution language of `spec.postBuild`: `${name}`, defaults, and functions of variables.
 //!
 //! Its syntax resembles that of the shell but differs: `${a-b}` is an error, `${a:+b}` is a default like `${a:-b}`,
-//! `$$` is always `$`, and braces with an invalid name fail the whole object. Executed cases are in
-//! `tests/vectors/kustomize/flux-substitute.json`.
+//! `$$` is always `$`, and braces with an invalid name are an error of the whole object. Test cases with the results of
+//! Flux are in `tests/vectors/kustomize/flux-substitute.json`.
 
 mod functions;
 
@@ -14,11 +14,11 @@ const MAX_DEPTH: usize = 64;
 /// The state of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Variable<'a> {
-    /// Its value.
+    /// The variable is set to this value.
     Known(&'a str),
-    /// It is not set.
+    /// The variable is not set.
     Unset,
-    /// Its value is unknown, and it may be unset.
+    /// The value is unknown, and the variable may be unset.
     Unknown,
 }
 
@@ -29,7 +29,7 @@ pub(in crate::kustomize) enum Failure {
     Syntax(&'static str),
     /// The text ends inside braces. The following text of the object would belong to them.
     Unclosed,
-    /// An unset variable without a default.
+    /// An unset variable without a default; contains its name.
     NotSet(String),
     /// An error of a function.
     Function(&'static str),
@@ -47,7 +47,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A part of a text.
+/// A part of a template: plain text, or `${…}`.
 #[derive(Debug)]
 enum Node {
     Text(String),
@@ -63,14 +63,14 @@ struct Call {
     arguments: Vec<Node>,
 }
 
-/// A parsed text.
+/// A parsed text with variables.
 #[derive(Debug)]
 pub(in crate::kustomize) struct Template {
     nodes: Vec<Node>,
 }
 
 impl Template {
-    /// Parses a text.
+    /// Parses a text with variables, such as `a-${name}`.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Node {
         };
         match arguments {
             Some(arguments) => functions::call(&call.operator, value, &arguments).map(Some),
-            // a default that is not used
+            // the unknown argument is a default that is not used
             None if functions::is_default(&call.operator) && !value.is_empty() => Ok(Some(value.to_owned())),
             None => Ok(None),
         }
@@ -207,7 +207,7 @@ impl Reader<'_> {
         match self.peek() {
             Some(':') => match self.rest.chars().nth(1) {
                 Some('=' | '-' | '?' | '+') => self.default(call, 2),
-                // Flux goes back by the width of the wrong character there
+                // Flux steps back by the width of the wrong character here, and fails
                 Some(letter) if !letter.is_ascii() => {
                     Err(Failure::Syntax("no character outside ASCII may follow the colon"))
                 }
@@ -307,7 +307,7 @@ impl Reader<'_> {
         Err(self.wrong("the name of a variable is followed by what is no operator, and no closing brace"))
     }
 
-    /// Returns a syntax error; at the end of the text, the error that more text may follow.
+    /// Returns a syntax error, or [`Failure::Unclosed`] at the end of the text.
     fn wrong(&self, why: &'static str) -> Failure {
         if self.rest.is_empty() { Failure::Unclosed } else { Failure::Syntax(why) }
     }

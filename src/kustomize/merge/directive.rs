@@ -22,7 +22,7 @@ pub(super) fn take(patch: &mut Node) -> Result<Directive, Problem> {
     match &patch.kind {
         Kind::Map(_) => of_map(patch),
         Kind::Seq(_) => of_list(patch),
-        // Only null gets here; the caller ignores the error.
+        // Callers pass no scalar but null, which has no directive.
         Kind::Scalar(_) => Ok(Directive::Merge),
     }
 }
@@ -34,7 +34,7 @@ fn of_map(patch: &mut Node) -> Result<Directive, Problem> {
     Ok(directive)
 }
 
-/// Returns the directive of a list: an element that contains nothing else.
+/// Finds and removes the directive of a list: an element that contains only `$patch`.
 fn of_list(patch: &mut Node) -> Result<Directive, Problem> {
     let mut elements = patch.items().iter();
     let Some(element) = elements.find(|element| element.get(KEY).is_some()) else { return Ok(Directive::Merge) };

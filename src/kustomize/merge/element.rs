@@ -47,7 +47,8 @@ pub(super) fn is_empty(node: &Node) -> bool {
     node.is_null() || (node.is_map() && node.entries().is_empty())
 }
 
-/// Returns whether an element has the values. If `values` is shorter than `keys`, its last value is repeated.
+/// Returns whether an element has the values at the keys. Keys beyond the end of `values` are ignored; without any
+/// value, nothing matches.
 fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem> {
     let mut is_match = false;
     for (at, key) in keys.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Errors of patches that do not fit an object.
+//! Errors of patches that cannot be merged into an object.
 
 use crate::admission::field::FieldPath;
 use crate::kustomize::node::{Kind, Node};
@@ -9,7 +9,7 @@ use crate::kustomize::node::{Kind, Node};
 pub struct MergeError {
     /// The field, or the list with invalid elements.
     pub path: FieldPath,
-    /// The reason.
+    /// The reason why the patch cannot be merged.
     pub problem: Problem,
 }
 
@@ -30,12 +30,12 @@ impl From<Problem> for MergeError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Object and patch have different kinds of nodes.
+    /// Object and patch have nodes of different types, such as a list and a mapping.
     #[error("{expected} was expected here, not {found}")]
     WrongKind {
-        /// The kind of the other node.
+        /// The type of the node with which it is merged, such as `a mapping`.
         expected: &'static str,
-        /// The kind of this node.
+        /// The type of the unexpected node, such as `a list`.
         found: &'static str,
     },
     /// An unknown value of `$patch`.
@@ -43,7 +43,7 @@ pub enum Problem {
     Directive(String),
 }
 
-/// Returns the name of the kind of a node.
+/// Returns the type of a node for messages, such as `a mapping`.
 pub(super) fn kind_name(node: &Node) -> &'static str {
     match node.kind {
         Kind::Scalar(_) => "a scalar",

@@ -1,11 +1,11 @@
-//! The values by which elements of lists are compared.
+//! The values of merge keys, by which elements of lists are compared.
 //!
 //! Source: `mergeValues`, `match` and `validateKeys` in `kyaml/yaml/walk/associative_sequence.go`.
 
-/// The values of an element, one for each key; empty if the element lacks the key.
+/// The values of an element, one for each merge key; an empty text if the element lacks the key.
 pub(super) type Values = Vec<String>;
 
-/// Unites lists of values that differ only where one of them is empty.
+/// Fills empty values of elements from other elements: those that agree at one key at least, and contradict at none.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();

@@ -1,6 +1,6 @@
 //! Merges lists by the keys of their elements.
 //!
-//! This reproduces kustomize step by step; the result does not always make sense.
+//! This reproduces kustomize step by step, including results that are hardly intended.
 //!
 //! Source: `kyaml/yaml/walk/associative_sequence.go`.
 
@@ -17,7 +17,7 @@ use crate::kustomize::schema::FieldSchema;
 /// The key for elements that are compared as a whole.
 const ITSELF: &str = "";
 
-/// The lists that are merged.
+/// The lists of the object and the patch, while they are merged.
 struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
@@ -59,7 +59,8 @@ impl Walker<'_> {
         })
     }
 
-    /// Merges the elements with each of the values. Returns whether there were any.
+    /// Merges the elements of both lists that have the same values at `keys`. Returns whether `all` contains any
+    /// values.
     fn elements(
         self,
         lists: &mut Lists,
@@ -86,7 +87,7 @@ impl Walker<'_> {
         Ok(true)
     }
 
-    /// Merges the elements with some values; `None` if they are removed.
+    /// Merges the elements of both lists that have `values` at `keys`; `None` if they are removed.
     fn element(
         self,
         lists: &mut Lists,
@@ -157,7 +158,7 @@ impl Lists {
         all.filter(|values| seen.insert(values.clone())).collect()
     }
 
-    /// Returns the elements of both lists with some values. Keys without a value are ignored.
+    /// Returns the index in each list of the first element with `values` at `keys`. Keys without a value are ignored.
     fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
         let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
         let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);
@@ -170,7 +171,7 @@ impl Lists {
             && element.is_map()
             && element.get(directive::KEY).is_some()
         {
-            // an unknown one stays
+            // an unknown directive stays
             let _ = directive::take(element);
             if let Some(same) = dest.filter(|_| self.same).and_then(|at| self.dest.get_mut(at)) {
                 same.clone_from(element);

@@ -1,8 +1,8 @@
 //! Strategic merge patches as kustomize applies them.
 //!
-//! A patch is an object whose fields replace those of another one. Mappings are merged, and `null` removes a field. A list
-//! is replaced, unless the [schema](crate::kustomize::schema) has merge keys for it. `$patch: delete`, `replace` or `merge`
-//! sets the operation on a mapping or list.
+//! A patch is an object whose fields replace those of another one. Mappings are merged, and `null` removes a field. A
+//! list is replaced, unless the [schema](crate::kustomize::schema) has merge keys for it. `$patch: delete`, `replace`
+//! or `merge` sets the operation on a mapping or list.
 //!
 //! ```
 //! use portcullis::kustomize::merge::merge;
@@ -21,9 +21,10 @@
 //!
 //! # Behaviour of kustomize
 //!
-//! * The whole object is walked, not only the fields of the patch: an empty field (`a:`) is removed, and so are duplicate
-//!   elements of merged lists.
-//! * New elements come first. With one merge key, existing elements move to the front too; with several keys they do not.
+//! * The whole object is walked, not only the fields of the patch: an empty field (`a:`) is removed, and so are
+//!   duplicate elements of merged lists.
+//! * New elements come first. With one merge key, existing elements move to the front too; with several keys they do
+//!   not.
 //! * With several keys, a missing key equals any value, which can lose elements.
 //! * `$patch: replace` has no effect at the top of a patch and in an element of a list.
 //! * `$setElementOrder`, `$deleteFromPrimitiveList` and `$retainKeys` are ordinary fields.

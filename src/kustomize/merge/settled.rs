@@ -7,10 +7,10 @@ use super::element::{is_empty, text};
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The reason for a walk without a patch; a merge may have both.
+/// The reason why a part of an object is walked without a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The patch has no value there.
+    /// The patch has no value for the part.
     Untouched,
     /// A part of the patch was moved into the object, and is merged with itself.
     Moved,
@@ -41,7 +41,8 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a walk certainly does not change a list: it has one key, of which all elements have distinct values.
+/// Returns whether a walk certainly does not change a list: it has one merge key, at which all elements have different
+/// values.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

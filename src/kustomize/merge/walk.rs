@@ -77,7 +77,7 @@ impl Sources {
     }
 }
 
-/// Merges nodes with a schema.
+/// Merges nodes, with a schema that contains the merge keys of lists.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walker<'s> {
     pub(super) schema: &'s Schema,
@@ -129,7 +129,7 @@ impl Walker<'_> {
         Ok(Walked::from(side, Some(merged)))
     }
 
-    /// Merges one field.
+    /// Merges the field `name` of a mapping.
     fn field(
         self,
         merged: &mut Node,
@@ -152,7 +152,7 @@ impl Walker<'_> {
         };
         let walked = self.walk(sources, schema)?;
         if name.is_empty() {
-            // kyaml takes a field without a name for the mapping itself
+            // for an empty name, kyaml returns the mapping itself instead of a field
             return Err(wrong_kind("a scalar", merged).into());
         }
         set_field(merged, name, walked, entry.map_or(Tag::Str, |entry| entry.key_tag));
@@ -164,7 +164,7 @@ impl Walker<'_> {
 enum Visited {
     /// The merge is complete.
     Done(Walked),
-    /// Merge its fields into the node of this side, which is now in the object.
+    /// The fields must still be merged; contains the side from which the result comes.
     Merge(Side),
 }
 
@@ -189,7 +189,7 @@ fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
 /// Handles a mapping that is missing or null in the object.
 fn visit_missing(sources: &mut Sources) -> Visited {
     let Some(mut patch) = sources.patch.take() else {
-        // a null that was left empty goes, one that was written stays
+        // an empty value (`a:`) is removed, an explicit null (`a: null`) stays
         let node = sources.dest.take().filter(|null| null.text().is_some_and(|text| !text.is_empty()));
         return Visited::Done(Walked { keeps_null: true, ..Walked::from(Side::Dest, node) });
     };
@@ -204,7 +204,7 @@ fn visit_missing(sources: &mut Sources) -> Visited {
     Visited::Merge(Side::Patch)
 }
 
-/// Returns the node of the patch, if any.
+/// Returns the node of the patch, or that of the object if the patch has none.
 fn replaced(sources: Sources) -> Walked {
     match sources.patch {
         Some(patch) => Walked::from(Side::Patch, Some(patch)),
@@ -218,7 +218,7 @@ fn names(merged: &Node, patch: Option<&Node>) -> BTreeSet<String> {
     keys(merged).into_iter().chain(patch.into_iter().flat_map(keys)).collect()
 }
 
-/// Writes the result of a field. Source: `FieldSetter` in `kyaml/yaml/fns.go`.
+/// Writes the merged value of a field to its mapping. Source: `FieldSetter` in `kyaml/yaml/fns.go`.
 fn set_field(map: &mut Node, name: &str, walked: Walked, key_tag: Tag) {
     let Some(value) = walked.node.filter(|node| walked.keeps_null || !node.is_null()) else {
         map.remove(name);
@@ -234,7 +234,8 @@ fn set_field(map: &mut Node, name: &str, walked: Walked, key_tag: Tag) {
     }
 }
 
-/// Replaces a node but keeps its style, which includes whether its tag is printed, and its comment unless the new node has one.
+/// Replaces a node but keeps its style, which includes whether its tag is printed, and its comment unless the new node
+/// has one.
 pub(super) fn overwrite(old: &mut Node, new: Node) {
     let (style, tagged) = (old.style, old.tagged);
     let origin = if new.origin == Origin::default() { old.origin } else { new.origin };

@@ -1,6 +1,6 @@
 //! Reproduces a bug of go-yaml, which changes the text of folded block scalars.
 //!
-//! It writes an empty line before every line that is not indented more than the others, even after a more indented
+//! go-yaml writes an empty line before every line that is not indented more than the others, even after a more indented
 //! line, where YAML does not fold. So each time kustomize writes and parses a node, such a text gets more lines.
 //!
 //! Source: `yaml_emitter_write_folded_scalar` and `yaml_parser_scan_block_scalar` of go-yaml v3.

@@ -25,7 +25,7 @@ pub struct Unprintable {
     pub origin: Origin,
     /// The JSON pointer of the invalid key or value.
     pub pointer: String,
-    /// The error.
+    /// The reason why the value cannot be printed.
     pub kind: UnprintableKind,
 }
 
@@ -83,12 +83,12 @@ pub fn printed_inner(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: false })
 }
 
-/// The position of a node.
+/// The context of a node in the printed document.
 #[derive(Debug, Clone, Copy)]
 struct Within {
-    /// Whether it is inside brackets or braces.
+    /// Whether the node is inside brackets or braces.
     flow: bool,
-    /// Whether it is the whole document, in which every key counts as a string.
+    /// Whether the node is the whole document, in which every key counts as a string.
     top: bool,
 }
 
@@ -138,7 +138,7 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
     Ok(Value::Map(members))
 }
 
-/// A key as go-yaml reads it after writing it.
+/// The type of a key after go-yaml has written and parsed it.
 enum Key {
     String,
     /// Null, which is lost where keys are decoded into strings.
@@ -186,7 +186,7 @@ fn scalar<'n>(node: &Node, text: &'n str) -> Result<Value<'n>, Unprintable> {
     }
     let resolved = core::resolve(text);
     let is_of_its_tag = matches!(node.tag, Tag::None | Tag::Merge) || resolved.tag() == node.tag;
-    // go-yaml leaves out a tag that the text has without quotes, and reads the text in quotes again
+    // go-yaml omits the tag that the text has without quotes, but keeps the quotes, so it parses the text as a string
     if is_of_its_tag && !node.tagged && (node.style.is_quoted() || text.contains('\n')) {
         return Ok(Value::Text(text.into()));
     }

@@ -10,7 +10,7 @@ use super::tree::{Located, Lost, Tree, TreePath};
 /// The folder that is built, to which entries are relative, with the folders that led to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Loader<'a> {
-    /// The folder.
+    /// The folder that is built.
     pub root: &'a TreePath,
     /// The folder that refers to this one.
     pub referrer: Option<&'a Loader<'a>>,
@@ -53,7 +53,7 @@ pub enum NoFolder {
     File(TreePath),
     /// A folder that is being built, or a parent of one.
     Ancestor {
-        /// The folder.
+        /// The folder that the entry names.
         folder: TreePath,
         /// The folder that is being built: the folder itself or one in it.
         visited: TreePath,

@@ -38,9 +38,9 @@ pub fn is_git(entry: &str) -> bool {
 pub struct Repository {
     /// The address before the path: `https://github.com/`, `git@host:`.
     pub host: String,
-    /// The path of the repository there.
+    /// The path of the repository on the host, such as `org/repo`.
     pub path: String,
-    /// The folder in the repository.
+    /// The folder in the repository that is built; empty for its top.
     pub folder: String,
     /// The branch, tag or commit; empty for the default branch.
     pub reference: String,

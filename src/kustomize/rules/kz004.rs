@@ -14,8 +14,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ004.md"),
 };
 
-/// Returns a finding about an entry whose file or folder does not exist. `near` is the most similar existing name;
-/// `elsewhere` is the path that would exist relative to the root of the tree.
+/// Returns a finding about an entry whose file or folder does not exist. `near` is the most similar existing path.
+/// `elsewhere` is the correct path from `folder`, if the entry exists relative to the root of the tree.
 pub(in crate::kustomize) fn missing(
     site: Site,
     entry: &str,
@@ -44,7 +44,7 @@ pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> Tre
     }
 }
 
-/// Returns whether a finding is one of [`absent_root`].
+/// Returns whether [`absent_root`] created a finding.
 pub(in crate::kustomize) fn is_absent_root(finding: &TreeFinding) -> bool {
     finding.rule == RULE.id && finding.field.is_root()
 }
@@ -54,7 +54,7 @@ pub(in crate::kustomize) fn empty(site: Site) -> TreeFinding {
     RULE.at(site, "the entry is empty").help("take it out, or say what it is to be")
 }
 
-/// Returns a finding about a cycle of links.
+/// Returns a finding about an entry that leads into a cycle of symbolic links.
 pub(in crate::kustomize) fn link_loop(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is a link that leads back to itself"))
         .help("let the link lead to a file or folder")

@@ -15,7 +15,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ007.md"),
 };
 
-/// Returns findings about the kind and the apiVersion; `at` returns the position of a field.
+/// Returns findings about an invalid kind and an invalid apiVersion; `at` returns the position of a field.
 pub(in crate::kustomize) fn found(kustomization: &Kustomization, at: &dyn Fn(&str) -> Site) -> Vec<TreeFinding> {
     let mut findings = Vec::new();
     let kind = kustomization.kind();

@@ -1,4 +1,4 @@
-//! KZ008: a file that cannot be read.
+//! KZ008: a kustomization file that cannot be decoded.
 
 use crate::admission::Level;
 use crate::kustomize::file::{Fault, FaultKind};

@@ -16,14 +16,14 @@ pub(super) static RULE: RuleInfo = RuleInfo {
 /// The prefixes by which Flux recognizes an address.
 const ADDRESSES: [&str; 8] = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
 
-/// Returns whether Flux reads a path as local and relative (`IsLocalRelativePath`).
+/// Returns whether Flux treats a path as local and relative (`IsLocalRelativePath`).
 pub(in crate::kustomize) fn is_local(path: &str) -> bool {
     let lower = path.to_lowercase();
     let is_address = ADDRESSES.into_iter().any(|address| address.len() < path.len() && lower.starts_with(address));
     !is_address && !lower.strip_prefix("file://").unwrap_or(&lower).starts_with('/')
 }
 
-/// Returns a finding about an entry of `spec.components`.
+/// Returns a finding about an entry of `spec.components` that is not a local, relative path.
 pub(in crate::kustomize) fn found(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is not a local, relative path"))
         .found(entry)

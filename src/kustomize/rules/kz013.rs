@@ -46,7 +46,7 @@ pub(in crate::kustomize) fn empty_key(site: Site, id: &Id<'_>, field: &str) -> T
         .help("name the key")
 }
 
-/// Returns a finding about an object with a key or value that cannot be printed; `site` is the place that set it.
+/// Returns a finding about an object with a key or value that cannot be printed; `site` is the position that set it.
 pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprintable) -> TreeFinding {
     let words = fault_words(fault);
     let finding = RULE.at(site, format!("{object} cannot be written: {words}"));

@@ -35,7 +35,7 @@ pub(in crate::kustomize) fn path_and_patch(site: Site) -> TreeFinding {
     RULE.at(site, "the patch has both path and patch").help("keep one of them")
 }
 
-/// Returns a finding about several patches with one target.
+/// Returns a finding about an entry of `patches` that has a target and several patches.
 pub(in crate::kustomize) fn several_patches(site: Site) -> TreeFinding {
     RULE.at(site, "an entry with a target holds several patches").help("make an entry of each")
 }
@@ -62,7 +62,7 @@ pub(in crate::kustomize) fn unnamed_target(site: Site) -> TreeFinding {
     RULE.at(site, "the target has no name").help("say target.name, or use \"patches:\"")
 }
 
-/// Returns a finding about an operation that cannot be applied to an object.
+/// Returns a finding about a patch that cannot be applied to an object.
 pub(in crate::kustomize) fn inapplicable(site: Site, object: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("the patch does not apply to {object}: {why}"))
         .help("look at the object as it is when the patch comes to it: patches before it count")

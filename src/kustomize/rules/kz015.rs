@@ -19,7 +19,7 @@ pub(in crate::kustomize) fn helm(site: Site) -> TreeFinding {
         .help("build with --enable-helm, or render the chart into the tree")
 }
 
-/// Returns a finding about an external plugin.
+/// Returns a finding about an external plugin, for which the build needs a flag.
 pub(in crate::kustomize) fn external(site: Site, kind: &str) -> TreeFinding {
     RULE.at(site, format!("the external plugin {kind} does not run unless that is enabled"))
         .help("build with --enable-alpha-plugins, or use a built-in one: apiVersion builtin")

@@ -18,7 +18,7 @@ pub(in crate::kustomize) fn missing_name(site: Site, kind: &str) -> TreeFinding 
     RULE.at(site, format!("the {kind} has no name")).help("give it a name")
 }
 
-/// Returns a finding about an invalid literal.
+/// Returns a finding about an entry of `literals` that is not `key=value`.
 pub(in crate::kustomize) fn invalid_literal(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("\"{text}\" is not of the form key=value"))
         .found(text)
@@ -26,7 +26,7 @@ pub(in crate::kustomize) fn invalid_literal(site: Site, text: &str) -> TreeFindi
         .help("write key=value")
 }
 
-/// Returns a finding about an invalid entry of `files`.
+/// Returns a finding about an entry of `files` that is neither `path` nor `key=path`.
 pub(in crate::kustomize) fn invalid_source(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("\"{text}\" is not of the form path or key=path"))
         .found(text)
@@ -34,7 +34,7 @@ pub(in crate::kustomize) fn invalid_source(site: Site, text: &str) -> TreeFindin
         .help("write one = only, with a key before and a path after it")
 }
 
-/// Returns a finding about a duplicate key.
+/// Returns a finding about a duplicate key in the data of the generator `name`.
 pub(in crate::kustomize) fn duplicate_key(site: Site, name: &str, key: &str) -> TreeFinding {
     RULE.at(site, format!("{name} has the key {key} already")).found(key).help("take one of them out")
 }

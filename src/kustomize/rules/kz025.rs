@@ -23,8 +23,8 @@ pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding 
         .help("correct the target, or take the patch out")
 }
 
-/// Lowers a finding about a root that lists a file without objects, which may be filled in before the build, or about a
-/// general target in a Component: one without a name.
+/// Lowers the level of a finding to `audit`: for a target without a name in a Component, and for a build with a listed
+/// file without objects, which may get objects before the build.
 pub(in crate::kustomize) fn unimportant(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Audit, ..finding }
 }

@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ026.md"),
 };
 
-/// Returns a finding about the file `name` beside the kustomization file at `site`; `fix` lists it.
+/// Returns a finding about the file `name` beside the kustomization file at `site`; `fix` adds it to `resources`.
 pub(in crate::kustomize) fn found(site: Site, name: &str, fix: Fix) -> TreeFinding {
     RULE.at(site, format!("\"{name}\" holds Kubernetes objects, and no kustomization lists it"))
         .harmless()

@@ -15,7 +15,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ030.md"),
 };
 
-/// Returns a finding about an entry that adds an object with the identity of another one.
+/// Returns a finding about an entry that adds an object with the identity of an existing one. `own` is the position of
+/// the added object, `other` that of the existing one.
 pub(in crate::kustomize) fn conflict(site: Site, id: &Id<'_>, own: &Site, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     let is_same = own.file == site.file && own.place.line == site.place.line;
@@ -41,7 +42,7 @@ pub(in crate::kustomize) fn no_object_to_merge(site: Site, id: &Id<'_>) -> TreeF
         .help("say behavior: create; components run after the generators of whoever lists them, not before")
 }
 
-/// Returns a finding about a generator that would change several objects with its identity.
+/// Returns a finding about a generated object whose identity several existing objects have.
 pub(in crate::kustomize) fn several_objects(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is there more than once", id.words())).found(id.to_string()).help("name one of them")
 }
@@ -91,12 +92,12 @@ pub(in crate::kustomize) fn no_object_to_scale(site: Site, name: &str, there: &[
     }
 }
 
-/// Returns a finding about a replacement whose source does not exist.
+/// Returns a finding about a replacement whose source selects no object; `words` describes the source.
 pub(in crate::kustomize) fn no_source(site: Site, words: &str) -> TreeFinding {
     RULE.at(site, format!("there is no {words} to take a value from")).found(words).help("correct the source")
 }
 
-/// Returns a finding about a replacement with several sources.
+/// Returns a finding about a replacement whose source selects several objects; `words` describes the source.
 pub(in crate::kustomize) fn several_sources(site: Site, words: &str) -> TreeFinding {
     RULE.at(site, format!("there are several {words} to take a value from"))
         .found(words)

@@ -13,7 +13,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ061.md"),
 };
 
-/// Returns a finding about the deletion of these objects of the `applied` ones.
+/// Returns a finding about the objects `stale` that Flux will delete; `applied` is the number of objects that the
+/// Kustomization applied.
 pub(in crate::kustomize) fn found(stale: &[&ObjectId], applied: usize, revision: &str) -> Finding {
     let message = format!(
         "revision {revision} does not render {} of the {applied} objects that this Kustomization applied: Flux will delete \

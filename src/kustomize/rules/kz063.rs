@@ -16,16 +16,16 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 /// The order in which two Kustomizations apply a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Order<'a> {
-    /// The one that gets the object waits for the one that loses it.
+    /// The Kustomization that gets the object depends on the one that loses it.
     LoserFirst,
-    /// Neither waits for the other.
+    /// Neither Kustomization depends on the other.
     Any,
-    /// They have different sources, so neither waits for a revision of the other. Contains the revision and the source of the one
-    /// that gets the object.
+    /// The Kustomizations have different sources, so neither waits for a revision of the other. Contains the revision
+    /// and the source of the Kustomization that gets the object.
     Elsewhere(&'a str),
 }
 
-/// Returns a finding about objects that move to the Kustomization `to`; `from` is the one that loses them.
+/// Returns a finding about objects that move from the Kustomization `from` to the Kustomization `to`.
 pub(in crate::kustomize) fn found(
     moved: &[&ObjectId],
     (from, to): (&str, &str),

@@ -1,7 +1,7 @@
 //! KZ064: a Namespace that `targetNamespace` of a Flux Kustomization renames.
 //!
-//! Source: the field specifications of `namespace` in kustomize's `api/internal/konfig/builtinpluginconsts`, which contain
-//! `metadata/name` of Namespaces.
+//! Source: the field specifications of `namespace` in kustomize's `api/internal/konfig/builtinpluginconsts`, which
+//! contain `metadata/name` of Namespaces.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

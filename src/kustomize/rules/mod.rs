@@ -77,5 +77,5 @@ pub static TREE_RULES: &[&RuleInfo] = &[
     GD002,
 ];
 
-/// The rules about requests.
+/// The rules that check objects in admission requests, not trees.
 pub(super) static RULES: &[&Rule] = &[&kz050::RULE];

@@ -17,7 +17,7 @@ const EMPTY: Shape = Shape {
     keys: Cow::Borrowed(&[]),
 };
 
-/// The built-in definitions. The first shape is that of parts which merging does not need.
+/// The built-in definitions. The first shape is that of all parts that merging does not need.
 pub(super) static DEFINITIONS: Definitions = Definitions {
     shapes: Cow::Borrowed(&SHAPES),
     names: Cow::Borrowed(&NAMES),
@@ -31,7 +31,7 @@ mod tests {
 
     /// The table that `DEFINITIONS` is made of.
     const TABLE: &str = include_str!("built_in.txt");
-    /// The empty value in the table.
+    /// The placeholder for an empty value in the table.
     const NONE: &str = "-";
 
     #[test]

@@ -8,11 +8,11 @@ use super::definitions::{Definitions, Name, Shape, ShapeId};
 use crate::kustomize::file;
 use crate::yaml::{self, Limits};
 
-/// The prefix of references.
+/// The prefix of references to definitions.
 const DEFINITIONS: &str = "#/definitions/";
-/// The extension with the kinds of a definition or operation.
+/// The OpenAPI extension with group, version and kind of the objects of a definition or operation.
 const KINDS: &str = "x-kubernetes-group-version-kind";
-/// The part of a path that shows that its operations apply to namespaced objects.
+/// The part of an API path that shows that its operations apply to namespaced objects.
 const NAMESPACE: &str = "namespaces/{namespace}";
 
 /// The reason why a text is not a valid OpenAPI document.
@@ -31,7 +31,7 @@ pub enum BadSchema {
     /// The text is YAML that kustomize may read differently.
     #[error("{0}")]
     Unknown(String),
-    /// A part of it has the wrong type.
+    /// A part of the document has the wrong type.
     #[error("{0} of the schema is not {1}")]
     Type(String, &'static str),
 }
@@ -86,7 +86,7 @@ pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
     Ok(definitions)
 }
 
-/// Decodes the schema in a comment.
+/// Decodes the schema in a comment; `None` if it is invalid or empty.
 pub(super) fn fragment(text: &str) -> Option<Definitions> {
     let schema: Map<String, Value> = serde_json::from_str(text).ok()?;
     if schema.is_empty() {
@@ -160,7 +160,7 @@ fn shape(schema: &Value, definitions: &mut Definitions) -> Shape {
     }
 }
 
-/// Returns the keys of a list: several, or one.
+/// Returns the merge keys of a list: several from `x-kubernetes-list-map-keys`, or one from the older extension.
 fn keys(schema: &Value) -> Vec<Name> {
     let owned = |key: &Value| key.as_str().map(|key| Name::Owned(key.to_owned()));
     match &schema["x-kubernetes-list-map-keys"] {

@@ -2,23 +2,23 @@
 
 use std::borrow::Cow;
 
-/// The index of a shape in its definitions.
+/// The index of a [`Shape`] in [`Definitions`].
 pub(super) type ShapeId = usize;
 
 /// A static text from the binary, or an owned one from a file.
 pub(super) type Name = Cow<'static, str>;
 
-/// A schema.
+/// A schema: the parts of an OpenAPI schema that merging needs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shape {
-    /// The referenced definition.
+    /// The name of the definition to which the schema refers (`$ref`).
     pub(super) reference: Option<Name>,
     pub(super) fields: Cow<'static, [(Name, ShapeId)]>,
-    /// The schema of all other fields.
+    /// The schema of all other fields (`additionalProperties`).
     pub(super) values: Option<ShapeId>,
     pub(super) is_array: bool,
     pub(super) items: Option<ShapeId>,
-    /// Whether patches merge the list.
+    /// Whether patches merge the elements of the list instead of replacing the list.
     pub(super) merges: bool,
     pub(super) keys: Cow<'static, [Name]>,
 }
@@ -30,7 +30,7 @@ impl Shape {
     }
 }
 
-/// Definitions with their names and kinds. They are found after [`Definitions::sort`].
+/// Definitions with their names and kinds. They can be looked up only after [`Definitions::sort`].
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     pub(super) shapes: Cow<'static, [Shape]>,

@@ -1,8 +1,8 @@
 //! The OpenAPI definitions by which kustomize merges lists and recognizes cluster-scoped kinds.
 //!
-//! A strategic merge patch replaces a list, unless the schema of the object has merge keys for its elements. kustomize's
-//! built-in schema is that of Kubernetes 1.21.2; `openapi.path` of a kustomization replaces it. Kinds without a schema have
-//! no merged lists.
+//! A strategic merge patch replaces a list, unless the schema of the object has merge keys for its elements.
+//! kustomize's built-in schema is that of Kubernetes 1.21.2; `openapi.path` of a kustomization replaces it. Kinds
+//! without a schema have no merged lists.
 //!
 //! ```
 //! use portcullis::kustomize::schema::Schema;
@@ -19,8 +19,9 @@
 //!
 //! # Differences
 //!
-//! The built-in schema is reduced to the fields that lead to merged lists (`built_in.txt`, which `make schema` writes). Other
-//! fields of its definitions are known to have no merged lists, so an `apiVersion` and `kind` in them are not looked up.
+//! The built-in schema is reduced to the fields that lead to merged lists (`built_in.txt`, which `make schema` writes).
+//! Other fields of its definitions are known to have no merged lists, so an `apiVersion` and `kind` in them are not
+//! looked up.
 //!
 //! Source: `kyaml/openapi/openapi.go` of kustomize.
 
@@ -38,7 +39,7 @@ pub use custom::BadSchema;
 static BUILT_IN_ONLY: LazyLock<Arc<Schema>> =
     LazyLock::new(|| Arc::new(Schema { own: None, cluster_scoped: None, beside: Some(Preferred::BuiltIn) }));
 
-/// The definitions in use.
+/// The OpenAPI definitions in use: those of a file, the built-in ones, or both.
 #[derive(Debug)]
 pub struct Schema {
     /// The definitions of a file or comment.
@@ -179,7 +180,7 @@ impl<'s> FieldSchema<'s> {
     /// Resolves references.
     fn resolved(self) -> Option<Self> {
         let mut found = self;
-        // upstream never returns from a circle of references; here it ends as one that leads nowhere does
+        // kustomize never returns from a cycle of references; here it counts as a reference to a missing definition
         for _ in 0..=self.global.len() {
             let Some(name) = &found.shape()?.reference else { return Some(found) };
             let mut all = self.global.all();

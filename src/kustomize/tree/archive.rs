@@ -23,8 +23,8 @@ pub struct ArchiveLimits {
     pub bytes: u64,
     /// Maximum number of files, links and folders.
     pub entries: usize,
-    /// Whether to read it as Flux does: links are skipped, and an archive with a path that leads out of it is rejected
-    /// (`Untar` in fluxcd/pkg's `tar/tar.go`).
+    /// Whether to read the archive as Flux does: links are skipped, and an archive with a path that leads out of it is
+    /// rejected (`Untar` in fluxcd/pkg's `tar/tar.go`).
     pub strict: bool,
 }
 
@@ -39,16 +39,16 @@ impl Default for ArchiveLimits {
 /// The reason why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is not a tar archive compressed with gzip, or it is truncated.
+    /// The archive is not a valid `tar` or `tar.gz`, or is truncated.
     #[error("the archive cannot be read: {0}")]
     Broken(#[from] io::Error),
-    /// Its unpacked size exceeds [`ArchiveLimits::bytes`].
+    /// The unpacked size of the archive exceeds [`ArchiveLimits::bytes`].
     #[error("the archive is larger than {0} bytes when unpacked")]
     TooLarge(u64),
-    /// It has more entries than [`ArchiveLimits::entries`].
+    /// The archive has more entries than [`ArchiveLimits::entries`].
     #[error("the archive has more than {0} entries")]
     TooMany(usize),
-    /// A path in it leads out of it.
+    /// A path in the archive leads out of it.
     #[error("the archive has the name {0:?}, which leads out of it")]
     LeadsOut(String),
 }
@@ -138,7 +138,7 @@ fn add<R: Read>(memory: &mut Memory, entry: &mut tar::Entry<'_, R>) -> io::Resul
     let target = entry.link_name_bytes().map(|name| String::from_utf8_lossy(&name).into_owned());
     match (entry.header().entry_type(), target) {
         (EntryType::Regular | EntryType::Continuous, _) => {
-            // one byte more than a file may have makes it unreadable where something refers to it
+            // a file above the limit is stored with one byte too many, so that only reading this file fails
             let mut content = Vec::new();
             entry.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
             memory.add_file(&path, &content);

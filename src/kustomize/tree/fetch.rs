@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Tree, TreePath};
 use crate::kustomize::references::Repository;
 
-/// Fetches what kustomizations refer to outside their tree, and stores it in the tree.
+/// A fetcher of remote repositories and files, which it stores in the tree of the kustomizations that refer to them.
 pub trait Fetch: Send + Sync {
     /// Fetches a repository. Returns its top folder in the tree.
     ///
@@ -26,19 +26,19 @@ pub trait Fetch: Send + Sync {
 }
 
 impl Tree {
-    /// Returns the same tree, into which remote repositories and files are fetched.
+    /// Enables fetching of remote repositories and files into the tree.
     #[must_use]
     pub fn with_fetch(mut self, fetch: impl Fetch + 'static) -> Self {
         self.fetch = Some(Arc::new(fetch));
         self
     }
 
-    /// Returns what fetches remote repositories and files, if that is enabled.
+    /// Returns the fetcher of remote repositories and files, if fetching is enabled.
     pub(in crate::kustomize) fn fetch(&self) -> Option<&dyn Fetch> {
         self.fetch.as_deref()
     }
 
-    /// Returns whether a folder belongs to a fetched repository, and another one does not belong to the same.
+    /// Returns whether `from` is in a fetched repository, and `to` is not in the same repository.
     pub(in crate::kustomize) fn leaves_repository(&self, from: &TreePath, to: &TreePath) -> bool {
         let top = self.fetch().and_then(|fetch| fetch.repository_of(from));
         top.is_some_and(|top| !to.is_within(&top))

@@ -12,7 +12,7 @@ use super::{Entry, MAX_FILE_BYTES, Source, Tree, TreePath, Unreadable};
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct FolderError {
-    /// The folder.
+    /// The folder that cannot be opened.
     pub path: PathBuf,
     /// The error of the operating system.
     pub source: io::Error,
@@ -82,13 +82,13 @@ impl Source for Folder {
         if size > MAX_FILE_BYTES {
             return Err(Unreadable::TooLarge);
         }
-        // A file is read with one call, into its final place.
+        // The file is read with one call, into its final buffer.
         let mut content: Arc<[u8]> = std::iter::repeat_n(0, size as usize).collect();
         let filled = Arc::get_mut(&mut content).map_or(Ok(0), |buffer| filled(&mut file, buffer)).map_err(failed)?;
         if size > 0 && filled == content.len() {
             return Ok(content);
         }
-        // The file is shorter by now, or its size is unknown, as in /proc.
+        // The file has become shorter, or its size is unknown, as in /proc.
         let mut content = content.get(..filled).unwrap_or_default().to_vec();
         file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content).map_err(failed)?;
         if content.len() as u64 > MAX_FILE_BYTES {

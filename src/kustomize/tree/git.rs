@@ -10,7 +10,7 @@ use gix::traverse::tree::recorder::Entry as Listed;
 
 use super::{Entry, MAX_FILE_BYTES, Source, Tree, TreePath, Unreadable};
 
-/// Ends the error about a revision of a shallow clone, which is what CI systems check out by default.
+/// The hint at the end of errors about revisions of shallow clones, which CI systems check out by default.
 const SHALLOW: &str = "; the clone is shallow: fetch its history, for example with `git fetch --unshallow`";
 
 /// The reason why a revision cannot be read.
@@ -19,7 +19,7 @@ const SHALLOW: &str = "; the clone is shallow: fetch its history, for example wi
 pub struct GitError {
     /// The repository or the revision.
     pub subject: String,
-    /// The error of the library.
+    /// The error of the git library.
     pub reason: String,
 }
 
@@ -28,7 +28,8 @@ impl GitError {
         let mut reason = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            // gix' outer errors seldom say why; the innermost one does, unless it is only the name of a class, such as NotFound
+            // gix' outer errors seldom contain the reason; the innermost one does, unless it is only a name such as
+            // NotFound
             reason = Some(error.to_string()).filter(|text| text.contains(' ')).unwrap_or(reason);
             cause = error.source();
         }
@@ -36,7 +37,7 @@ impl GitError {
     }
 }
 
-/// A git repository.
+/// A git repository on disk.
 pub struct Repository {
     repository: gix::Repository,
 }
@@ -46,7 +47,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If the folder is in no repository.
     pub fn discover(folder: &Path) -> Result<Self, GitError> {
         let repository = gix::discover(folder).map_err(|error| GitError::of(&folder.display().to_string(), error))?;
         Ok(Self { repository })
@@ -130,7 +131,7 @@ impl Revision {
         own.chain(other.nodes.iter().filter_map(|node| differs(&self.nodes, node))).collect()
     }
 
-    /// Converts it to a tree.
+    /// Converts the revision to a tree.
     pub fn into_tree(self) -> Tree {
         Tree::new(self, "/")
     }

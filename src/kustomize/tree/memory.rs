@@ -74,12 +74,12 @@ impl Memory {
         self.nodes.len()
     }
 
-    /// Returns its size in bytes: contents and paths.
+    /// Returns the total size of contents and paths in bytes.
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// Returns the cost of reading all files with these names.
+    /// Returns the total cost of parsing all files with these names; see [`super::cost`].
     pub(super) fn cost_of(&self, names: &[&str]) -> u64 {
         let costs = self.nodes.iter().filter(|(path, _)| names.contains(&path.name())).map(|(_, node)| match node {
             Node::File(content) => super::cost(content),

@@ -31,12 +31,12 @@ impl TreePath {
         Some(Self(self.0.rsplit_once('/').map(|(parent, _)| parent.to_owned()).unwrap_or_default()))
     }
 
-    /// Returns its last name; empty for the root.
+    /// Returns the last name of the path; empty for the root.
     pub fn name(&self) -> &str {
         self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, name)| name)
     }
 
-    /// Returns whether it is `folder`, or inside it at any depth.
+    /// Returns whether the path is `folder`, or is inside it at any depth.
     pub fn is_within(&self, folder: &Self) -> bool {
         match self.0.strip_prefix(folder.0.as_str()) {
             Some(rest) => folder.0.is_empty() || rest.is_empty() || rest.starts_with('/'),

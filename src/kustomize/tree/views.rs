@@ -1,4 +1,4 @@
-//! Views of a tree: with a limit on the bytes to read, with another content of a file, or without some entries.
+//! Views of a tree: with a limit on the bytes to read, with a replaced file, or without some entries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ impl Tree {
         self.over(Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes })
     }
 
-    /// Returns a view of the tree in which a file has another content.
+    /// Returns a view of the tree in which the file at `path` has the content `content`.
     #[must_use]
     pub fn with_file(self: &Arc<Self>, path: TreePath, content: Vec<u8>) -> Self {
         Self::new(Edited { tree: Arc::clone(self), path, content: content.into() }, &self.base)
@@ -26,7 +26,7 @@ impl Tree {
         self.over(Filtered { tree: Arc::clone(self), hides: Box::new(hides) })
     }
 
-    /// Returns the same tree with another source.
+    /// Returns the same tree with another storage.
     fn over(&self, source: impl Source + 'static) -> Self {
         let Self { base, weight, kustomizations, fetch, .. } = self;
         let (weight, kustomizations) = (*weight, *kustomizations);

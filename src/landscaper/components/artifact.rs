@@ -1,4 +1,4 @@
-//! Reads the component descriptor from an OCI artifact: finds its layer and unpacks it.
+//! Reads the component descriptor from an OCI artifact: finds the layer with the descriptor and unpacks it.
 //!
 //! Source: `StateAccess` and the media types of the Open Component Model's `genericocireg`; registries also
 //! contain artifacts with Gardener's older media types.

@@ -58,7 +58,7 @@ pub struct ComponentCache {
     state: Arc<State>,
 }
 
-/// The entries, the client and the outages, which tasks that fetch share.
+/// The cache entries, the OCI client and the recent outages of registries, which concurrent fetches share.
 struct State {
     client: Client,
     freshness: Freshness,
@@ -82,7 +82,7 @@ struct Known {
     due: Instant,
 }
 
-/// The result of a fetch.
+/// The result of fetching a component version from a registry.
 struct Answer {
     found: Found,
     digest: Option<String>,
@@ -102,7 +102,7 @@ impl ComponentCache {
         Self { mirrors: Vec::new(), in_flight: SingleFlight::new(MAX_IN_FLIGHT), state: Arc::new(state) }
     }
 
-    /// Reads from `mirrors` instead of the registries that they mirror.
+    /// Sets mirrors, from which the cache fetches instead of the registries that they mirror.
     #[must_use]
     pub fn mirrored(self, mirrors: Vec<Mirror>) -> Self {
         Self { mirrors, ..self }
@@ -264,7 +264,8 @@ impl State {
         Ok(Answer { found: Found::Descriptor(descriptor), digest: Some(manifest.digest), is_outage: false })
     }
 
-    /// Reads a descriptor from its artifact. The inner error is about the artifact, the outer one about the registry.
+    /// Fetches and reads a descriptor from its artifact. The inner error is a fault of the artifact, the outer one a
+    /// failed request to the registry.
     async fn content(
         &self,
         key: &Key,

@@ -22,7 +22,7 @@ pub const MAX_STEPS: usize = 20_000;
 /// The result of looking up a component version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// The component version exists.
+    /// The component version exists, with this descriptor.
     Descriptor(Arc<Descriptor>),
     /// The component version does not exist.
     Missing {
@@ -50,15 +50,15 @@ impl<F: Fn(&ComponentReference) -> Found> Lookup for F {
 /// A component version in the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// The reference that it was found by, after the overwrites.
+    /// The first reference to the component version, after the overwrites.
     pub reference: ComponentReference,
-    /// The component descriptor.
+    /// The descriptor of the component version.
     pub descriptor: Arc<Descriptor>,
-    /// The index in [`Closure::steps`] of the first reference to it.
+    /// The index in [`Closure::steps`] of the first reference to the component version.
     pub step: usize,
 }
 
-/// A reference that was followed.
+/// A reference in the tree, with its substitution and its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The index in [`Closure::components`] of the component with this reference; `None` for the Installation's reference.
@@ -82,7 +82,7 @@ pub enum Target {
     New(usize),
     /// A component version that is already in the tree and is not followed again.
     Again(usize),
-    /// A target that cannot be followed.
+    /// A target that cannot be followed, with the reason.
     Gap(Gap),
 }
 
@@ -137,7 +137,7 @@ impl Closure {
         walk.closure
     }
 
-    /// Returns the Installation's reference.
+    /// Returns the Installation's reference; `None` for an empty closure.
     pub fn root(&self) -> Option<&Step> {
         self.steps.first()
     }

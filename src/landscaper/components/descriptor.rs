@@ -26,19 +26,19 @@ pub enum Schema {
 /// A component descriptor: a component version and its references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// The schema that it was read from.
+    /// The schema of the document from which the descriptor was read.
     pub schema: Schema,
     /// The component's name.
     pub name: String,
     /// The component's version.
     pub version: String,
-    /// The repositories to which it was published, the latest last.
+    /// The repositories to which the component version was published, the latest last.
     pub repository_contexts: Vec<RepositoryContext>,
     /// The references to other components, in order.
     pub references: Vec<Reference>,
-    /// The names of the resources.
+    /// The names of the component's resources.
     pub resources: Vec<String>,
-    /// The digest of its OCI artifact, if it was read from a registry.
+    /// The digest of the descriptor's OCI artifact; `None` if the descriptor was not read from a registry.
     pub digest: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub struct Reference {
 pub struct DescriptorError {
     /// The field with the mistake.
     pub field: FieldPath,
-    /// The mistake.
+    /// The description of the mistake, such as `1 where a string is needed`.
     pub what: String,
 }
 
@@ -141,7 +141,8 @@ fn schema(value: &Value) -> Result<Schema, DescriptorError> {
 
 type Placed<'v> = (&'v Value, FieldPath);
 
-/// The objects from which a schema's descriptor is read.
+/// The parts of a descriptor whose place depends on the schema: the object with name and version, and the object with
+/// references and resources.
 struct Parts<'v> {
     identity: Placed<'v>,
     body: Placed<'v>,
@@ -208,7 +209,7 @@ fn text_or_empty(value: &Value, field: &FieldPath, key: &str) -> Result<String, 
     }
 }
 
-/// Reads the elements of an optional list.
+/// Reads the elements of the list in the field `key`; a missing list is empty.
 fn list<T>(
     (value, field): &Placed<'_>,
     key: &str,

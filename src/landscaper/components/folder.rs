@@ -1,4 +1,4 @@
-//! Component descriptors in files.
+//! Looks up component descriptors in the files of a folder.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use crate::yaml;
 
 /// The component descriptors in a folder, used instead of registries.
 ///
-/// They are found by name and version. If several match, the one whose last repository context is the requested one is
-/// used, else the first: descriptors in a folder often lack the repository contexts of a registry.
+/// They are found by name and version. If several match, a descriptor is preferred that has the requested repository
+/// context as its last one. Otherwise the first is used, because descriptors in a folder often lack repository
+/// contexts.
 #[derive(Debug, Default)]
 pub struct Folder {
     by_name: HashMap<String, Vec<Arc<Descriptor>>>,

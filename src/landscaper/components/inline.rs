@@ -23,12 +23,12 @@ pub struct Inline {
     repository_context: Option<RepositoryContext>,
 }
 
-/// An inline descriptor with its place.
+/// An inline descriptor with its place in the Installation.
 #[derive(Debug, Clone)]
 pub struct Placed {
     /// JSON pointer of the descriptor in the Installation.
     pub pointer: String,
-    /// The descriptor.
+    /// The inline descriptor, parsed.
     pub descriptor: Arc<Descriptor>,
 }
 

@@ -32,7 +32,7 @@ pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substi
         if changed.contains(&attribute) {
             let (old, new) = (substitution.original.value(attribute), substitution.result.value(attribute));
             let path = format!("{pointer}/{attribute}");
-            // The field of an empty value may be missing.
+            // A field with an empty value may be missing, and a test of it would fail.
             let is_set = old != "";
             operations.extend(if is_set { vec![test(&path, old), replace(&path, new)] } else { vec![add(&path, new)] });
         }
@@ -60,7 +60,8 @@ fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOpera
     }
 }
 
-/// Parses a pointer. Our own pointers are valid; an invalid one would mean the whole document, for which the test fails.
+/// Parses a JSON pointer. All pointers here are valid; an invalid one would become the pointer of the whole document,
+/// for which the test operation fails.
 fn path(pointer: &str) -> PointerBuf {
     PointerBuf::parse(pointer).unwrap_or_default()
 }

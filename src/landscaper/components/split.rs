@@ -13,7 +13,7 @@ pub struct Split<'c> {
     pub component: &'c str,
     /// A reference whose name or version the entry set.
     pub matched: &'c Step,
-    /// The index of the entry.
+    /// The index of the entry in the overwrites.
     pub entry: usize,
     /// A reference to another version, which the entry does not match.
     pub other: &'c Step,

@@ -15,7 +15,7 @@ const MAX_INSTALLATIONS: usize = 10_000;
 pub struct Users {
     /// The Installations, with their Contexts.
     pub installations: Vec<User>,
-    /// Whether the list was cut at a maximum.
+    /// Whether Installations may be missing, because a maximum number of Contexts or Installations was reached.
     pub is_cut: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Users {
 pub struct User {
     /// The stored Installation.
     pub installation: Arc<Stored>,
-    /// The Context that it names.
+    /// The Context that the Installation names.
     pub context: Arc<Context>,
 }
 

@@ -1,5 +1,5 @@
-//! The section `deployers` of the configuration file: the identities of Landscaper and the deployers, and what each
-//! serves.
+//! The section `deployers` of the configuration file: the identities of Landscaper and the deployers, and the
+//! DeployItems that each deployer serves.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ pub struct Deployers {
     pub landscaper: Identities,
     /// The identities that restore the status of DeployItems from a backup.
     pub restorers: Identities,
-    /// The deployers.
+    /// The deployers, with the DeployItems that each serves.
     pub identities: Vec<Deployer>,
 }
 
-/// Users and groups.
+/// Identities of clients of the API server: names of users and groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Identities {
@@ -35,7 +35,7 @@ pub struct Identities {
     pub groups: Vec<String>,
 }
 
-/// A deployer.
+/// A deployer: its users and groups, and the DeployItems that it serves.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deployer {
@@ -55,7 +55,7 @@ pub struct Deployer {
 }
 
 impl Deployers {
-    /// Returns the configured section; `None` without one.
+    /// Returns the configured section `deployers`; `None` if the configuration has none.
     pub fn of(view: &View<'_>) -> Option<Arc<Self>> {
         let section = view.setting(SECTION)?;
         section.view(|value| Self::deserialize(value).ok().map(Arc::new))
@@ -67,7 +67,7 @@ impl Deployers {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Returns the first error in the section with its place, if any.
+    /// Returns a description of the first error in the section, with its field; `None` if the section is valid.
     pub fn problem(&self) -> Option<String> {
         self.identities.iter().enumerate().find_map(|(at, deployer)| {
             deployer.problem().map(|problem| format!("deployers.identities[{at}]: {problem}"))
@@ -83,12 +83,12 @@ impl Identities {
 }
 
 impl Deployer {
-    /// Reports whether a user is this deployer.
+    /// Reports whether a user acts as this deployer, by its name or one of its groups.
     pub fn is(&self, user: &User<'_>) -> bool {
         is_one(user, &self.users, &self.groups)
     }
 
-    /// Returns the first user or group, for messages.
+    /// Returns the name of the first user, or of the first group if there are no users, for messages.
     pub fn display_name(&self) -> &str {
         self.users.iter().chain(&self.groups).next().map_or("", String::as_str)
     }

@@ -1,4 +1,4 @@
-//! Findings about broken promises: the promise, the status before and after the write, and the correct write.
+//! Creates findings about status writes that break a promise of the deployer contract.
 
 use super::configuration::Deployers;
 use super::promises::Promise;
@@ -7,7 +7,7 @@ use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::rule::Rule;
 
-/// Checks a write against a promise. Returns a finding if the write breaks it, or none.
+/// Checks a status write against a promise. Returns a finding if the write breaks the promise.
 pub(in crate::landscaper) fn unless_kept(
     rule: &'static Rule,
     promise: &Promise,
@@ -41,16 +41,16 @@ pub(in crate::landscaper) fn field(name: &str) -> FieldPath {
     FieldPath::of(["status", name])
 }
 
-/// Returns the path of the field that contains the effective phase.
+/// Returns the path of the field with the effective phase: `status.deployItemPhase` if it is set, or `status.phase`.
 pub(in crate::landscaper) fn phase_field(request: &Request<'_>) -> FieldPath {
     let older = request.object().pointer("/status/deployItemPhase").and_then(|phase| phase.as_str());
     field(if older.is_some_and(|phase| !phase.is_empty()) { "deployItemPhase" } else { "phase" })
 }
 
-/// Returns the level of a finding.
+/// Returns the level of a finding about a broken promise.
 ///
-/// If the old status breaks the promise in the same way, the level is a warning, so that other fields can still be
-/// written. A restore by a configured restorer is only recorded.
+/// If the old status breaks the promise in the same way, the level is at most `warn`, so that other fields can still be
+/// written. For a restore by a configured restorer, the level is `audit`.
 fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<'_>, view: &View<'_>) -> Level {
     let before = Change { old: change.old, new: change.old };
     let parts = |status: &super::status::Status<'_>| format!("{}{:?}", status.summary(), status.reconciled);

@@ -33,17 +33,17 @@ pub enum State {
 
 /// The description of a state.
 pub struct StateInfo {
-    /// The state.
+    /// The described state.
     pub state: State,
-    /// The name for users.
+    /// The name of the state in messages, such as `triggered`.
     pub name: &'static str,
-    /// The relation of `jobID` and `jobIDFinished`.
+    /// The relation of `jobID` and `jobIDFinished`, such as `different`.
     pub job: &'static str,
-    /// The phases in this state.
+    /// The phases in this state, such as `Init, Progressing`.
     pub phase: &'static str,
-    /// The meaning, in one sentence.
+    /// The meaning of the state, in one sentence.
     pub meaning: &'static str,
-    /// The rule that prevents this state, if any.
+    /// The id of the rule that prevents this state, such as `DP004`, if any.
     pub prevented_by: Option<&'static str>,
 }
 
@@ -108,7 +108,7 @@ pub static STATES: [StateInfo; 7] = [
 ];
 
 impl State {
-    /// Returns the state of a DeployItem.
+    /// Returns the state of a DeployItem with this status.
     pub fn of(status: &Status<'_>) -> Self {
         let phase = status.phase;
         match status.job() {
@@ -137,17 +137,17 @@ impl State {
     }
 }
 
-/// The author of a status.
+/// The author of a status write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
-    /// Landscaper.
+    /// Landscaper itself, not one of its deployers.
     Landscaper,
     /// The deployer of the DeployItem's type.
     Deployer,
 }
 
 impl Actor {
-    /// Returns the name for users.
+    /// Returns the name of the actor in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Landscaper => "Landscaper",
@@ -208,7 +208,7 @@ pub static TRANSITIONS: [Transition; 31] = [
     transition(Working, Uninstalling, Deployer, "deleted while at work"),
 ];
 
-/// The assessment of a write.
+/// The classification of a status write.
 pub enum Verdict {
     /// The write changes no field of the contract.
     Unchanged,
@@ -220,7 +220,7 @@ pub enum Verdict {
     Broken(Vec<&'static Promise>),
 }
 
-/// Assesses a write.
+/// Classifies a status write: by the promises that it breaks, then by the known transitions.
 pub fn judge(change: &Change<'_>) -> Verdict {
     let broken = broken(change);
     if !broken.is_empty() {

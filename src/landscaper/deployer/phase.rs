@@ -1,7 +1,7 @@
 //! The phases of DeployItems, Executions and Installations.
 //!
 //! Source: the phases and their predicates in Landscaper's `apis/core/v1alpha1/types_{deployitem,execution,
-//! installation}.go`; executed cases in `tests/vectors/landscaper/phases.json`.
+//! installation}.go`; their recorded results are in `tests/vectors/landscaper/phases.json`.
 
 use crate::catalog::Kind;
 use crate::landscaper::kinds::DEPLOY_ITEMS;
@@ -9,21 +9,22 @@ use crate::landscaper::kinds::DEPLOY_ITEMS;
 /// A phase of a DeployItem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// No deployer has processed it.
+    /// No deployer has processed the DeployItem.
     Empty,
-    /// A deployer has picked it up.
+    /// A deployer has picked up the DeployItem.
     Init,
-    /// A deployer processes it. The text of the contract says `Processing`, but no code has ever written that.
+    /// A deployer processes the DeployItem. The text of the contract says `Processing`, but no code has ever written
+    /// that.
     Progressing,
-    /// Known to Landscaper, but set by none of its components.
+    /// A phase that Landscaper defines, but that none of its components sets.
     Completing,
     /// The work has succeeded.
     Succeeded,
     /// The work has failed.
     Failed,
-    /// A deployer has picked it up to uninstall it.
+    /// A deployer has picked up the DeployItem to uninstall it.
     InitDelete,
-    /// A deployer is uninstalling.
+    /// A deployer is uninstalling the DeployItem.
     Deleting,
     /// Uninstalling has failed.
     DeleteFailed,
@@ -66,7 +67,7 @@ impl Phase {
         matches!(self, Self::Failed | Self::DeleteFailed)
     }
 
-    /// Reports whether a deployer works in this phase.
+    /// Reports whether a deployer works on the DeployItem in this phase: it is neither empty nor final.
     pub fn is_working(self) -> bool {
         !self.is_final() && self != Self::Empty
     }
@@ -74,7 +75,7 @@ impl Phase {
 
 /// Reports whether a phase of an object of `kind` belongs to a deletion.
 ///
-/// Executions and Installations have one more such phase than DeployItems.
+/// Executions and Installations also have the phase `TriggerDelete`.
 pub fn is_deletion_of(kind: &Kind, text: &str) -> bool {
     Phase::read(text).is_deletion() || (text == "TriggerDelete" && kind.plural != DEPLOY_ITEMS.plural)
 }

@@ -1,12 +1,12 @@
-//! The promises of the deployer contract: conditions on status writes that hold in both generations of Landscaper.
+//! The promises of the deployer contract: conditions that every write of a DeployItem's status must meet.
 //!
-//! Every write of Landscaper and its own deployers was checked against each promise. They break the further demands in
-//! the text of the contract themselves; `docs/deployer-contract.md` lists these.
+//! All writes of Landscaper and its own deployers keep the promises, in the old and the current format of the status.
+//! They violate further demands in the text of the contract; `docs/deployer-contract.md` lists these.
 
 use super::phase::Phase;
 use super::status::{Change, Job, Status};
 
-/// A promise about writes of a status.
+/// A promise of the deployer contract: a condition that status writes must meet.
 pub struct Promise {
     /// The id of the rule that enforces the promise.
     pub rule: &'static str,
@@ -16,21 +16,21 @@ pub struct Promise {
     pub is_kept: fn(&Change<'_>) -> bool,
 }
 
-/// The promise of DP001.
+/// The promise of DP001: a finished job has a final phase.
 pub static FINISHED_IS_FINAL: Promise = Promise {
     rule: "DP001",
     sentence: "if jobIDFinished equals jobID, the phase is Succeeded, Failed or DeleteFailed",
     is_kept: |change| change.new.job() != Job::Done || change.new.phase.is_final(),
 };
 
-/// The promise of DP002.
+/// The promise of DP002: `jobIDFinished` changes only to the value of `jobID`.
 pub static FINISHED_IS_THE_JOB: Promise = Promise {
     rule: "DP002",
     sentence: "jobIDFinished changes only to the value of jobID",
     is_kept: |Change { old, new }| new.finished == old.finished || new.finished == new.job,
 };
 
-/// The promise of DP003. Correcting a phase that is not final does not change a result.
+/// The promise of DP003: the phase of a finished job does not change. A phase that is not final may be corrected.
 pub static RESULT_STAYS: Promise = Promise {
     rule: "DP003",
     sentence: "the phase of a finished job does not change until the next job",
@@ -40,7 +40,7 @@ pub static RESULT_STAYS: Promise = Promise {
     },
 };
 
-/// The promise of DP004.
+/// The promise of DP004: work starts only on an open job.
 pub static PICKED_UP: Promise = Promise {
     rule: "DP004",
     sentence: "work starts only on an open job, sets lastReconcileTime, and keeps its job",
@@ -50,21 +50,22 @@ pub static PICKED_UP: Promise = Promise {
     },
 };
 
-/// The promise of DP005.
+/// The promise of DP005: deletion phases occur only on DeployItems that are being deleted.
 pub static UNINSTALLS_WHAT_IS_DELETED: Promise = Promise {
     rule: "DP005",
     sentence: "InitDelete, Deleting and DeleteFailed occur only on DeployItems that are being deleted",
     is_kept: |Change { new, .. }| !new.phase.is_deletion() || new.being_deleted,
 };
 
-/// The promise of DP006.
+/// The promise of DP006: Landscaper defines the phase.
 pub static PHASE_IS_KNOWN: Promise = Promise {
     rule: "DP006",
     sentence: "the phase is known to Landscaper",
     is_kept: |Change { new, .. }| new.phase != Phase::Other,
 };
 
-/// The promise of DP014. An interrupt may replace the job, because it also fails the new job in the same write.
+/// The promise of DP014: `jobID` changes only when the previous job has finished. An interrupt may replace the job,
+/// because it also fails the new job in the same write.
 pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
     rule: "DP014",
     sentence: "jobID changes only when the previous job has finished",
@@ -90,7 +91,7 @@ pub fn broken(change: &Change<'_>) -> Vec<&'static Promise> {
     PROMISES.into_iter().filter(|promise| !(promise.is_kept)(change)).collect()
 }
 
-/// Reports whether a write starts work.
+/// Reports whether a write starts work: a working phase follows an empty or final one.
 pub(super) fn begins(change: &Change<'_>) -> bool {
     !change.old.phase.is_working() && change.new.phase.is_working()
 }
@@ -100,8 +101,8 @@ fn is_stray(status: &Status<'_>) -> bool {
     status.phase.is_working() && status.job() == Job::None
 }
 
-/// Reports whether a write sets a start time that is not before the previous one. The resolution of times is one
-/// second.
+/// Reports whether a write sets a `lastReconcileTime` that is not before the previous one. It may be equal, because the
+/// resolution of times is one second.
 pub(super) fn is_stamped(Change { old, new }: &Change<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }

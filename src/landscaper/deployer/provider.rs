@@ -1,7 +1,7 @@
-//! Validation of `spec.config` as in the manifest and the helm deployer.
+//! Validates `spec.config` of DeployItems as the manifest and the helm deployer do.
 //!
 //! Source: the decoding and `ValidateProviderConfiguration` in Landscaper's `apis/deployer/{manifest,helm}`, which both
-//! deployers run first. Without a configuration, they do not start.
+//! deployers run first. They do not process a DeployItem without a configuration.
 
 use serde_json::Value;
 
@@ -23,11 +23,11 @@ pub(in crate::landscaper) struct Fault {
     pub(in crate::landscaper) field: FieldPath,
     /// The description of the error.
     pub(in crate::landscaper) problem: String,
-    /// The fix.
+    /// The fix, as a help text.
     pub(in crate::landscaper) help: String,
 }
 
-/// A deployer of the Landscaper project.
+/// A deployer of the Landscaper project, with the check of its configuration.
 struct Deployer {
     type_name: &'static str,
     api_versions: &'static [&'static str],
@@ -64,7 +64,7 @@ pub(in crate::landscaper) fn faults(type_name: &str, config: Option<&Value>) -> 
     };
     one_of(config, "apiVersion", deployer.api_versions, &mut faults);
     one_of(config, "kind", &[KIND], &mut faults);
-    // Other versions of the configuration have unknown fields.
+    // The fields of other versions are unknown, so they are not checked.
     if faults.0.is_empty() {
         (deployer.check)(config, &mut faults);
     }
@@ -78,7 +78,7 @@ impl Faults {
         self.0.push(Fault { level: Level::Deny, field, problem: problem.into(), help: help.into() });
     }
 
-    /// Adds a fault that a newer release of the deployer may not have.
+    /// Adds a fault at level `warn`, because a newer release of the deployer may accept the configuration.
     fn warn(&mut self, field: FieldPath, problem: impl Into<String>, help: impl Into<String>) {
         self.0.push(Fault { level: Level::Warn, field, problem: problem.into(), help: help.into() });
     }
@@ -128,10 +128,10 @@ fn helm(config: &Value, faults: &mut Faults) {
     common(config, faults);
 }
 
-/// Reports arguments that are not in the lists of [`RELEASE`].
+/// Adds faults for helm arguments that the deployer of [`RELEASE`] does not accept.
 ///
 /// Source: `ValidateHelmDeploymentConfiguration` in Landscaper's `apis/deployer/helm/v1alpha1/validation`, which
-/// compares keys by letter case.
+/// compares keys case-sensitively.
 fn helm_arguments(config: &Value, faults: &mut Faults) {
     let parts = [("install", INSTALL_ARGUMENTS), ("upgrade", INSTALL_ARGUMENTS), ("uninstall", UNINSTALL_ARGUMENTS)];
     for (part, known) in parts {
@@ -185,7 +185,7 @@ fn from_resource(resource: &Value, place: &FieldPath, faults: &mut Faults) {
     }
 }
 
-/// Checks the fields that both deployers read.
+/// Checks the fields that the manifest and the helm deployer share.
 fn common(config: &Value, faults: &mut Faults) {
     for (field, group) in list(config, "deletionGroups", faults) {
         let has = |key: &str| group.get(key).is_some_and(|value| !value.is_null());

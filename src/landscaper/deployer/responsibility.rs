@@ -14,13 +14,13 @@ use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
-/// The fields that determine the responsible deployer, besides the annotations.
+/// The fields of a DeployItem that determine the responsible deployer, besides the annotations.
 pub(in crate::landscaper) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
-/// The routing of a DeployItem: type and Target.
+/// The routing of a DeployItem to a deployer: by its type and its Target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route<'v> {
-    /// The type; empty if it is missing.
+    /// The type of the DeployItem; empty if it is missing.
     pub type_name: &'v str,
     /// The name of the Target, if any.
     pub target: Option<&'v str>,
@@ -39,7 +39,7 @@ impl<'v> Route<'v> {
         }
     }
 
-    /// Returns the routing in the spec.
+    /// Returns the routing in the spec, without the annotations.
     pub fn specified(item: &'v Value) -> Self {
         let spec = item.get("spec").unwrap_or(&Value::Null);
         let target = spec.get("target").and_then(|target| text(target, "name"));
@@ -74,7 +74,8 @@ pub fn of(
     }
 }
 
-/// Reports whether a deployer would deploy items in dry run for every Target.
+/// Reports whether a deployer would really deploy DeployItems in dry run, whatever their Target: it serves real types,
+/// ignores the dry-run annotation, and has no Target selectors.
 pub fn deploys_any(deployer: &Deployer) -> bool {
     let is_real = |served: &String| served != ROUTE;
     let serves = deployer.types.iter().any(is_real) || !deployer.registrations.is_empty();

@@ -10,21 +10,21 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TargetSelector {
-    /// The Target must be one of these; an empty list allows any.
+    /// The Targets that are selected; an empty list selects any Target.
     pub targets: Vec<TargetName>,
-    /// The annotations of the Target must meet all of these.
+    /// Requirements that the annotations of the Target must meet, all of them.
     pub annotations: Vec<Requirement>,
-    /// The labels of the Target must meet all of these.
+    /// Requirements that the labels of the Target must meet, all of them.
     pub labels: Vec<Requirement>,
 }
 
-/// A reference to a Target.
+/// A reference to a Target, by name and namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetName {
-    /// Its name.
+    /// The name of the Target.
     pub name: String,
-    /// Its namespace.
+    /// The namespace of the Target.
     pub namespace: String,
 }
 
@@ -32,11 +32,11 @@ pub struct TargetName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
-    /// Its key.
+    /// The key of the label or annotation.
     pub key: String,
     /// The relation between the value of the key and [`Self::values`].
     pub operator: Operator,
-    /// The values to compare with.
+    /// The values with which the value of the key is compared.
     #[serde(default)]
     pub values: Vec<String>,
 }
@@ -77,7 +77,7 @@ impl TargetSelector {
         is_named && hold(&self.annotations, "annotations") && hold(&self.labels, "labels")
     }
 
-    /// Returns the first error in the requirements, which apimachinery would also reject.
+    /// Returns the first error in the requirements, which apimachinery would also reject; `None` if they are valid.
     pub fn problem(&self) -> Option<String> {
         self.annotations.iter().chain(&self.labels).find_map(Requirement::problem)
     }

@@ -1,4 +1,4 @@
-//! The status of a DeployItem, in both generations of Landscaper.
+//! The status of a DeployItem, in the old and the current format of Landscaper.
 //!
 //! Until Landscaper 0.51 deployers wrote `deployItemPhase` beside `phase`; since then they write only `phase`,
 //! and clear the other. The effective phase is `deployItemPhase` if it is not empty, otherwise `phase`.
@@ -92,13 +92,13 @@ impl<'v> Status<'v> {
 
     /// Reports whether the pickup timeout is exceeded (`isPickupTimeoutExceeded`).
     ///
-    /// Landscaper does not call it if the timeout is 0.
+    /// Landscaper skips this check if the timeout is 0.
     pub fn is_pickup_overdue(&self, now: OffsetDateTime, timeout: time::Duration) -> bool {
         let waited = self.generated.map_or(time::Duration::ZERO, |generated| now - generated);
         waited >= timeout
     }
 
-    /// Returns the fields of the contract for users: `phase "Init", jobID "b", jobIDFinished "a"`.
+    /// Returns the fields of the contract as a text for messages: `phase "Init", jobID "b", jobIDFinished "a"`.
     pub fn summary(&self) -> String {
         let Self { phase_text, job, finished, .. } = self;
         let deletion = if self.being_deleted { ", being deleted" } else { "" };

@@ -11,7 +11,7 @@ use crate::catalog::View;
 /// The key of this section in the configuration file.
 pub const SECTION: &str = "dryRun";
 
-/// The section as written in the file. Its presence states that `portcullis reconcile --dry-run-deployer` runs.
+/// The section as written in the file. Its presence means that `portcullis reconcile --dry-run-deployer` runs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DryRunFile {
@@ -26,7 +26,7 @@ impl Default for DryRunFile {
 }
 
 impl DryRunFile {
-    /// Returns the error in the section, if any.
+    /// Returns a description of the error in the section; `None` if it is valid.
     pub fn problem(&self) -> Option<&'static str> {
         self.types.is_empty().then_some("dryRun.types: is empty; leave it out for manifest and helm")
     }
@@ -42,7 +42,7 @@ pub struct DryRuns {
 }
 
 impl DryRuns {
-    /// Returns the configured values. Without the section, no items are routed.
+    /// Returns the configuration of dry runs. Without the section, it has the default types, and no items are routed.
     pub fn of(view: &View<'_>) -> Arc<Self> {
         let section = view.setting(SECTION);
         let read = section.and_then(|section| section.view(|value| Self::deserialize(value).ok().map(Arc::new)));

@@ -1,4 +1,4 @@
-//! The kind DryRunConfiguration.
+//! The manifest of the CustomResourceDefinition of DryRunConfiguration.
 
 use crate::rule::Definition;
 

@@ -1,7 +1,7 @@
 //! Exports of DeployItems: each copies a value of an object on the target into the result.
 //!
 //! Source: the types in Landscaper's `apis/deployer/utils/managedresource/types.go`, and `doExport` and
-//! `exportFromReferencedResource` in its `pkg/deployer/lib/resourcemanager/exporter.go`; executed cases in
+//! `exportFromReferencedResource` in its `pkg/deployer/lib/resourcemanager/exporter.go`; their recorded results are in
 //! `tests/vectors/landscaper/exports.json`. The manifest and the helm deployer read `config.exports.exports`, the helm
 //! deployer also the older `config.exportsFromManifests`.
 
@@ -11,7 +11,7 @@ use super::fragment::{self, Identity};
 use crate::admission::{FieldPath, json as wire};
 use crate::landscaper::export_path::{self, Path, PathError};
 
-/// A deployer with exports that Portcullis can read.
+/// A deployer whose exports Portcullis can evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deployer {
     /// `manifest.deployer.landscaper.gardener.cloud`: an export without `fromResource` is ignored.
@@ -29,24 +29,25 @@ pub struct Export {
     pub deployer: Deployer,
     /// Whether the export is in the older list `exportsFromManifests`, which requires a namespace.
     pub from_manifests: bool,
-    /// The place of the value in the result.
+    /// `key`: the path in the result at which the value is stored.
     pub key: String,
-    /// The path of the value in the object.
+    /// `jsonPath`: the path of the value in the object.
     pub json_path: String,
-    /// The object on the target.
+    /// `fromResource`: the identity of the object on the target, from which the value is read.
     pub from_resource: Option<Identity>,
-    /// The second object, named by the first value, if the value is read from there.
+    /// `fromObjectRef`: if set, the value in the first object names a second object, from which the exported value is
+    /// read.
     pub from_object_ref: Option<ObjectRef>,
     /// The name of the target, if it is not that of the DeployItem.
     pub target_name: Option<String>,
 }
 
-/// A reference to a second object: the first value gives its name and namespace.
+/// A reference to a second object, whose name and namespace are the value in the first object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRef {
-    /// `apiVersion`
+    /// `apiVersion` of the second object.
     pub api_version: String,
-    /// `kind`
+    /// `kind` of the second object.
     pub kind: String,
     /// The path of the value in the second object.
     pub json_path: String,
@@ -55,29 +56,29 @@ pub struct ObjectRef {
 /// The reason why an export has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// There is no fragment for this object.
+    /// The DryRunConfiguration has no fragment of this object.
     Missing(Identity),
     /// A path does not evaluate on a fragment.
     Path {
         /// The identity of the fragment.
         identity: Identity,
-        /// Whether the path is that of `fromObjectRef`.
+        /// Whether the path is `fromObjectRef.jsonPath`, which is evaluated on the second object.
         second: bool,
         /// The error in the path.
         error: Box<PathError>,
     },
-    /// The first value does not name an object.
+    /// The value in the first object does not name a second object.
     Reference {
         /// The identity of the fragment that contains the value.
         identity: Box<Identity>,
         /// The error in the value.
         problem: String,
     },
-    /// The key is invalid.
+    /// The key of the export is invalid.
     Key(PathError),
 }
 
-/// Returns the deployer that a configuration is for; `None` for other deployers.
+/// Returns the deployer to which a configuration belongs, by apiVersion and kind; `None` for other deployers.
 pub fn deployer(config: &Value) -> Option<Deployer> {
     let (group, version) = config.get("apiVersion")?.as_str()?.split_once('/')?;
     let is_configuration = config.get("kind")? == "ProviderConfiguration";

@@ -35,7 +35,7 @@ impl Identity {
         }
     }
 
-    /// Returns a fragment that has only the identity, as a start for a new one.
+    /// Returns a fragment with only this identity, which messages suggest to add to a DryRunConfiguration.
     pub fn to_fragment(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if !self.namespace.is_empty() {
@@ -55,12 +55,12 @@ impl fmt::Display for Identity {
     }
 }
 
-/// An entry of `spec.exports`.
+/// An entry of `spec.exports` in a DryRunConfiguration.
 #[derive(Debug, Clone, Copy)]
 pub struct Fragment<'v> {
-    /// The index in the list.
+    /// The index of the entry in `spec.exports`.
     pub index: usize,
-    /// The partial object.
+    /// The entry itself: a partial object with its identity and some fields.
     pub object: &'v Value,
 }
 
@@ -70,7 +70,7 @@ impl Fragment<'_> {
         FieldPath::of(["spec", "exports"]).index(self.index)
     }
 
-    /// Returns the identity of the object.
+    /// Returns the identity of the object of which this is a fragment.
     pub fn identity(&self) -> Identity {
         Identity::of(self.object)
     }
@@ -82,7 +82,7 @@ pub fn fragments(configuration: &Value) -> impl Iterator<Item = Fragment<'_>> {
     list.into_iter().flatten().enumerate().map(|(index, object)| Fragment { index, object })
 }
 
-/// Returns the first fragment with an identity.
+/// Returns the first fragment with this identity.
 pub fn find<'v>(configuration: &'v Value, identity: &Identity) -> Option<Fragment<'v>> {
     fragments(configuration).find(|fragment| fragment.identity() == *identity)
 }

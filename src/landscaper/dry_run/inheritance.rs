@@ -13,22 +13,22 @@ use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATIO
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::INSTALLATIONS;
 
-/// The object from which an object inherits its dry-run annotations.
+/// The source from which an object inherits its dry-run annotations.
 #[derive(Debug, Clone)]
 pub enum Inheritance {
-    /// None: the object is itself a root.
+    /// The object is itself a root, and inherits nothing.
     Itself,
-    /// Its root.
+    /// The object inherits from this root.
     Root(Arc<Stored>),
-    /// Unknown, because this owner could not be read. The root may be in dry run.
+    /// The source is unknown, because this owner could not be read. The root may be in dry run.
     Unreadable(Reference),
-    /// None, because this owner does not exist.
+    /// The object inherits nothing, because this owner does not exist.
     Orphan(Reference),
-    /// None, because this owner was deleted, and another object now has its name.
+    /// The object inherits nothing, because this owner was deleted, and another object now has the owner's name.
     Replaced(Replaced),
 }
 
-/// Returns from which object an object inherits, and the object that a live read must confirm, if any.
+/// Returns the source of an object's dry-run annotations, and the object that a live read must confirm, if any.
 ///
 /// If the live read fails, a cached root in dry run is accepted, because a dry run deploys nothing.
 pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inheritance, Option<Reference>) {
@@ -49,7 +49,7 @@ pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inherit
 /// Keys of annotations with the values that they must have; `None` for annotations that must be absent.
 pub type WantedAnnotations = Vec<(&'static str, Option<String>)>;
 
-/// Returns the annotations that an object must have below `root`.
+/// Returns the annotations that an object must have because it inherits from `root`.
 ///
 /// If `is_routed`, a DeployItem in dry run is routed to the dry-run deployer.
 pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> WantedAnnotations {
@@ -62,7 +62,7 @@ pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> Want
     annotations
 }
 
-/// Returns the new value of the annotation `deployer-type` if it must change.
+/// Returns the annotation `deployer-type` with its new value; `None` if it need not change.
 ///
 /// A DeployItem in dry run is routed to the dry-run deployer if `is_routed`. After a dry run, it is routed to the
 /// deployer of its type again.

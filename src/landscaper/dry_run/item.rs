@@ -25,7 +25,7 @@ pub struct Item {
 pub enum Place {
     /// The configuration is at this field.
     Field(FieldPath),
-    /// The configuration is in this field of compressed templates, which has no fields inside.
+    /// The configuration is inside this field with compressed templates. Field paths cannot point into it.
     Compressed(FieldPath),
 }
 
@@ -56,7 +56,8 @@ pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
 }
 
 impl Item {
-    /// Returns the field path in the object for a field of the configuration.
+    /// Returns the field path in the object for a field of the configuration; the compressed field, if it is inside
+    /// that.
     pub fn field(&self, of: &FieldPath) -> FieldPath {
         match &self.config {
             Place::Compressed(field) => field.clone(),
@@ -64,8 +65,8 @@ impl Item {
         }
     }
 
-    /// Adds to a message the parts of the place that the field path does not contain: the template, and a compressed
-    /// field.
+    /// Prefixes a message with the parts of the place that the field path does not contain: the name of the template,
+    /// and the field inside compressed templates.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

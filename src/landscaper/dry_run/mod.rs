@@ -2,8 +2,8 @@
 //!
 //! You annotate a root Installation with `landscaper.gardener.cloud/dry-run: "true"`. Every object below it inherits
 //! the annotation, and the dry-run deployer processes its DeployItems. If DeployItems export values, the dry run reads
-//! them from a DryRunConfiguration in the same namespace instead of from the objects on the target. Landscaper does not
-//! know dry runs: Portcullis implements the inheritance, the rules and the deployer.
+//! them from a DryRunConfiguration in the same namespace instead of from the objects on the target. Landscaper has no
+//! support for dry runs: Portcullis implements the inheritance, the rules and the deployer.
 
 pub mod configuration;
 mod definition;
@@ -23,12 +23,12 @@ use crate::admission::{Level, Metadata, Operation, Request};
 use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use crate::rule::{Definition, Mutator};
 
-/// The name of the mutator for dry runs.
+/// The name of the mutator that copies dry-run annotations, in the configuration.
 pub const MUTATOR: &str = "dry-run";
 /// The mutators for dry runs.
 pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 
-/// The CustomResourceDefinitions for dry runs.
+/// The CustomResourceDefinitions that dry runs need.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
 /// Returns `level` if a request changes `parts` of an object, and at most a warning if it leaves them unchanged.
@@ -56,7 +56,7 @@ pub(super) fn annotations_and_spec(object: &Value) -> Vec<Option<&Value>> {
     parts
 }
 
-/// Reports whether an object has an open job.
+/// Reports whether an object has an open job: `jobID` and `jobIDFinished` in its status differ.
 pub(super) fn is_running(object: &Value) -> bool {
     let status = |key: &str| object.get("status").and_then(|status| status.get(key)?.as_str()).unwrap_or_default();
     status("jobID") != status("jobIDFinished")

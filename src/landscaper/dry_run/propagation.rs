@@ -1,6 +1,6 @@
 //! The mutator that copies the dry-run annotations of a root to every object below it.
 //!
-//! Landscaper does not know these annotations: each reconciliation replaces the annotations of sub-installations, and
+//! Landscaper does not copy these annotations: each reconciliation replaces the annotations of sub-installations, and
 //! merges those of Executions and DeployItems. The mutator therefore corrects every write. An object without its
 //! annotation would be deployed, so requests are denied if the root cannot be read, or if the webhook does not answer.
 //!
@@ -74,8 +74,8 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     }
 }
 
-/// Reports whether the dry-run deployer processes this item. An item that is routed to it without being processed would
-/// wait until the pickup timeout.
+/// Reports whether the dry-run deployer processes the type of the DeployItem in a request. A routed item of another
+/// type would wait until the pickup timeout.
 fn is_processed(request: &Request<'_>, view: &View<'_>) -> bool {
     DryRuns::of(view).processes(Route::specified(request.object()).type_name)
 }

@@ -1,4 +1,4 @@
-//! The DryRunConfiguration that a DeployItem or Execution in dry run reads its exports from.
+//! Finds the DryRunConfiguration of a DeployItem or Execution in dry run, and the exports without a value in it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::landscaper::kinds::{
 };
 use crate::rule::{FailurePolicy, Match};
 
-/// The requests on which the values of exports depend.
+/// The request matchers of rules about exports: writes of DeployItems, Executions and DryRunConfigurations.
 pub(in crate::landscaper) static MATCHERS: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),
@@ -27,15 +27,15 @@ pub(in crate::landscaper) const MAX_ITEMS: usize = 200;
 
 /// The DryRunConfiguration of an object.
 pub(in crate::landscaper) enum Configuration {
-    /// None is needed: the object is not in dry run, or no export reads an object.
+    /// No DryRunConfiguration is needed: the object is not in dry run, or no export reads an object.
     NotNeeded,
-    /// The object does not name one.
+    /// The object does not name a DryRunConfiguration.
     NotNamed,
-    /// The catalog does not have the named one, and no live read has shown that it is missing.
+    /// The catalog does not contain the named DryRunConfiguration, and no live read has shown that it is missing.
     NotKnown,
-    /// The one with this name does not exist.
+    /// The DryRunConfiguration with this name does not exist.
     Missing(String),
-    /// The one that the object names.
+    /// The DryRunConfiguration that the object names.
     Found(Arc<Stored>),
 }
 
@@ -103,8 +103,9 @@ pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level
     unless_unchanged(request, level, annotations_and_spec)
 }
 
-/// Returns the findings about exports without a value. `of_item` is called for a write of a DeployItem or an Execution;
-/// `of_configuration` for a write of the DryRunConfiguration that stored DeployItems use, whose findings only warn.
+/// Returns the findings about exports without a value. `of_item` creates those for a write of a DeployItem or an
+/// Execution. `of_configuration` creates those for a write of a DryRunConfiguration that stored DeployItems use; their
+/// level is `warn`.
 pub(in crate::landscaper) fn findings(
     request: &Request<'_>,
     view: &View<'_>,

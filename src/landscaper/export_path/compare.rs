@@ -1,4 +1,4 @@
-//! Comparisons in filters, such as `@.type=="Ready"`.
+//! Evaluates comparisons in filters, such as `@.type=="Ready"`.
 //!
 //! Source: `Equal`, `Less` and the others in `k8s.io/client-go/third_party/forked/golang/template/funcs.go`. Both sides
 //! must have the same type, and an integer is not a float.
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::error::Problem;
 use super::item::Datum;
 
-/// A value that can be compared.
+/// A scalar value, which a filter can compare.
 enum Basic<'a> {
     Bool(bool),
     Int(i64),
@@ -39,7 +39,7 @@ fn invalid() -> Problem {
     Problem::Mismatch("invalid type for comparison".to_owned())
 }
 
-/// Evaluates a comparison.
+/// Reports whether a comparison is true; fails if the types cannot be compared.
 pub(super) fn holds(left: &Datum<'_>, operator: &str, right: &Datum<'_>) -> Result<bool, Problem> {
     let wanted: fn(Ordering) -> bool = match operator {
         "==" => Ordering::is_eq,

@@ -12,7 +12,7 @@ use super::parse;
 /// The maximum nesting depth of a result, because it is processed recursively.
 const MAX_LEVELS: usize = 256;
 
-/// Parses a key. Returns the field names of each template group.
+/// Parses the key of an export. Returns the field names of each template group.
 ///
 /// # Errors
 /// Fails if the key is invalid, contains parts other than fields, or has more than 256 fields.

@@ -1,8 +1,8 @@
-//! Errors in paths.
+//! Errors in the paths and keys of exports.
 
 use std::fmt;
 
-/// The class of an error, as the executed cases distinguish them.
+/// The class of an error, which tests compare with the recorded results of Landscaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// The path is invalid.
@@ -35,19 +35,19 @@ pub enum Problem {
     /// The path does not fit the object for another reason.
     #[error("{0}")]
     Mismatch(String),
-    /// See [`Class::Count`].
+    /// There are several template groups, and the first does not have exactly one result ([`Class::Count`]).
     #[error("expected exactly one result")]
     Count,
-    /// See [`Class::Empty`].
+    /// No template group has a result ([`Class::Empty`]).
     #[error("not found")]
     Empty,
-    /// See [`Class::Panic`].
+    /// Nothing is found, and Landscaper panics ([`Class::Panic`]).
     #[error("nothing is found, which makes Landscaper panic")]
     NoResult,
-    /// See [`Class::Random`].
+    /// Several values are found in random order ([`Class::Random`]).
     #[error("several values are found in no particular order: Landscaper picks one at random")]
     Random,
-    /// See [`Class::Unsupported`].
+    /// This part is not allowed in a key ([`Class::Unsupported`]).
     #[error("{0} is not allowed in a key, only field names")]
     Unsupported(&'static str),
     /// The path is longer than [`super::MAX_BYTES`].
@@ -61,7 +61,7 @@ pub enum Problem {
 /// An error in a path, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathError {
-    /// The error.
+    /// The description of the error.
     pub problem: Problem,
     /// The byte offset of the part with the error.
     pub at: usize,
@@ -94,7 +94,7 @@ impl PathError {
         }
     }
 
-    /// Returns the fix for a frequent mistake, if the path has one.
+    /// Returns advice for a frequent mistake, such as braces around the path; `None` if the path has no such mistake.
     pub fn help(&self) -> Option<&'static str> {
         let path = self.path.trim_start_matches('.');
         if path.starts_with('{') {

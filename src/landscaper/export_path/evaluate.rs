@@ -15,7 +15,7 @@ use crate::admission::json;
 /// The maximum nesting depth of `range`, because each level is a recursive call.
 const MAX_RANGES: usize = 16;
 
-/// Returns the value that Landscaper's `GetValue` returns.
+/// Returns the value that Landscaper's `GetValue` finds in an object, or an error if there is none or it is random.
 pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> {
     let mut evaluation = Evaluation::new(groups);
     let found = evaluation.groups(0, Item::new(Datum::Value(object)), 0).map_err(|failure| failure.error)?;
@@ -133,7 +133,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Adds to the number of steps, and fails above the maximum.
+    /// Adds to the number of evaluation steps, and fails above [`MAX_STEPS`].
     fn count(&mut self, steps: usize, node: &Node) -> Result<(), Failure<'a>> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS { Err(failure(Problem::TooComplex, node, Vec::new())) } else { Ok(()) }

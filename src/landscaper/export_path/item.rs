@@ -6,7 +6,8 @@ use serde_json::{Number, Value};
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
-    /// The numbers of the iterations over maps with several members. Go iterates over maps in random order.
+    /// The ids of the iterations over maps with several members that led to the value. Go iterates over maps in random
+    /// order.
     pub(super) shuffles: Vec<u32>,
 }
 
@@ -43,7 +44,8 @@ impl<'a> Item<'a> {
         self.shuffles.iter().any(|shuffle| other.shuffles.contains(shuffle))
     }
 
-    /// Returns the members, elements or bytes of the item. `shuffle` returns a new number for an iteration over a map.
+    /// Returns the members of a map, the elements of a list or the bytes of a string. `shuffle` returns a new id for an
+    /// iteration over a map.
     pub(super) fn inside(&self, mut shuffle: impl FnMut() -> u32) -> Vec<Self> {
         match self.datum {
             Datum::Value(Value::Object(members)) => {
@@ -74,7 +76,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns the Go name of the type.
+    /// Returns the Go type of the value, such as `int64`, for messages.
     pub(super) fn type_name(&self) -> &'static str {
         match self.datum {
             Datum::Value(Value::Object(_)) => "map[string]interface {}",

@@ -11,7 +11,7 @@
 //! If there are several results, Landscaper uses only the first. A missing field is an error; `null` is a value.
 //!
 //! Source: `GetValue` and `Construct` in Landscaper's `pkg/landscaper/dataobjects/jsonpath/jsonpath.go`, over the
-//! parser and the evaluation of `k8s.io/client-go/util/jsonpath`. Executed cases are in
+//! parser and the evaluation of `k8s.io/client-go/util/jsonpath`. Their recorded results are in
 //! `tests/vectors/landscaper/jsonpath.json` and `construct.json`. Where upstream panics or uses a random value of a
 //! map, this module returns an error.
 
@@ -34,7 +34,7 @@ pub const MAX_BYTES: usize = 8192;
 /// The maximum number of steps to evaluate a path, which limits the cost of `..`.
 pub const MAX_STEPS: usize = 200_000;
 
-/// A parsed path.
+/// A parsed JSONPath of an export.
 #[derive(Debug, Clone)]
 pub struct Path {
     text: String,
@@ -42,7 +42,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Parses a path.
+    /// Parses the JSONPath of an export.
     ///
     /// # Errors
     /// Returns the first error with its position.

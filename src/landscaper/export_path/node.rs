@@ -1,13 +1,13 @@
 //! The syntax tree of a path.
 
-/// A part of a path, and its byte offset.
+/// A node of the syntax tree: a part of the path, and its byte offset.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) at: usize,
     pub(super) part: Part,
 }
 
-/// The kinds of parts of a path.
+/// A part of a path: a field, an index, a filter or another syntax element.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     /// Text between template groups, or a quoted string in one.
@@ -44,7 +44,7 @@ pub(super) struct Filter {
 }
 
 impl Part {
-    /// Returns the name for users.
+    /// Returns the name of the part in messages, such as `a field`.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",

@@ -1,4 +1,4 @@
-//! The parser for paths.
+//! The parser for JSONPaths of exports.
 //!
 //! Source: `parser.go` of `k8s.io/client-go/util/jsonpath`, with the same functions, but with a loop
 //! instead of recursion. Landscaper adds a leading dot if it is missing, and braces around the path.
@@ -212,8 +212,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Moves behind the `)]` of a filter. As upstream, it respects only the first kind of quote, and only its first
-    /// pair.
+    /// Moves the position behind the `)]` of a filter. As upstream, it skips parentheses only in the first quoted
+    /// string, and recognizes only the quote character of that string.
     fn filter_end(&mut self, from: usize) -> Result<(), PathError> {
         let (mut quote, mut closed) = (None, false);
         loop {
@@ -318,8 +318,8 @@ fn dict_key(text: &str) -> Option<&str> {
     text.strip_prefix('\'')?.strip_suffix('\'').filter(|key| !key.contains('\''))
 }
 
-/// Splits a comparison: `^([^!<>=]+)([!<>=]+)(.+?)$`. If nothing follows the operator, its last character is the right
-/// side.
+/// Splits a comparison into left side, operator and right side: `^([^!<>=]+)([!<>=]+)(.+?)$`. If nothing follows the
+/// operator, its last character is the right side.
 fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c: char| "!<>=".contains(c);
     let from = text.find(is_operator).filter(|from| *from > 0)?;

@@ -41,19 +41,19 @@ pub enum Evaluation {
     NoOverwrites(String),
     /// The Context names overwrites that do not exist.
     MissingOverwrites {
-        /// Name of the Context.
+        /// The name of the Installation's Context.
         context: String,
-        /// Name of the missing overwrites.
+        /// The name of the missing ComponentVersionOverwrites object.
         overwrites: String,
     },
     /// The overwrites exist and were applied; they may change nothing.
     Overwritten(Box<Effect>),
 }
 
-/// The substitution of one Installation, with the objects it was computed from.
+/// The substitution of one Installation's component reference, with the data from which it was computed.
 #[derive(Debug, Clone)]
 pub struct Effect {
-    /// Name of the Context.
+    /// The name of the Installation's Context.
     pub context: String,
     /// The overwrites that the Context names.
     pub overwrites: Overwrites,
@@ -74,7 +74,7 @@ pub struct InlineReference {
     pub pointer: String,
     /// The reference before the substitution.
     pub reference: Reference,
-    /// Its substitution.
+    /// The substitution that the overwrites apply to the reference.
     pub substitution: Substitution,
 }
 
@@ -145,7 +145,7 @@ pub fn live_reads(installation: &Value, namespace: &str, view: &View<'_>) -> Vec
     overwrites.and_then(|name| view.unless_found(&OVERWRITES, namespace, &name)).into_iter().collect()
 }
 
-/// Finds the overwrites with this name in the catalog.
+/// Finds the ComponentVersionOverwrites object with this name in the catalog.
 pub fn find(namespace: &str, name: &str, view: &View<'_>) -> Option<Overwrites> {
     let stored = view.find(&OVERWRITES, namespace, name)?;
     Some(Overwrites {
@@ -187,7 +187,7 @@ impl Effect {
     fn own_operations(&self) -> Vec<PatchOperation> {
         let mut operations = Vec::new();
         for attribute in self.substitution.changed() {
-            // Our own paths are valid pointers, so no attribute is skipped.
+            // The paths of locations are valid pointers, so no attribute is skipped.
             let Ok(path) = PointerBuf::parse(self.location.pointer(attribute)) else { continue };
             let value = self.location.wrap(attribute, self.substitution.result.value(attribute));
             if self.is_in_object(attribute) {

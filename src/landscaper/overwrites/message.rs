@@ -13,13 +13,13 @@ use crate::landscaper::substitution::Substitution;
 pub struct Condition {
     /// `True` if an entry matched, else `False`.
     pub status: &'static str,
-    /// Landscaper's reason. One of the two contains spaces.
+    /// The reason that Landscaper writes: `FoundOverwrite`, or `No overwrite defined`.
     pub reason: &'static str,
-    /// The text of [`diff_text`], or that nothing was overwritten.
+    /// The text of [`diff_text`], or a statement that nothing was overwritten.
     pub message: String,
 }
 
-/// The type of the condition.
+/// The type of the condition that Landscaper sets on an Installation.
 pub const CONDITION_TYPE: &str = "ComponentReferenceOverwrite";
 
 /// Returns the condition that Landscaper sets for a substitution.

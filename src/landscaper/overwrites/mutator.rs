@@ -122,7 +122,7 @@ pub fn annotations(effect: Option<&Effect>) -> [(&'static str, Option<String>); 
     [(PATCH_ANNOTATION, patch), (SOURCE_ANNOTATION, source)]
 }
 
-/// Returns the texts of the two annotations.
+/// Returns the values of the patch annotation and the source annotation.
 fn texts((effect, patch): (&Effect, &Patch), mode: Mode) -> (String, String) {
     // Both can always be written as JSON.
     let text = serde_json::to_string(patch).unwrap_or_default();

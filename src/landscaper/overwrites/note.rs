@@ -15,11 +15,11 @@ use crate::oci::digest;
 /// Maximum length of each list in the annotation, to keep it small.
 const NAMED: usize = 10;
 
-/// A summary of a component tree.
+/// A summary of an Installation's component tree: the content of the tree annotation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Note {
-    /// The [`fingerprint`] of the overwrites and the reference that it was computed from.
+    /// The [`fingerprint`] of the overwrites and the component reference from which the summary was computed.
     pub from: String,
     /// The number of component versions in the tree.
     pub components: usize,
@@ -29,7 +29,7 @@ pub struct Note {
     pub complete: bool,
     /// The indexes of the entries that match a reference in the tree.
     pub matched: Vec<usize>,
-    /// The names of the ConfigMaps with the patches.
+    /// The names of the ConfigMaps with the patches of the tree.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config_maps: Vec<String>,
     /// The overwritten references to component versions that do not exist.
@@ -59,7 +59,7 @@ pub struct Missing {
 }
 
 impl Note {
-    /// Summarizes a tree.
+    /// Summarizes the component tree of an Installation, without the names of ConfigMaps.
     pub fn of(effect: &Effect, closure: &Closure) -> Self {
         let overwritten = closure.steps.iter().filter(|step| step.substitution.changed().next().is_some());
         Self {

@@ -1,5 +1,5 @@
-//! Stores the patches of a tree in ConfigMaps: one JSON Patch for each changed descriptor, and the data that it was computed
-//! from. They contain no time, so the same tree always gives the same ConfigMaps.
+//! Builds the ConfigMaps with the patches of a component tree: one JSON Patch for each changed descriptor, and the data
+//! from which it was computed. They contain no time, so the same tree always gives the same ConfigMaps.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::landscaper::components::patch;
 use crate::landscaper::overwrites::effect::Effect;
 use crate::oci::digest;
 
-/// The key of the data that the patches were computed from, in each ConfigMap.
+/// The key, in each ConfigMap, of the data from which the patches were computed.
 pub const SOURCE_KEY: &str = "source";
-/// The key of the summary for users, in the first ConfigMap.
+/// The key, in the first ConfigMap, of the summary for users.
 pub const SUMMARY_KEY: &str = "summary";
 /// The label with the name of the Installation, on each ConfigMap.
 pub const LABEL: &str = "portcullis.dev/overwrites-of";
@@ -42,9 +42,9 @@ pub struct Record {
 /// One ConfigMap of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// `metadata.name`.
+    /// The name of the ConfigMap.
     pub name: String,
-    /// `data`.
+    /// The data of the ConfigMap: the patches, the source and the summary.
     pub data: BTreeMap<String, String>,
 }
 
@@ -140,7 +140,7 @@ fn part(installation: &str, at: usize, source: Value, group: Vec<Patched>) -> Pa
     Part { name: part_name(installation, at), data }
 }
 
-/// Returns the name of the ConfigMap with this index.
+/// Returns the name of an Installation's ConfigMap with the index `at`, such as `app-overwrites-2` for index 1.
 pub fn part_name(installation: &str, at: usize) -> String {
     let end = if at == 0 { "-overwrites".to_owned() } else { format!("-overwrites-{}", at + 1) };
     let mut name = installation.to_owned();
@@ -195,7 +195,7 @@ fn summary(lines: &[String]) -> String {
     text
 }
 
-/// Describes the difference between two summaries in one sentence, for an event; `None` if there is none.
+/// Describes the difference between two summaries in one sentence, for a Kubernetes Event; `None` if they are equal.
 pub fn difference(before: &str, now: &[String]) -> Option<String> {
     // The last line of a truncated summary is a count, not a change.
     let before: Vec<&str> = before.lines().filter(|line| !line.starts_with("and ")).collect();

@@ -1,4 +1,4 @@
-//! DP006: reports phases that Landscaper does not know.
+//! DP006: reports phases that Landscaper does not define.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The author of a request.
+/// The author of a request, according to the configuration.
 enum Writer<'d> {
     /// Landscaper, or a restorer of backups.
     Trusted,
@@ -47,7 +47,7 @@ fn writer<'d>(deployers: &'d Deployers, request: &Request<'_>) -> Writer<'d> {
     if entries.is_empty() { Writer::Unknown } else { Writer::Deployer(entries) }
 }
 
-/// Reports whether the writer is responsible for the old DeployItem, and the references that live reads must confirm.
+/// Returns whether the writer is responsible for the old DeployItem, and the objects that live reads must confirm.
 fn responsible(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) -> (Responsible, Vec<Reference>) {
     let route = Route::of(request.old_object());
     let judge = |entry: &&Deployer| responsibility::of(entry, &route, &request.namespace, view);
@@ -76,8 +76,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     }
 }
 
-/// Warns about an unknown user that writes the status. Only Landscaper and deployers should; other fields are for users
-/// too.
+/// Returns a warning if a user writes the status and is not in the configuration. Only Landscaper and deployers should
+/// write the status; users may write other fields.
 fn unknown(request: &Request<'_>) -> Option<Finding> {
     let name = &request.user.name;
     let message = format!("{name:?} writes the status of a DeployItem, but is not in the configuration");

@@ -1,4 +1,4 @@
-//! DR002: reports fragments without a complete identity.
+//! DR002: reports fragments in a DryRunConfiguration without a complete identity.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! DR004: reports exports whose path does not evaluate on its fragment.
+//! DR004: reports exports of a dry run with a `jsonPath` that does not evaluate on the fragment of the object.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

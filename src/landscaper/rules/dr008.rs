@@ -1,4 +1,4 @@
-//! DR008: reports exports that fail for every object on the target.
+//! DR008: reports exports that cannot work, whatever the objects on the target contain.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -105,7 +105,8 @@ fn incomplete(export: &Export) -> Vec<(FieldPath, &'static str)> {
     missing
 }
 
-/// Returns the parse errors of the paths and the key, except for paths that only exceed our limits and may be valid.
+/// Returns the parse errors of an export's paths and key. A path that only exceeds the limits of Portcullis may be
+/// valid, and is not reported.
 fn unreadable(export: &Export) -> Vec<(FieldPath, PathError)> {
     let mut paths = vec![(export.field.key("jsonPath"), Path::parse(&export.json_path).err())];
     if let Some(from) = &export.from_object_ref {

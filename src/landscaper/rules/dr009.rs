@@ -42,7 +42,7 @@ const MAX_EXAMINED: usize = 2_000;
 /// The maximum number of DeployItems that live reads confirm before a switch is denied.
 const MAX_LIVE_READS: usize = 5;
 
-/// The direction of a switch of a root.
+/// The direction in which a root is switched: to dry run, or to a real run.
 #[derive(Clone, Copy)]
 enum Switch {
     ToDryRun,
@@ -81,7 +81,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// Denies a switch while the job of the root itself is open.
+/// Returns a finding if the job of the root itself is open.
 ///
 /// No live read is needed: the API server sends the current object in the request.
 fn during_run(switch: Switch, request: &Request<'_>) -> Option<Finding> {
@@ -124,7 +124,7 @@ fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) 
 
 /// Reports whether a deployer other than the dry-run deployer has processed an item.
 ///
-/// The status decides, not the annotation, because the annotation changes with that of the root.
+/// It checks the status, not the annotation, because the annotation changes with that of the root.
 fn is_deployed(item: &Value) -> bool {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let was_dry_run = text("/status/deployer/name") == run::NAME && !run::shows_deployment(item);

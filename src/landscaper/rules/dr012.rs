@@ -1,4 +1,4 @@
-//! DR012: reports dry runs that a deployer would deploy, or that no deployer would process.
+//! DR012: reports objects in dry run that a deployer would really deploy, or that no deployer would process.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The processing that an item in dry run will get.
+/// The predicted processing of an item in dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
     /// The item is processed as a dry run, or its deployer is not in the configuration.
@@ -80,7 +80,8 @@ fn is_in_scope(request: &Request<'_>) -> bool {
     DryRunAnnotations::of(request.object()).is_dry_run() && !kinds::is(&INSTALLATIONS, request)
 }
 
-/// Checks a root. Its items do not exist yet, so only deployers without target selectors count.
+/// Checks a root Installation in dry run. Its DeployItems do not exist yet, so only deployers without Target selectors
+/// count.
 fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if owner(request.object()).is_some() || DryRuns::of(view).routes {
         return Vec::new();

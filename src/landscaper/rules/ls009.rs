@@ -71,7 +71,8 @@ const MAX_CYCLES: usize = 10;
 /// Maximum number of templates that are named for a cycle.
 const MAX_NAMES: usize = 20;
 
-/// Finds cycles, each once, with an iterative depth-first search: recursion could overflow the stack.
+/// Finds dependency cycles of templates with a depth-first search. It is iterative, because recursion could overflow
+/// the stack.
 fn cycles(templates: &[Template<'_>], names: &HashMap<&str, usize>) -> Vec<Vec<usize>> {
     let next = |at: usize| -> Vec<usize> {
         dependencies(&templates[at]).filter_map(|name| names.get(name).copied()).collect()
@@ -99,7 +100,7 @@ fn cycles(templates: &[Template<'_>], names: &HashMap<&str, usize>) -> Vec<Vec<u
     cycles
 }
 
-/// The state of the depth-first search.
+/// The state of the depth-first search for cycles.
 struct Walk {
     seen: Vec<bool>,
     /// The index of each template in `path`; `None` if it is not in the path.

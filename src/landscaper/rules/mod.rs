@@ -1,4 +1,4 @@
-//! The rules of Landscaper, one file each. The modules that they compute with are in the other folders of `landscaper`.
+//! The rules of Landscaper, one file each. The code that they share is in the other folders of `landscaper`.
 
 mod dp001;
 mod dp002;

@@ -1,4 +1,4 @@
-//! OW001: a value that Landscaper cannot decode.
+//! OW001: a value in overwrites, a Context or a component reference that Landscaper cannot decode.
 
 use super::WRITES;
 use crate::admission::{Finding, Level, Request};
@@ -11,8 +11,8 @@ use crate::landscaper::substitution::Entries;
 use crate::rule::{FailurePolicy, Match, MatchCondition, Rule, RuleInfo};
 
 /// Match condition that excludes Contexts without overwrites from failure policy `Fail`. Landscaper's context
-/// controller creates a Context `default` in every namespace, and retries a denied write about every 40 ms; such a
-/// Context names no overwrites.
+/// controller creates a Context `default`, without overwrites, in every namespace, and retries a denied write about
+/// every 40 ms.
 static WITHOUT_OVERWRITES: MatchCondition = MatchCondition {
     name: "without-overwrites",
     expression:

@@ -1,4 +1,4 @@
-//! OW002: an entry that can never take effect.
+//! OW002: an entry of overwrites that can never take effect.
 
 use std::collections::HashMap;
 
@@ -69,7 +69,8 @@ fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     found
 }
 
-/// An entry with its values replaced by numbers; 0 means "unspecified".
+/// An entry in a compact form for comparisons: its source with a number for each value, where 0 means "unspecified",
+/// and which attributes it sets.
 struct Form {
     wants: [u32; 3],
     sets: [bool; 3],
@@ -99,8 +100,8 @@ impl Forms {
         self.0[..at].iter().position(shadows)
     }
 
-    /// Tries every kind of reference that the entry matches, and returns the entries that block it. Returns `None` if the
-    /// entry takes effect for a reference, or if there are too many references to try.
+    /// Returns the entries that prevent the entry at `at` from taking effect, if they do for all references that it
+    /// matches. Returns `None` if the entry takes effect for a reference, or if there are too many references to try.
     fn always_shadowed(&self, at: usize, matches_made: &mut usize) -> Option<Vec<usize>> {
         let values: Vec<Vec<u32>> = (0..3).map(|part| self.values(at, part)).collect();
         let tried = values.iter().map(Vec::len).try_fold(1usize, usize::checked_mul)?;
@@ -153,7 +154,7 @@ impl Forms {
     }
 }
 
-/// Assigns numbers to the values in sources; equal values get the same number.
+/// A table that assigns numbers to the values in sources. Equal values get the same number.
 #[derive(Default)]
 struct Numbers {
     texts: HashMap<(usize, String), u32>,

@@ -1,4 +1,4 @@
-//! OW003: a substitution without effect.
+//! OW003: an entry of overwrites whose substitution has no effect.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

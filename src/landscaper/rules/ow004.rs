@@ -1,4 +1,4 @@
-//! OW004: a source that matches everything.
+//! OW004: an entry of overwrites whose source matches every component.
 
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ fn finding(entry: &FieldPath, object: &Value, at: usize) -> Finding {
     RULE.finding(field, message).help("set componentName to the component that you mean")
 }
 
-/// Returns the key and the reason why a field of the source has no effect; `None` if it has one.
+/// Returns the key and the reason if a field of the source has no effect; `None` if the field has an effect.
 fn ineffective<'k>(key: &'k str, value: &Value) -> Option<(&'k str, String)> {
     if Attribute::ALL.iter().any(|attribute| attribute.as_str() == key) {
         return (value == "").then(|| (key, "an empty string means any value".to_owned()));

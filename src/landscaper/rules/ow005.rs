@@ -1,4 +1,4 @@
-//! OW005: a Context or overwrites that do not exist.
+//! OW005: an object that names a Context or a ComponentVersionOverwrites object that does not exist.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -36,7 +36,8 @@ struct Named {
     by: Option<String>,
 }
 
-/// Returns the objects that the Installation or Context needs, as far as the catalog knows them.
+/// Returns the objects that an Installation or Context needs. The overwrites of an Installation's Context are included
+/// if the catalog contains the Context.
 fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
     let object = request.object();
     if kinds::is(&CONTEXTS, request) {
@@ -45,7 +46,8 @@ fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
         return context::overwrites_name(object).map(named).into_iter().collect();
     }
     let (name, field) = (installation::context_name(object).to_owned(), FieldPath::of(["spec", "context"]));
-    // Landscaper fails every Installation in such a Context, even one without a component descriptor.
+    // If the overwrites of a Context do not exist, Landscaper fails every Installation in that Context, even one
+    // without a component descriptor.
     let context = view.find(&CONTEXTS, &request.namespace, &name);
     let overwrites = context.as_ref().and_then(|context| context::overwrites_name(context.value()));
     let indirect = overwrites.map(|overwrites| {

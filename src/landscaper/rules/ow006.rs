@@ -73,7 +73,7 @@ fn finding(request: &Request<'_>, users: &Users, first: &str) -> Finding {
     })
 }
 
-/// The objects in the catalog that use the object to be deleted.
+/// The objects in the catalog that name the object to be deleted: Contexts, or Installations.
 struct Users {
     kind: &'static Kind,
     names: Vec<String>,
@@ -93,7 +93,7 @@ impl Users {
         self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
     }
 
-    /// Reports whether a user still names the object, by the live read. If that read failed, the catalog decides.
+    /// Reports whether a user still names the object, by the live read. Without a live read, the catalog is trusted.
     fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
         match view.live_read(reference) {

@@ -51,7 +51,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     changes.message().map(|message| RULE.finding(field, message)).into_iter().collect()
 }
 
-/// The Installations that a change affects.
+/// The Installations whose components a change of overwrites or a Context changes.
 #[derive(Default)]
 struct Changes {
     names: Vec<String>,
@@ -73,7 +73,8 @@ impl Resolver<'_> {
     }
 }
 
-/// Reads the object before the change. In `portcullis check` the files are also the catalog, so nothing changes.
+/// Reads the object as it was before the change. In `portcullis check`, the catalog contains the checked files, so
+/// nothing changes.
 fn before<T>(request: &Request<'_>, view: &View<'_>, kind: &'static Kind, read: fn(&Value) -> T) -> T {
     if request.operation == Operation::Update {
         return read(request.old_object());

@@ -1,4 +1,4 @@
-//! OW009: an entry that matches nothing in any tree.
+//! OW009: an entry of overwrites that matches no component in any tree.
 
 use std::collections::BTreeSet;
 

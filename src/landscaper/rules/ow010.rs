@@ -1,4 +1,4 @@
-//! OW010: two versions of one component in a tree, because an entry matches only some references to it.
+//! OW010: a component tree with two versions of a component, because an entry matches only some references to it.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -50,7 +50,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     sentences.into_iter().map(|sentence| finding(&field, sentence, &effect)).collect()
 }
 
-/// Describes the splits that the inline descriptors show, without asking a registry.
+/// Describes the components with several versions in the inline descriptors, without requests to a registry.
 fn within(inline: &Inline, effect: &Effect) -> Vec<String> {
     let find = |reference: &ComponentReference| inline.find(reference).map_or(Found::Pending, Found::Descriptor);
     let closure = Closure::of(effect.substitution.original.clone(), &effect.overwrites.entries, &find);

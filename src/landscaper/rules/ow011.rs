@@ -32,7 +32,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the live reads before a finding: the Context may be gone, and the namespace may be terminating.
+/// Returns the objects to read live before a finding: the Context, which may be gone, and the namespace, which may be
+/// terminating.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if request.is_deleting() || context_being_deleted(request, view).is_none() {
         return Vec::new();

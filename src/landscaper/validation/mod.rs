@@ -1,9 +1,9 @@
 //! The checks of Landscaper's own webhook server, for clusters where Portcullis replaces it. Off by default.
 //!
-//! Landscaper's server reports either the first decoding error or all validation errors; these rules report all of them at
-//! once. They admit and deny the same objects.
+//! Landscaper's server reports either the first decoding error or all validation errors; these rules report all of them
+//! at once. The rules admit and deny the same objects as Landscaper's server.
 //!
-//! Source: `apis/core/validation` and `pkg/utils/webhook` in Landscaper; executed cases in
+//! Source: `apis/core/validation` and `pkg/utils/webhook` in Landscaper; their recorded results are in
 //! `tests/vectors/landscaper/validation.json`.
 
 pub(super) mod names;
@@ -23,14 +23,14 @@ const SKIP_LABEL: &str = "validation.landscaper.gardener.cloud/skip-validation";
 /// Maximum number of findings of one rule for one object: an object of 3 MiB can have more mistakes than a user can read.
 const MAX_FINDINGS: usize = 500;
 
-/// Reports whether the API server would not call Landscaper's webhook server: it does so only if the label selector excludes
-/// the object before and after the change.
+/// Reports whether the label selector of Landscaper's webhook excludes a request: the object has [`SKIP_LABEL`] before
+/// and after the change.
 pub(super) fn is_bypassed(request: &Request<'_>) -> bool {
     let skips = |object: &Value| Metadata::of(object).label(SKIP_LABEL) == Some("true");
     skips(request.object()) && (request.operation != Operation::Update || skips(request.old_object()))
 }
 
-/// Collects the findings of one rule for one object.
+/// A collector of the findings of one rule for one object.
 pub(super) struct Findings<'a> {
     rule: &'static Rule,
     request: &'a Request<'a>,
@@ -49,14 +49,14 @@ impl<'a> Findings<'a> {
         self.found.push(self.rule.finding(field, message).help(help));
     }
 
-    /// Reports a missing or empty string field.
+    /// Adds a finding if a string field is missing or empty.
     pub(super) fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
         if text(object, key).is_empty() {
             self.add(place.key(key), format!("{key} is missing"), format!("write {key}"));
         }
     }
 
-    /// Reports if not exactly one of these fields is set.
+    /// Adds a finding unless exactly one of these fields is set.
     pub(super) fn exactly_one(&mut self, object: &Value, place: &FieldPath, keys: &[&str]) {
         let set: Vec<_> = keys.iter().copied().filter(|key| is_set(object, key)).collect();
         let help = format!("write exactly one of {}", keys.join(", "));
@@ -67,7 +67,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Reports a name that is already in `seen`, and adds it.
+    /// Adds a finding if the name is already in `seen`, and adds the name to `seen`.
     pub(super) fn unique<'v>(&mut self, name: &'v str, place: FieldPath, seen: &mut HashSet<&'v str>) {
         if !seen.insert(name) {
             self.add(place, format!("duplicate name {name:?}"), "give each a unique name");
@@ -78,7 +78,7 @@ impl<'a> Findings<'a> {
         member(self.request.object(), "spec")
     }
 
-    /// Returns the findings: none if the API server would not call Landscaper's webhook server.
+    /// Returns the findings; none if [`is_bypassed`], because Landscaper's webhook would not receive the request.
     pub(super) fn into_found(self) -> Vec<Finding> {
         if is_bypassed(self.request) { Vec::new() } else { self.found }
     }

@@ -1,4 +1,4 @@
-//! Checks names, and describes their mistakes.
+//! Checks names of objects, labels and annotations, and describes their mistakes.
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/validation`.
 

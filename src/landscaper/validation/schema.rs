@@ -1,4 +1,4 @@
-//! The types that Landscaper decodes objects into: the fields whose values can have a wrong type.
+//! The schemas of Landscaper's kinds: the fields that Landscaper decodes, and the types that their values must have.
 //!
 //! Source: the Go types in Landscaper's `apis/core/v1alpha1`. `null` is the same as a missing field, and unknown fields are
 //! ignored.
@@ -149,7 +149,7 @@ pub(in crate::landscaper) static EXPORT: Type = Struct(&[
 ]);
 
 impl Type {
-    /// Adds the parts of a value that Landscaper cannot decode to `problems`.
+    /// Adds a problem to `problems` for each part of a value that Landscaper cannot decode as this type.
     pub(in crate::landscaper) fn problems(&self, value: &Value, field: &FieldPath, problems: &mut Vec<Problem>) {
         if value.is_null() {
             return;

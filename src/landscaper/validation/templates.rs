@@ -1,4 +1,4 @@
-//! The templates of an Execution, plain or compressed, with their field paths.
+//! The DeployItem templates of an Execution, plain or compressed, with their field paths.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::landscaper::execution;
 pub(in crate::landscaper) struct Template<'t> {
     /// The template as written. Landscaper reads its fields case-insensitively.
     pub(in crate::landscaper) value: &'t Value,
-    /// The field path of the template, or of the whole field if the templates are compressed.
+    /// The field path of the template, or `spec.deployItemsCompressed` if the templates are compressed.
     pub(in crate::landscaper) place: FieldPath,
     /// The field path of the list of templates.
     pub(in crate::landscaper) list: FieldPath,
@@ -32,12 +32,12 @@ pub(in crate::landscaper) fn of<'t>((list, is_compressed): &'t (Option<Cow<'_, V
 }
 
 impl<'t> Template<'t> {
-    /// Returns a string field; empty if it is missing.
+    /// Returns a string field of the template; empty if it is missing.
     pub(in crate::landscaper) fn text(&self, key: &str) -> &'t str {
         text(self.value, key)
     }
 
-    /// Returns the field path of a nested field.
+    /// Returns the field path of a nested field of the template; `spec.deployItemsCompressed` for compressed templates.
     pub(in crate::landscaper) fn field(&self, keys: &[&str]) -> FieldPath {
         let keys = if self.is_compressed { &[] } else { keys };
         keys.iter().fold(self.place.clone(), |place, key| place.key(key))

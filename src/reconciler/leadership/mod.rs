@@ -76,7 +76,7 @@ pub struct Elector {
 
 struct Held {
     lease: Lease,
-    /// The time at which the request that renewed it was sent.
+    /// When the request that last renewed the Lease was sent.
     since: Instant,
 }
 
@@ -104,7 +104,7 @@ impl Elector {
         }
     }
 
-    /// Renews the Lease while possible. When this returns, no other replica can have acquired it yet.
+    /// Renews the Lease until it is lost. When this returns, no other replica can have acquired it yet.
     pub async fn hold(&mut self) {
         while let Some(since) = self.held.as_ref().map(|held| held.since) {
             let until = since + self.timing.deadline;
@@ -135,8 +135,8 @@ impl Elector {
         }
     }
 
-    /// Returns the Lease so that others can take it. A renewal in flight at the end of the term may still succeed; then
-    /// our copy is outdated and the call fails.
+    /// Writes the Lease without a holder, so that others can take it. A renewal in flight at the end of the term may
+    /// make `lease` outdated; the latest Lease is then read and written.
     async fn give_back(&self, mut lease: Lease) -> Result<(), kube::Error> {
         loop {
             record::released(&mut lease, Timestamp::now());
@@ -158,7 +158,7 @@ impl Elector {
             record::renew(&mut lease, Timestamp::now());
             match self.api.replace(&self.name, &PostParams::default(), &lease).await {
                 Ok(lease) => return Ok(self.keep(lease, since)),
-                // The Lease was written by somebody: possibly by us, with a lost answer.
+                // Somebody has written the Lease, possibly this process in a request whose answer was lost.
                 Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {}
                 Err(error) => return Err(error),
             }
@@ -188,8 +188,8 @@ impl Elector {
         true
     }
 
-    /// Keeps a Lease that is ours but whose renewal time is unknown: the next renewal extends it, and the deadline is
-    /// unchanged.
+    /// Stores a Lease that this process holds, but whose renewal time is unknown: the next renewal extends it, and the
+    /// deadline is unchanged.
     fn keep_as_it_was(&mut self, lease: Lease) -> bool {
         if let Some(held) = &mut self.held {
             held.lease = lease;
@@ -198,7 +198,7 @@ impl Elector {
     }
 }
 
-/// Maps a write conflict to `None`.
+/// Converts the error of a write conflict to `None`.
 fn or_conflict(written: Result<Lease, kube::Error>) -> Result<Option<Lease>, kube::Error> {
     match written {
         Ok(lease) => Ok(Some(lease)),

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-/// The holder of a Lease.
+/// The holder of a Lease, from the point of view of this replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// This replica.
@@ -18,14 +18,14 @@ pub(super) enum Standing {
     Others,
 }
 
-/// A state of a Lease, and the time at which this process first saw it. Clocks of other processes are not used.
+/// A version of a Lease, and the time at which this process first saw it. Clocks of other processes are not used.
 pub(super) struct Seen {
     version: Option<String>,
     at: Instant,
 }
 
 impl Seen {
-    /// Returns the standing of a Lease, and remembers since when it is unchanged.
+    /// Returns who holds a Lease, and stores in `seen` since when the Lease is unchanged.
     pub(super) fn examine(seen: &mut Option<Self>, lease: &Lease, identity: &str, now: Instant) -> Standing {
         let version = &lease.metadata.resource_version;
         let at = match seen {
@@ -54,7 +54,7 @@ fn duration(spec: &LeaseSpec) -> Duration {
     Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
 }
 
-/// Creates a new Lease.
+/// Returns a new Lease that `identity` holds.
 pub(super) fn first(name: &str, identity: &str, duration: Duration, now: Timestamp) -> Lease {
     let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
     let mut lease = Lease { metadata, spec: None };
@@ -62,7 +62,7 @@ pub(super) fn first(name: &str, identity: &str, duration: Duration, now: Timesta
     lease
 }
 
-/// Takes a Lease over.
+/// Makes `identity` the holder of a Lease.
 pub(super) fn take(lease: &mut Lease, identity: &str, duration: Duration, now: Timestamp) {
     let spec = lease.spec.get_or_insert_default();
     let changes_hands = spec.holder_identity.as_deref() != Some(identity);
@@ -74,12 +74,12 @@ pub(super) fn take(lease: &mut Lease, identity: &str, duration: Duration, now: T
     spec.renew_time = Some(MicroTime(now));
 }
 
-/// Renews a Lease.
+/// Sets the renew time of a Lease to `now`.
 pub(super) fn renew(lease: &mut Lease, now: Timestamp) {
     lease.spec.get_or_insert_default().renew_time = Some(MicroTime(now));
 }
 
-/// Releases a Lease: it has no holder, and a short duration for clients that only compare times.
+/// Removes the holder of a Lease, and sets a short duration for clients that only compare times.
 pub(super) fn released(lease: &mut Lease, now: Timestamp) {
     let spec = lease.spec.get_or_insert_default();
     spec.holder_identity = Some(String::new());

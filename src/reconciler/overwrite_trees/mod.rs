@@ -1,8 +1,8 @@
 //! Computes what overwrites change in the whole component tree of an Installation.
 //!
 //! Component descriptors come from OCI registries. The result is stored beside the Installation: patches in ConfigMaps
-//! that it owns, a note and the annotations of admission on it, and, if enabled, the condition that Landscaper writes.
-//! All of it is deleted when nothing is overwritten any more.
+//! that it owns, a note and the annotations of admission in its metadata, and, if enabled, the condition that
+//! Landscaper writes. The ConfigMaps and annotations are deleted when nothing is overwritten any more.
 
 mod pull_secrets;
 mod write;
@@ -43,10 +43,10 @@ const MAX_INSTALLATIONS: usize = 100_000;
 /// Maximum number of Contexts that a change of overwrites affects.
 const MAX_CONTEXTS: usize = 1_000;
 
-/// The settings of the controller.
+/// The settings of the controller `overwrite-trees`.
 #[derive(Clone, Default)]
 pub struct TreeSettings {
-    /// The component cache; without it nothing is resolved.
+    /// The component cache; without it, reconciliations of overwritten components fail.
     pub component_cache: Option<Arc<ComponentCache>>,
     /// Whether to write the condition that Landscaper also writes.
     pub writes_condition: bool,
@@ -58,7 +58,7 @@ impl std::fmt::Debug for TreeSettings {
     }
 }
 
-/// Stores the effect of overwrites on component trees.
+/// A controller that stores the effect of overwrites on component trees.
 pub(super) struct OverwriteTrees {
     settings: TreeSettings,
     pull_secrets: PullSecrets,
@@ -143,7 +143,8 @@ impl Controller for OverwriteTrees {
 }
 
 impl OverwriteTrees {
-    /// Returns the parts of an Installation that affect its tree; most changes are Landscaper's, of the status.
+    /// Returns the parts of an Installation that affect its tree. Landscaper's frequent changes of the status are not
+    /// among them.
     fn part(&self, stored: Option<&Stored>) -> Option<Value> {
         let value = stored?.value();
         let at = |pointer: &str| value.pointer(pointer).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Caches the credentials of a Context: the pull secrets that it names, read by name.
+//! Caches the registry credentials of a Context: the pull secrets that it names, read by name.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,7 @@ const MAX_CONTEXTS: usize = 1_000;
 /// Maximum number of pull secrets of a Context.
 const MAX_SECRETS: usize = 20;
 
-/// Credentials by namespace and names of secrets.
+/// A cache of registry credentials by namespace and names of pull secrets.
 #[derive(Default)]
 pub(super) struct PullSecrets(Mutex<HashMap<Names, (Instant, Keyring)>>);
 
@@ -29,8 +29,8 @@ pub(super) struct PullSecrets(Mutex<HashMap<Names, (Instant, Keyring)>>);
 type Names = (String, Vec<String>);
 
 impl PullSecrets {
-    /// Returns the credentials in some secrets of a namespace. A missing or invalid secret is logged and skipped; the
-    /// registry then denies access.
+    /// Returns the credentials in the pull secrets `names` of a namespace. A missing or invalid secret is logged and
+    /// skipped; the registry then denies access.
     pub(super) async fn keyring(&self, namespace: &str, names: &[String], tools: &Tools) -> Keyring {
         if names.is_empty() {
             return Keyring::default();

@@ -16,7 +16,7 @@ use crate::oci::digest;
 use crate::reconciler::kinds::CONFIG_MAPS;
 use crate::reconciler::{Failure, Severity, Tools};
 
-/// The field manager in `metadata.managedFields`.
+/// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-overwrite-trees";
 /// Maximum length of a label value.
 const MAX_LABEL_LENGTH: usize = 63;
@@ -30,7 +30,7 @@ pub(super) struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// Deletes the ConfigMaps, annotations and note.
+    /// Deletes the ConfigMaps, and the annotations including the note.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
         let before = self.delete_stale(&[]).await?;
         self.annotate(None, None).await?;
@@ -38,8 +38,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Writes the note first, then the ConfigMaps, then deletes stale ones. The note lists the ConfigMaps, so none is
-    /// orphaned.
+    /// Deletes stale ConfigMaps, then writes the note, then the ConfigMaps. The note lists the ConfigMaps before they
+    /// exist, so none is orphaned.
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
         let mut before = self.delete_stale(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;
@@ -54,10 +54,12 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes the ConfigMaps that the note lists and that are not wanted; returns the summary of a deleted one.
+    /// Deletes the ConfigMaps that the note lists and that are not wanted. Returns the summary in the first ConfigMap
+    /// of the Installation if that one is deleted.
     async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
-        // Everybody who may write the Installation may write the note, so only our own names are deleted.
+        // Everybody who may write the Installation may write the note, so only names that this controller uses are
+        // deleted.
         let is_ours = |name: &str| (0..MAX_PARTS).any(|at| *name == part_name(&self.object.name, at));
         let mut before = None;
         for name in noted.iter().filter(|name| is_ours(name) && !wanted.iter().any(|part| part.name == **name)) {
@@ -73,7 +75,8 @@ impl Write<'_> {
         name == part_name(&self.object.name, 0)
     }
 
-    /// Writes a ConfigMap if it differs; returns its previous summary.
+    /// Writes a ConfigMap if it differs. Returns its previous summary, which is empty for a new one, or `None` if it is
+    /// unchanged.
     async fn part(&self, part: &Part) -> Result<Option<String>, Failure> {
         let reference = self.config_map(&part.name);
         let stored = self.stored(&reference).await?;
@@ -114,7 +117,7 @@ impl Write<'_> {
         }
     }
 
-    /// Returns the ConfigMap of that name, if it belongs to the Installation.
+    /// Returns a ConfigMap, if it exists. Fails if the Installation does not own it.
     async fn stored(&self, reference: &Reference) -> Result<Option<Value>, Failure> {
         let read = cluster::read(&self.tools.client, reference).await;
         let Some(stored) = read.map_err(Failure::api("reading its ConfigMap"))? else { return Ok(None) };
@@ -151,8 +154,8 @@ impl Write<'_> {
         serde_json::from_value(config_map_manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
     }
 
-    /// Writes the annotations of admission, and the note. If admission patches the spec itself, only admission writes
-    /// its annotations, which are needed to revert.
+    /// Writes the note, and the annotations that admission also writes. If admission patches the spec itself, only
+    /// admission writes these annotations, because they are needed to revert the patch.
     async fn annotate(&self, effect: Option<&Effect>, note: Option<&Note>) -> Result<(), Failure> {
         // A note consists of JSON values, so it serializes.
         let note = note.map(|note| serde_json::to_string(note).unwrap_or_default());
@@ -176,7 +179,7 @@ impl Write<'_> {
         source.get("mode").is_some_and(|mode| mode == "apply")
     }
 
-    /// Writes the condition, like Landscaper.
+    /// Writes the condition into the status, as Landscaper does.
     pub(super) async fn condition(&self, condition: &Condition) -> Result<(), Failure> {
         let read = cluster::read(&self.tools.client, self.object).await.map_err(Failure::api("reading it"))?;
         let Some(installation) = read else { return Ok(()) };
@@ -207,7 +210,7 @@ impl Write<'_> {
         }
     }
 
-    /// Publishes an Event about the difference, if any.
+    /// Publishes an Event if the lines `now` differ from the summary `before`.
     async fn report_difference(&self, before: Option<&str>, now: &[String]) {
         let Some(note) = before.and_then(|before| difference(before, now)) else { return };
         let (namespace, name) = (self.object.namespace.as_str(), self.object.name.as_str());
@@ -215,7 +218,7 @@ impl Write<'_> {
         self.publish(Severity::Normal, "ComponentsOverwritten", &note).await;
     }
 
-    /// Publishes an Event about new problems in the tree.
+    /// Publishes an Event for each problem in the tree that the stored note does not list.
     async fn report_problems(&self, note: &Note) {
         let before = Note::read(self.installation).unwrap_or_default();
         for missing in note.missing.iter().filter(|missing| !before.missing.contains(missing)) {

@@ -1,10 +1,10 @@
 //! Limits how many decisions compute at the same time, and sheds load when more arrive than can be served.
 //!
-//! A decision is mostly CPU work. If every request computed as soon as it arrived, the thread would not read the sockets
-//! of the requests behind it: they would wait in kernel buffers, where they can neither be counted nor rejected. Therefore a
-//! decision first takes a permit from a [`ConcurrencyLimiter`], and a thread that has computed for a while yields to the
-//! runtime, which then reads what has arrived. A request without a permit waits in a bounded queue, and is rejected with
-//! HTTP 429 when its deadline expires.
+//! A decision is mostly CPU work. If every request computed as soon as it arrived, the thread would not read the
+//! sockets of the requests behind it: they would wait in kernel buffers, where they can neither be counted nor
+//! rejected. Therefore a decision first takes a permit from a [`ConcurrencyLimiter`], and a thread that has computed
+//! for a while yields to the runtime, which then reads the requests that have arrived. A request without a permit waits
+//! in a bounded queue, and is rejected with HTTP 429 when its deadline expires.
 //!
 //! The queue is FIFO, and combines two known techniques:
 //!
@@ -51,7 +51,7 @@ pub(super) struct ConcurrencyLimiter {
     yield_after: Duration,
 }
 
-/// The right to compute. When dropped, it passes to the next request in the queue.
+/// The right of a decision to compute. When dropped, it passes to the next request in the queue.
 #[derive(Debug)]
 struct Permit {
     limiter: Arc<ConcurrencyLimiter>,
@@ -62,7 +62,8 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let now = Instant::now();
         if let Some(next) = self.limiter.release(now, now.saturating_duration_since(self.since)) {
-            // If the receiver is gone, the permit comes back in the error, is dropped, and passes to the request after it.
+            // If the receiver is gone, `send` returns the permit in its error, which drops it and so passes it to the
+            // next request.
             let _ = next.send(Self { limiter: Arc::clone(&self.limiter), since: now });
         }
     }
@@ -162,7 +163,7 @@ impl ConcurrencyLimiter {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // A poisoned lock still guards a consistent queue: no change can panic half-way.
+        // The queue of a poisoned lock is consistent, because no change of it can panic half-way.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

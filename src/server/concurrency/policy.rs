@@ -5,9 +5,9 @@ use std::time::Duration;
 /// The time limits of requests in the queue, and the conditions for overload.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct QueuePolicy {
-    /// Maximum waiting time in overload.
+    /// Maximum time in the queue under overload.
     pub(in crate::server) overload_deadline: Duration,
-    /// Maximum waiting time otherwise.
+    /// Maximum time in the queue without overload.
     pub(in crate::server) deadline: Duration,
     /// Maximum duration of a burst, which is the maximum idle credit.
     pub(in crate::server) burst: Duration,

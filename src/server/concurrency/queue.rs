@@ -18,7 +18,7 @@ pub(super) struct Queue {
     /// Moving average of permit hold times.
     pub(super) mean_hold: Duration,
     pub(super) credit: IdleCredit,
-    /// Decisions that have started and want to continue.
+    /// Decisions that have started and wait for a permit to continue.
     pub(super) started: VecDeque<oneshot::Sender<Permit>>,
     /// Requests that wait for their first permit.
     pub(super) waiting: VecDeque<Waiting>,
@@ -60,7 +60,7 @@ impl Queue {
         }
     }
 
-    /// Returns whether the limiter is in overload. To be called only while no permit is free.
+    /// Returns whether the limiter is in overload. Call it only while no permit is free.
     pub(super) fn is_overload(&mut self, now: Instant, policy: QueuePolicy) -> bool {
         self.drop_cancelled();
         self.credit.spend(now, self.waiting.len(), policy);

@@ -51,7 +51,7 @@ impl Decisions {
         }
     }
 
-    /// Counts a decision; `allowed` is the answer that was sent.
+    /// Counts a decision; `allowed` says whether the answer that was sent admits the request.
     pub(in crate::server) fn made(
         &self,
         phase: Phase,

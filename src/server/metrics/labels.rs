@@ -1,19 +1,19 @@
 //! The label values of the server's metrics.
 
-/// Classes of invalid requests, which get no decision.
+/// The class of an invalid request, which gets no decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadRequest {
-    /// A path other than the webhooks'.
+    /// A path other than `/validate` and `/mutate`.
     Path,
     /// A method other than POST.
     Method,
     /// A content type other than JSON.
     ContentType,
-    /// A body over the limit.
+    /// A body that is larger than the limit.
     TooLarge,
     /// A body that did not arrive in time.
     SlowBody,
-    /// An incomplete body.
+    /// A body that the client did not send completely.
     BrokenBody,
     /// A body without a uid, answered with 400.
     NoUid,
@@ -43,13 +43,13 @@ impl BadRequest {
 /// The limit that caused a rejection with 429.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shed {
-    /// Requests in flight.
+    /// The number of requests in flight.
     InFlight,
-    /// Bytes of bodies.
+    /// The size of all bodies in memory.
     BufferedBytes,
-    /// Requests in the queue for decisions.
+    /// The capacity or a deadline of the queue for decisions.
     Waiting,
-    /// Large bodies that wait for a decision.
+    /// The number of large bodies that wait for a decision.
     Large,
 }
 
@@ -65,7 +65,7 @@ impl Shed {
     }
 }
 
-/// The result of a reload.
+/// The result of reloading a certificate file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reload {
     /// The new file is in use.

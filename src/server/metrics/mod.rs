@@ -33,7 +33,7 @@ pub struct Metrics {
     certificate_expiry: Gauge,
 }
 
-/// A gauge that is incremented until this is dropped.
+/// A guard that decrements a gauge when it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted<'m>(&'m Gauge);
 

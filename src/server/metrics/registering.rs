@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 pub(super) type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// Registers metrics and returns their handles.
+/// A wrapper of the registry that registers metrics and returns their handles.
 pub(super) struct Registering<'r>(pub(super) &'r mut Registry);
 
 impl Registering<'_> {

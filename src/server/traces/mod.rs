@@ -35,7 +35,7 @@ pub(super) use span::Span;
 /// The reason why the exporter of spans cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// The build lacks the feature.
+    /// The build lacks the cargo feature `otlp`.
     #[error(
         "this build of portcullis has no traces; use the image, a released binary, or a build with \
          `cargo build --release --features otlp`"

@@ -45,7 +45,7 @@ fn number(text: &[u8], digits: usize) -> Option<u128> {
     u128::from_str_radix(text, 16).ok()
 }
 
-/// Returns the vendors' state, or an empty one if it is invalid.
+/// Returns the trace state of the header `tracestate`, or an empty one if it is invalid or too long.
 fn state(headers: &HeaderMap) -> TraceState {
     let parts: Option<Vec<_>> = headers.get_all("tracestate").iter().map(|part| part.to_str().ok()).collect();
     let whole = parts.unwrap_or_default().join(",");

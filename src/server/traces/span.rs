@@ -1,4 +1,4 @@
-//! The attributes of a span. They contain neither the contents of objects nor the user.
+//! Records the attributes of a span. They contain neither the contents of objects nor the user.
 
 use axum::http::{HeaderMap, StatusCode};
 use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _, Tracer as _};
@@ -93,7 +93,8 @@ impl Span {
         }
     }
 
-    /// Marks the span as failed. `kind` is a fixed word, because the text of an error may quote an object.
+    /// Sets the status of the span to an error. `kind` is a fixed word, because the text of an error may quote an
+    /// object.
     fn failed(&self, kind: impl Into<Value>) {
         self.note("error.type", kind);
         self.0.span().set_status(Status::error(""));

@@ -37,7 +37,7 @@ fn open(error: YamlError) -> YamlError {
 #[derive(Default)]
 struct Fields {
     own: Vec<Entry>,
-    /// The mappings that are merged into it; later ones win.
+    /// The mappings that are merged into this one; later ones take precedence.
     merged: Vec<Node>,
     size: usize,
     height: usize,
@@ -67,7 +67,8 @@ impl<'t> NodeReader<'t, '_> {
         }
     }
 
-    /// Adds an entry of the mapping itself. kyaml removes the first `<<` after merging, even if it is quoted.
+    /// Adds an entry that is written in the mapping itself. kyaml removes the first `<<` after merging, even if it is
+    /// quoted.
     fn entry(&mut self, fields: &mut Fields, key: Key, span: Span, depth: usize) -> Result<(), YamlError> {
         let comment = self.comment(span);
         let is_lost = &*key.text == scalar::MERGE && !mem::replace(&mut fields.has_merge, true);
@@ -118,7 +119,7 @@ impl<'t> NodeReader<'t, '_> {
         }
     }
 
-    /// Returns the error of an absent key: go-yaml accepts one after `?`, but not in a list within brackets.
+    /// Returns the error of an absent key, if any: go-yaml accepts one after `?`, but not in a list within brackets.
     fn absent_key(&self, span: Span, start: Span) -> Option<Problem> {
         if !self.is_explicit(span) {
             return Some(Problem::Syntax(NO_KEY.to_owned()));
@@ -134,7 +135,8 @@ impl<'t> NodeReader<'t, '_> {
         gap.lines().any(|line| line.split('#').next().unwrap_or_default().contains('?'))
     }
 
-    /// Returns the error of a list or mapping that go-yaml may not read as a key. Its last event was the last one.
+    /// Returns the error of a list or mapping that go-yaml may reject as a key, because it is long or has several
+    /// lines. Call it directly after parsing the key.
     fn check_length(&self, start: Span) -> Option<YamlError> {
         let length = self.end.checked_sub(self.events.span(start).start)?;
         let what = match self.behind(start).get(..length)? {
@@ -145,7 +147,7 @@ impl<'t> NodeReader<'t, '_> {
         Some(self.events.error(start, Problem::Dialect(what.to_owned())))
     }
 
-    /// Returns the text from the start of a span.
+    /// Returns the rest of the text from the start of a span on.
     fn behind(&self, start: Span) -> &str {
         self.events.around(Span::empty(start.start)).map(|(_, behind)| behind).unwrap_or_default()
     }
@@ -168,7 +170,7 @@ impl<'t> NodeReader<'t, '_> {
         }
         let mappings = match value.node.kind {
             Kind::Map(_) => vec![value.node],
-            // the first mapping of a sequence wins
+            // The first mapping of a sequence takes precedence.
             Kind::Seq(items) => items.iter().rev().cloned().collect(),
             Kind::Scalar(_) => return Err(self.merge_error(span, Problem::Merge)),
         };
@@ -179,8 +181,8 @@ impl<'t> NodeReader<'t, '_> {
         Ok(())
     }
 
-    /// Creates the error of a `<<`. Its result is unknown inside the value of another `<<`, which kyaml does not always
-    /// read.
+    /// Creates the error of an invalid `<<`. Inside the value of another `<<`, the result is unknown, because kyaml
+    /// does not always read it.
     fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
         self.events.error(span, if self.merging == 0 { problem } else { Problem::WithinMerged })
     }
@@ -198,8 +200,8 @@ impl Key {
 }
 
 impl Fields {
-    /// Builds the mapping. Merged entries follow its own entries, which take precedence. With `with_anchors`, kyaml adds
-    /// each null key again, because it looks for an empty text instead.
+    /// Builds the mapping. Merged entries follow the mapping's own entries, which take precedence. With `with_anchors`,
+    /// adds each null key again, as kyaml does, which looks for an empty text instead.
     fn finish(self, origin: Origin, with_anchors: bool) -> Built {
         let Self { mut own, merged, size, height, kept_merge, .. } = self;
         let is_null = |entry: &&Entry| entry.key_tag == Tag::Null && !entry.key.is_empty();
@@ -208,13 +210,14 @@ impl Fields {
             merge_into(&mut own, &merged);
         }
         own.extend(nulls);
-        // alone, it merges the same entries again
+        // Without another `<<`, the kept merge key would merge the same entries again, which changes nothing.
         own.extend(kept_merge.filter(|kept| own.iter().any(|entry| entry.key == kept.key)));
         Built { node: Node::map(own).at(origin), size, height: height + 1 }
     }
 }
 
-/// Adds the entries of merged mappings. Of equal keys, the first of the last mapping wins.
+/// Adds the entries of merged mappings that the mapping itself does not have. Of equal keys, the first one in the last
+/// mapping takes precedence.
 fn merge_into(entries: &mut Vec<Entry>, merged: &[Node]) {
     let own: HashSet<Arc<str>> = entries.iter().map(|entry| Arc::clone(&entry.key)).collect();
     for mapping in merged {

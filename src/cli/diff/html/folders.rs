@@ -6,17 +6,17 @@ use std::fmt::Write as _;
 use super::super::super::page::escape;
 use crate::kustomize::changes::RootChange;
 
-/// A folder of the tree.
+/// A folder in the tree of changed roots.
 #[derive(Default)]
 pub(super) struct Folder<'p> {
     folders: BTreeMap<&'p str, Self>,
-    /// The number of each root in this folder, and of its changed objects. A folder that several objects name has several
-    /// roots.
+    /// The index of each root in this folder, and the number of its changed objects. A folder that several objects name
+    /// has several roots.
     roots: Vec<(usize, usize)>,
 }
 
 impl<'p> Folder<'p> {
-    /// Returns the tree of roots, which are numbered in their order.
+    /// Returns the tree of roots, each of which has its index in `roots`.
     pub(super) fn of(roots: &[&'p RootChange]) -> Self {
         let mut top = Self::default();
         for (number, root) in roots.iter().enumerate() {
@@ -42,7 +42,7 @@ impl<'p> Folder<'p> {
         out.push_str("</ul>\n");
     }
 
-    /// Joins a chain of folders that have nothing else to one name.
+    /// Joins the names of a chain of folders, each of which contains only the next one.
     fn joined(&self, name: String) -> (String, &Self) {
         let mut folders = self.folders.iter();
         match (folders.next(), folders.next()) {

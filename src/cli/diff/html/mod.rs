@@ -1,4 +1,4 @@
-//! A plan as one HTML page.
+//! Formats a plan as one HTML page.
 
 mod folders;
 mod sides;

@@ -1,4 +1,4 @@
-//! Two texts side by side.
+//! Formats two texts side by side as an HTML table.
 
 use std::fmt::Write as _;
 use std::ops::Range;

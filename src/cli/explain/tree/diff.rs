@@ -1,4 +1,4 @@
-//! Shows what other overwrites would change in every Installation.
+//! Shows what the overwrites and Contexts in `--diff` would change in every Installation.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, catalog: &Catalog, source: &Source, other: &Path)
     Ok(if differences.is_empty() { OK } else { DENIED })
 }
 
-/// Returns the catalog with the other overwrites.
+/// Returns the catalog with the overwrites and Contexts in `other`, which replace those of the same name.
 fn changed(args: &Args, catalog: &Catalog, other: &Path) -> Result<Catalog, Unusable> {
     let kinds: Vec<&'static Kind> = catalog.kinds().collect();
     let mut all: Vec<Value> =

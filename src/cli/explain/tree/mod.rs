@@ -41,7 +41,7 @@ pub(in crate::cli) struct Args {
     diff: Option<PathBuf>,
 }
 
-/// An Installation and its tree.
+/// An Installation and its component tree.
 struct Tree {
     name: String,
     evaluation: Evaluation,

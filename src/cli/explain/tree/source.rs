@@ -22,11 +22,11 @@ const WITHIN: Duration = Duration::from_secs(60);
 
 /// A source of component descriptors.
 pub(super) enum Source {
-    /// Only inline in Installations: only their own references are resolved.
+    /// Only the descriptors inline in Installations; other components are not looked up.
     Inline,
-    /// Files.
+    /// Descriptors in files.
     Folder(Folder),
-    /// OCI registries.
+    /// Descriptors in OCI registries.
     Registries { runtime: Runtime, component_cache: Box<ComponentCache>, keyring: Keyring },
 }
 
@@ -52,7 +52,7 @@ impl Source {
         })
     }
 
-    /// Resolves the tree of an Installation.
+    /// Resolves the component tree of an Installation.
     pub(super) fn closure(
         &self,
         installation: &Value,

@@ -1,4 +1,4 @@
-//! The `math` transform.
+//! Computes the results of `math` transforms.
 
 use serde_json::Value;
 

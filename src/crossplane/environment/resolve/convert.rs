@@ -1,4 +1,4 @@
-//! The `convert` transform.
+//! Computes the results of `convert` transforms.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The `map` and `match` transforms.
+//! Computes the results of `map` and `match` transforms.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::super::{FallbackTo, MatchPattern, MatchTransform, PatternType};
 use super::TransformError;
 use crate::go::{Any, floats, regexp};
 
-/// Returns the value that a map has for a string.
+/// Returns the value in the pairs of a `map` transform for an input string.
 pub(super) fn resolve_map(pairs: &Map<String, Value>, input: &Any) -> Result<Any, TransformError> {
     let Any::Json(Value::String(key)) = input else {
         let found = input.type_name();
@@ -59,7 +59,7 @@ impl MatchPattern {
     }
 }
 
-/// Returns the string to match; `null` is the string that stands for a null value.
+/// Returns the string to match. `null` is the name of a null value in the error message.
 fn text<'i>(input: &'i Any, null: &str) -> Result<&'i str, TransformError> {
     match input {
         Any::Json(Value::String(text)) => Ok(text),

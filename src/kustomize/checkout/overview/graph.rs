@@ -40,7 +40,8 @@ impl Node<'_> {
 }
 
 impl ClusterOverview {
-    /// Returns at most [`MAX_NODES`] nodes, if grouping by the first parts of folders reduces their number so far.
+    /// Returns a node for each Kustomization. If there are more than [`MAX_NODES`], groups them by the first parts of
+    /// their folders.
     fn nodes(&self) -> Vec<Node<'_>> {
         let depth = |entry: &Entry| folder(entry).split('/').count();
         let deepest = self.entries.iter().map(depth).max().unwrap_or_default();
@@ -107,7 +108,7 @@ fn dependencies(nodes: &[Node<'_>]) -> BTreeSet<(usize, usize)> {
 }
 
 impl Overview {
-    /// Returns the overview for Graphviz.
+    /// Returns the overview as a Graphviz graph.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph repository {\n  rankdir=LR;\n  node [shape=box, style=filled];\n");
         for (number, cluster) in self.clusters.iter().enumerate() {
@@ -134,7 +135,7 @@ impl Overview {
         dot + "}\n"
     }
 
-    /// Returns the overview for Mermaid.
+    /// Returns the overview as a Mermaid flowchart.
     pub fn to_mermaid(&self) -> String {
         let mut text = String::from("flowchart LR\n");
         for (number, cluster) in self.clusters.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! An overview of a repository: who builds which root, in which order, and which files are unused.
+//! An overview of a repository: which system builds which root, in which order, and which files are unused.
 
 mod graph;
 mod text;
@@ -12,10 +12,10 @@ use super::{Build, Cluster, Member, Object, Survey};
 use crate::kustomize::options::Profile;
 use crate::kustomize::tree::TreePath;
 
-/// The builders of a repository's roots. All paths are in the form for display.
+/// An overview of a repository. All paths are in the form for display.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Overview {
-    /// The clusters that Flux manages from it.
+    /// The clusters to which Flux applies the repository.
     pub clusters: Vec<ClusterOverview>,
     /// The roots that Argo CD builds, by kind, namespace and name of the object.
     pub applications: BTreeMap<String, Vec<String>>,
@@ -30,20 +30,20 @@ pub struct Overview {
 /// The Flux Kustomizations of a cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClusterOverview {
-    /// The folder with the first objects; `None` for Kustomizations whose renderer cannot be built.
+    /// The folder from which Flux was bootstrapped; `None` for Kustomizations in roots that cannot be built.
     pub folder: Option<String>,
     /// The Kustomizations, each after the one that renders it, and siblings in the order in which Flux applies them.
     pub entries: Vec<Entry>,
 }
 
-/// A Flux Kustomization.
+/// A Flux Kustomization of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Namespace and name.
+    /// Namespace and name, such as `flux-system/apps`.
     pub name: String,
-    /// The index of the Kustomization that renders it.
+    /// The index of the entry that renders this Kustomization, if any.
     pub parent: Option<usize>,
-    /// The folder that it builds.
+    /// The folder or artifact that the Kustomization builds.
     pub builds: Builds,
     /// The names in `dependsOn`, with namespaces.
     pub depends_on: Vec<String>,
@@ -52,16 +52,16 @@ pub struct Entry {
     pub stage: Option<usize>,
 }
 
-/// The target of a Kustomization.
+/// The folder or artifact that a Kustomization builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Builds {
     /// A folder of the repository.
     Folder(String),
-    /// A folder of another repository.
+    /// A folder of another repository; contains the name of the repository.
     Elsewhere(String),
-    /// An artifact that another controller makes.
+    /// An artifact that another controller makes; contains the name of the artifact.
     Composed(String),
-    /// Unknown, with the reason.
+    /// The folder is unknown; contains the reason.
     Unknown(String),
 }
 
@@ -132,7 +132,7 @@ impl ClusterOverview {
     }
 }
 
-/// What Kustomizations build, or why that is not in the checkout, by name.
+/// The builds of a survey; and for Kustomizations without a build, by name, the repository, artifact or reason.
 struct Reasons<'s> {
     builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,
@@ -166,7 +166,7 @@ impl<'s> Reasons<'s> {
     }
 }
 
-/// Returns the roots of some builders, by the objects that name them.
+/// Returns the roots that the systems `profiles` build, by kind and name of the objects that name them.
 fn roots(survey: &Survey, profiles: &[Profile], show: &dyn Fn(&TreePath) -> String) -> BTreeMap<String, Vec<String>> {
     let mut roots: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for build in survey.builds.iter().filter(|build| profiles.contains(&build.options.profile)) {

@@ -8,7 +8,7 @@ use super::{Builds, ClusterOverview, Entry, Overview};
 const MAX_LISTED: usize = 20;
 
 impl Overview {
-    /// Returns the overview for people.
+    /// Returns the overview as text for a terminal.
     pub fn to_text(&self) -> String {
         let mut parts: Vec<String> = self.clusters.iter().map(ClusterOverview::to_text).collect();
         parts.extend(list("Argo CD", &self.applications));
@@ -72,7 +72,7 @@ impl ClusterOverview {
         text
     }
 
-    /// Returns the branches of the tree before an entry.
+    /// Returns the lines that connect an entry to its parents, such as `│  └─ `.
     fn branch(&self, at: usize) -> String {
         let (mut branch, mut current) = (String::new(), Some(at));
         while let Some(own) = current {
@@ -92,7 +92,7 @@ impl ClusterOverview {
 }
 
 impl Entry {
-    /// Describes the target and the dependencies.
+    /// Describes what the Kustomization builds, and its dependencies.
     pub(super) fn description(&self) -> String {
         let builds = match &self.builds {
             Builds::Folder(folder) => folder.clone(),

@@ -1,7 +1,7 @@
 //! Deletions by Argo CD: the object has a tracking id that names an Application.
 //!
-//! Source: `util/argo/resource_tracking.go` and `controller/state.go` of Argo CD. The Application says itself which resources it is
-//! about to prune; nothing is rendered.
+//! Source: `util/argo/resource_tracking.go` and `controller/state.go` of Argo CD. The status of the Application lists
+//! the resources to be pruned, so nothing is rendered.
 
 use std::sync::Arc;
 
@@ -17,11 +17,12 @@ use crate::admission::{Finding, Metadata};
 use crate::catalog::{Kind, Reference, Scope, Storage, Stored};
 use crate::kustomize::object_id::ObjectId;
 
-/// The annotation with the tracking id.
+/// The annotation with the tracking id, in which Argo CD names the Application that owns an object.
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 /// The namespace of Applications, unless the service account of the controller or the tracking id has another one.
 const CONTROL_NAMESPACE: &str = "argocd";
-/// An approval holds for operations that start until so long after it: a denied operation is followed by another one.
+/// Validity of an approval: it holds for operations that start at most this long after it. A denied operation is
+/// followed by another one.
 const APPROVAL: Duration = Duration::HOUR;
 
 /// The kind Application, which is read live only.
@@ -40,7 +41,7 @@ pub(super) static APPLICATIONS: Kind = Kind {
     ]),
 };
 
-/// Returns the live read of the Application.
+/// Returns the Application that deletes the object, to be read live.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }
@@ -55,7 +56,7 @@ pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     found().into_iter().collect()
 }
 
-/// Returns the Application that deletes the object. An id that was copied from another object says nothing.
+/// Returns the Application that deletes the object. Ignores a tracking id that was copied from another object.
 fn application(deletion: &Deletion<'_>) -> Option<Reference> {
     let user = &*deletion.request.user.name;
     let tracking_id = Metadata::of(deletion.request.old_object()).annotation(TRACKING_ID)?;
@@ -72,7 +73,7 @@ fn application(deletion: &Deletion<'_>) -> Option<Reference> {
     Some(Reference::new(&APPLICATIONS, namespace, name))
 }
 
-/// Splits a tracking id: `APPLICATION:GROUP/KIND:NAMESPACE/NAME`. Names may have colons.
+/// Splits a tracking id: `APPLICATION:GROUP/KIND:NAMESPACE/NAME`. `NAME` may contain colons.
 fn parts(tracking_id: &str) -> Option<(&str, &str, &str)> {
     let (application, rest) = tracking_id.split_once(':')?;
     let (kind, place) = rest.split_once(':')?;
@@ -110,7 +111,8 @@ fn owner(stored: &Stored, is_deleted: bool) -> Owner {
     Owner { what, namespace, resource: "applications.argoproj.io", name, approval: "$(date -u +%FT%TZ)".to_owned() }
 }
 
-/// Returns whether the annotation has a time that is not too long before the operation, or the deletion of the Application.
+/// Returns whether the approval is recent: its time is at most [`APPROVAL`] before the start of the operation or of the
+/// deletion of the Application.
 fn is_approved(application: &Value) -> bool {
     let metadata = Metadata::of(application);
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();

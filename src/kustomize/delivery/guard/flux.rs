@@ -24,14 +24,14 @@ struct Deleting {
     artifact: Option<Artifact>,
 }
 
-/// Returns the reference to the owner of the object, if it has one.
+/// Returns a reference to the Kustomization in the owner labels of the object, if it has these.
 fn owner(deletion: &Deletion<'_>) -> Option<Reference> {
     let metadata = Metadata::of(deletion.request.old_object());
     let [namespace, name] = OWNER.map(|label| metadata.label(label).filter(|text| !text.is_empty()));
     Some(Reference::new(&APPLIED, namespace?, name?))
 }
 
-/// Returns the live reads: the Kustomization, and then its source.
+/// Returns the objects to read live: the Kustomization that owns the object, and then its source.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     let user = &deletion.request.user;
     let Some(owner) = owner(deletion).filter(|_| user.is_service_account() || deletion.guard.has(&user.name)) else {
@@ -46,7 +46,8 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     [owner].into_iter().chain(source).collect()
 }
 
-/// Returns the findings that need no tree, and the root of the Kustomization; `None` if Flux does not delete the object.
+/// Returns the findings that need no tree, and the root of the Kustomization; `None` if Flux does not delete the
+/// object.
 pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
     let reference = owner(deletion)?;
     let Some(deleting) = Deleting::of(deletion, &reference) else {
@@ -78,7 +79,7 @@ fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
     (is_flux && deletion.limits.protects(&deletion.id)).then(|| gd001::unread(&deletion.id, &place, why))
 }
 
-/// Judges the deletion by what the revision renders.
+/// Reports a deletion beyond the limits, from the objects that the revision renders.
 pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let deleting = Deleting::of(deletion, &owner(deletion)?)?;
     let plan = Plan {
@@ -97,7 +98,8 @@ pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged)
 }
 
 impl Deleting {
-    /// Reads the owner of the object; `None` if it is not known, or somebody else than Flux deletes the object.
+    /// Reads the owner of the object; `None` if the owner cannot be found, or the user who deletes the object is not
+    /// Flux.
     fn of(deletion: &Deletion<'_>, owner: &Reference) -> Option<Self> {
         let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
         let user = &*deletion.request.user.name;
@@ -122,8 +124,8 @@ impl Deleting {
         Metadata::of(self.stored.value()).is_deleting()
     }
 
-    /// Returns the value of the annotation that approves these deletions: the revision, or the uid of a Kustomization that is being
-    /// deleted.
+    /// Returns the value of the annotation that approves these deletions: the revision, or the uid of a Kustomization
+    /// that is being deleted.
     fn approval(&self) -> Option<&str> {
         let uid = || Metadata::of(self.stored.value()).uid();
         if self.is_deleted() { uid() } else { self.artifact.as_ref().map(|artifact| artifact.revision.as_str()) }

@@ -1,8 +1,8 @@
-//! The guard: judges deletions by Flux and Argo CD by what their revision deletes in all.
+//! The guard: judges a deletion by Flux or Argo CD together with all other deletions of the same revision.
 //!
-//! A GitOps controller never rehearses deletions, so a deletion is the first request that shows one. The guard finds the owner
-//! of the object from its labels or annotations, and reads it from the API server. It denies the deletion of an object of a
-//! protected kind, and deletions beyond the limit, unless an annotation of the owner approves the revision.
+//! GitOps controllers do not dry-run deletions, so the guard sees a deletion only when it happens. The guard finds the
+//! owner of the object from its labels or annotations, and reads it from the API server. It denies the deletion of an
+//! object of a protected kind, and deletions beyond the limit, unless an annotation of the owner approves the revision.
 
 mod argo;
 mod flux;
@@ -20,7 +20,7 @@ use crate::rule::{ANY, FailurePolicy, Match};
 
 /// The family of the guard, which is off by default.
 pub const FAMILY: &str = "GD";
-/// The key of the section in the configuration file.
+/// The key of the guard's section in the configuration file.
 pub const SECTION: &str = "guard";
 /// The name of the delivery that judges new revisions of sources; see [`Hold::Source`].
 pub const SOURCES: &str = "guard-sources";
@@ -102,7 +102,7 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// Returns the section in the form in which rules read it.
+    /// Returns the section as JSON, in the form that rules read.
     pub fn to_value(&self) -> Value {
         // Texts: serializing them cannot fail.
         serde_json::to_value(self).unwrap_or_default()
@@ -117,7 +117,7 @@ impl Guard {
     }
 }
 
-/// The deletion of one object.
+/// A request that deletes an object, with the configuration of the guard.
 struct Deletion<'a> {
     request: &'a Request<'a>,
     view: &'a View<'a>,

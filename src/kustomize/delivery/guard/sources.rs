@@ -1,7 +1,7 @@
 //! New revisions of Flux sources, judged by what they delete, before kustomize-controller sees them.
 //!
-//! A source has one artifact for all its Kustomizations. So a revision that deletes too much for one of them is withheld
-//! from all of them, until the deletions are approved for each Kustomization.
+//! A source has one artifact for all its Kustomizations. So a revision that deletes too much for one of them is
+//! withheld from all of them, until the deletions are approved for each Kustomization.
 
 use super::super::deployed::APPLIED;
 use super::super::flux_sources::{self, MATCHERS};
@@ -43,14 +43,14 @@ pub(in super::super) static DELIVERY: Delivery = Delivery {
     look,
 };
 
-/// A source with the artifact that it is about to get.
+/// A source and its new artifact, which a request publishes.
 struct Publication {
     source: SourceRef,
     artifact: Artifact,
 }
 
 impl Publication {
-    /// Reads a request. A revision without a name cannot be approved, so it is not judged.
+    /// Reads a request; `None` if it publishes no new artifact, or one without a revision, which could not be approved.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (source, artifact) = flux_sources::published(request)?;
         (!artifact.revision.is_empty()).then_some(Self { source, artifact })
@@ -63,7 +63,7 @@ impl Publication {
         (stored.iter().take(MAX_JUDGED).map(reference).collect(), stored.len() > MAX_JUDGED)
     }
 
-    /// Returns the root of a Kustomization from which the revision may delete objects.
+    /// Returns the root of a Kustomization; `None` if it does not prune, or has applied no objects.
     fn root(&self, user: &Stored) -> Option<Root> {
         let read = Kustomization::of(user.value(), user.namespace())?;
         let prunes = user.value().at(&["spec", "prune"]).and_then(serde_json::Value::as_bool) == Some(true);
@@ -73,7 +73,7 @@ impl Publication {
     }
 }
 
-/// Returns the live reads: the Kustomizations with their inventories.
+/// Returns the objects to read live: the Kustomizations with their inventories.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     Publication::of(request).map(|publication| publication.users(view).0).unwrap_or_default()
 }
@@ -97,7 +97,8 @@ fn look(request: &Request<'_>, view: &View<'_>) -> Look {
     look
 }
 
-/// Judges the deletions of one Kustomization. An object that moves to another one counts, as in GD001.
+/// Judges the deletions of one Kustomization. An object that moves to another Kustomization counts as deleted, as in
+/// GD001.
 fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let (owner, artifact) = (root.of.as_ref()?, root.artifact()?);
     let stored = view.find(&APPLIED, &owner.namespace, &owner.name)?;
@@ -116,7 +117,8 @@ fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding>
     Some(if is_approved { gd002::approved(&excess) } else { gd002::found(&excess) })
 }
 
-/// Returns the finding that the objects of a revision are not known. A revision that cannot be built deletes nothing.
+/// Returns the finding that the objects of a revision are unknown; `None` if it cannot be built, because it then
+/// deletes nothing.
 fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
     let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
     let why = "the names of its objects depend on what is not known here";

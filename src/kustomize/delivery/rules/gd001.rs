@@ -16,13 +16,13 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 
 /// The Kustomization or Application that deletes an object.
 pub(in crate::kustomize::delivery) struct Owner {
-    /// What it does, such as `revision main@sha1:1f3c of Kustomization flux-system/shop`.
+    /// The deleting operation, such as `revision main@sha1:1f3c of Kustomization flux-system/shop`.
     pub(in crate::kustomize::delivery) what: String,
-    /// Its namespace.
+    /// The namespace of the Kustomization or Application.
     pub(in crate::kustomize::delivery) namespace: String,
-    /// The name of its resource for kubectl.
+    /// The resource type for kubectl, such as `applications.argoproj.io`.
     pub(in crate::kustomize::delivery) resource: &'static str,
-    /// Its name.
+    /// The name of the Kustomization or Application.
     pub(in crate::kustomize::delivery) name: String,
     /// The value of the annotation that approves the deletion.
     pub(in crate::kustomize::delivery) approval: String,
@@ -44,14 +44,16 @@ pub(in crate::kustomize::delivery) fn approval_command(
     format!("kubectl -n {namespace} annotate {resource} {name} --overwrite {APPROVAL_ANNOTATION}={approval}")
 }
 
-/// Returns the finding about the deletion of an object of a protected kind; `takes` is what it takes along.
+/// Returns the finding about the deletion of an object of a protected kind; `takes` is what else is lost, such as `its
+/// pods`.
 pub(in crate::kustomize::delivery) fn protected(id: &ObjectId, takes: Option<&str>, owner: &Owner) -> Finding {
     let along = takes.map(|takes| format!(", and with it {takes}")).unwrap_or_default();
     let message = format!("{} deletes {id}{along}: its kind is protected", owner.what);
     RULE.finding(FieldPath::root(), message).help(owner.help())
 }
 
-/// Returns the finding about an object that is deleted together with more than `limit` others.
+/// Returns the finding about the deletion of `all`: they are more than `limit` objects, or the owner renders no other
+/// object.
 pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, limit: usize, owner: &Owner) -> Finding {
     let (count, what) = (all.len(), &owner.what);
     let more = if count > limit { format!(", more than {limit}") } else { ", and renders no other".to_owned() };

@@ -17,24 +17,24 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 
 /// The deletions of a revision that are beyond the limits of the guard.
 pub(in crate::kustomize::delivery) struct Excess<'a> {
-    /// The Kustomization.
+    /// The Kustomization whose objects are deleted.
     pub(in crate::kustomize::delivery) owner: &'a RootOwner,
-    /// The new artifact of its source.
+    /// The new artifact of the Kustomization's source.
     pub(in crate::kustomize::delivery) artifact: &'a Artifact,
     /// All objects that the revision no longer renders.
     pub(in crate::kustomize::delivery) deleted: Vec<&'a ObjectId>,
-    /// Those of protected kinds.
+    /// The objects in `deleted` whose kind is protected.
     pub(in crate::kustomize::delivery) protected: Vec<&'a ObjectId>,
     /// The number of objects that the Kustomization applied.
     pub(in crate::kustomize::delivery) applied: usize,
-    /// The limit, if their number exceeds it.
+    /// The maximum number of deletions, if `deleted` exceeds it.
     pub(in crate::kustomize::delivery) limit: Option<usize>,
     /// Whether the revision renders no object at all.
     pub(in crate::kustomize::delivery) is_empty: bool,
 }
 
 impl Excess<'_> {
-    /// Returns what the revision does, such as `Kustomization a/b: revision main@sha1:1 would delete …`.
+    /// Returns the message of the finding, such as `Kustomization a/b: revision main@sha1:1 would delete …`.
     fn message(&self) -> String {
         let Self { owner, artifact, .. } = self;
         let reasons: Vec<_> = self.of_protected().into_iter().chain(self.of_number()).collect();

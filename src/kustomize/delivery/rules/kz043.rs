@@ -1,8 +1,8 @@
 //! KZ043: reports dependencies of a Flux Kustomization that are circular, or that do not exist.
 //!
 //! Source: `checkDependencies` in kustomize-controller's `internal/controller/kustomization_controller.go`, which reads
-//! every dependency and waits until it is ready, and `sortAndEnqueue` in its `kustomization_indexers.go`, which triggers
-//! no Kustomization of a source if it cannot sort them.
+//! every dependency and waits until it is ready, and `sortAndEnqueue` in its `kustomization_indexers.go`, which
+//! triggers no Kustomization of a source if it cannot sort them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -62,7 +62,8 @@ struct Dependency {
     has_expression: bool,
 }
 
-/// Returns the live reads before a finding: a dependency may have been created, and a cycle may have been broken.
+/// Returns the objects to read live before a finding: missing dependencies may exist now, and cycles may have been
+/// removed.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let own = Key::of(request);
     let dependencies = dependencies(request.object(), &request.namespace);
@@ -125,7 +126,7 @@ fn is_suspended(object: &Value) -> bool {
     object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns whether an update leaves the dependencies unchanged. The controller itself writes finalizers.
+/// Returns whether an update leaves the dependencies unchanged, as when the controller writes finalizers.
 fn is_unchanged(request: &Request<'_>) -> bool {
     let depends_on = |object: &Value| object.at(&["spec", "dependsOn"]).cloned();
     request.operation == Operation::Update && depends_on(request.old_object()) == depends_on(request.object())

@@ -1,4 +1,4 @@
-//! KZ065: metadata that a Flux Kustomization sets on all objects, and that defeats its pruning.
+//! KZ065: `commonMetadata` of a Flux Kustomization that prevents Flux from pruning its objects.
 //!
 //! Source: `apply` and `deleteObjects` in kustomize-controller's `internal/controller/kustomization_controller.go`.
 //! `SetCommonMetadata` runs after `SetOwnerLabels`, so a common label replaces an owner label.

@@ -1,4 +1,4 @@
-//! The rules about objects that name a tree, one file each. Rules about the trees themselves are in `kustomize::rules`.
+//! Rules about objects that name a tree, one module each. Rules about the trees are in `kustomize::rules`.
 
 pub(in crate::kustomize) mod gd001;
 pub(in crate::kustomize) mod gd002;
@@ -9,10 +9,10 @@ mod kz065;
 
 use crate::rule::{Rule, RuleInfo};
 
-/// The rule of the guard about deletions. It is no request rule, because the guard reads trees.
+/// The rule GD001 about deletions. It is not in [`RULES`], because the guard evaluates it with a tree.
 pub(in crate::kustomize) static GD001: &RuleInfo = &gd001::RULE;
-/// The rule of the guard about new revisions of sources.
+/// The rule GD002 about new revisions of sources, which the guard evaluates with a tree.
 pub(in crate::kustomize) static GD002: &RuleInfo = &gd002::RULE;
 
-/// The rules of this folder, in the order of their ids.
+/// The request rules of this module, sorted by id.
 pub(in crate::kustomize) static RULES: &[&Rule] = &[&kz041::RULE, &kz042::RULE, &kz043::RULE, &kz065::RULE];

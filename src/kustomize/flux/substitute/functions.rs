@@ -7,7 +7,7 @@ pub(super) fn is_default(operator: &str) -> bool {
     matches!(operator, "=" | ":=" | ":-" | ":?" | ":+")
 }
 
-/// Calls the function of an operator.
+/// Applies the function of an operator, such as `^^` for upper case, to the value of a variable.
 pub(super) fn call(operator: &str, value: &str, arguments: &[String]) -> Result<String, Failure> {
     let first = || arguments.first().map(String::as_str).unwrap_or_default();
     let second = || arguments.get(1).map(String::as_str).unwrap_or_default();

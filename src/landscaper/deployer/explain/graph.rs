@@ -27,7 +27,7 @@ fn fill(info: &StateInfo) -> &'static str {
     }
 }
 
-/// Returns a Mermaid flowchart.
+/// Returns the state machine as a Mermaid flowchart.
 pub fn mermaid() -> String {
     let mut text = String::from("flowchart LR\n");
     for info in &STATES {
@@ -67,7 +67,7 @@ fn place(state: State) -> Point {
     }
 }
 
-/// Returns the SVG drawing.
+/// Returns the state machine as an SVG drawing with a legend.
 pub fn svg() -> String {
     let edges = edges();
     let mut shapes = [Actor::Landscaper, Actor::Deployer].map(arrowhead).concat();

@@ -1,4 +1,5 @@
-//! Descriptions of the deployer contract, generated from its tables: text, Markdown and drawings.
+//! Descriptions of the deployer contract as text, Markdown and drawings, generated from its states, transitions and
+//! promises.
 
 mod graph;
 
@@ -10,9 +11,9 @@ use super::promises::PROMISES;
 
 /// All transitions between two states by the same actor.
 pub struct Edge {
-    /// The state before.
+    /// The state before the transitions.
     pub from: State,
-    /// The state after.
+    /// The state after the transitions.
     pub to: State,
     /// The actor of the transitions.
     pub by: Actor,
@@ -32,7 +33,7 @@ pub fn edges() -> Vec<Edge> {
     edges
 }
 
-/// Returns the description for a terminal.
+/// Returns the states, transitions and promises as text for a terminal.
 pub fn text() -> String {
     let mut text = String::from("The states of a DeployItem\n");
     for StateInfo { state, name, job, phase, meaning, prevented_by } in &STATES {
@@ -52,7 +53,7 @@ pub fn text() -> String {
     text
 }
 
-/// Returns Markdown tables for the documentation.
+/// Returns the states, transitions, promises and phases as Markdown tables for the documentation.
 pub fn markdown() -> String {
     let mut text = String::from("| state | jobID, jobIDFinished | phase | meaning |\n|---|---|---|---|\n");
     for StateInfo { name, job, phase, meaning, prevented_by, .. } in &STATES {

@@ -1,4 +1,4 @@
-//! The exported values of a DeployItem in a dry run, or all errors of its exports.
+//! Computes the exported values of a DeployItem in a dry run, or all errors of its exports.
 
 use serde_json::{Value, json};
 
@@ -15,11 +15,11 @@ const MAX_REPORTED: usize = 10;
 /// The DryRunConfiguration of a DeployItem.
 #[derive(Debug, Clone, Copy)]
 pub enum Configuration<'v> {
-    /// The DeployItem does not name one.
+    /// The DeployItem does not name a DryRunConfiguration.
     NotNamed,
-    /// The one with this name does not exist.
+    /// The DryRunConfiguration with this name does not exist.
     Missing(&'v str),
-    /// The one that the DeployItem names.
+    /// The DryRunConfiguration that the DeployItem names.
     Found(&'v Value),
 }
 
@@ -41,7 +41,7 @@ pub enum RunError {
          --dry-run-type and in dryRun.types of the configuration"
     )]
     Type(String),
-    /// Some exports have no value.
+    /// Some exports have no value; the text lists them with the reasons.
     #[error("{0}")]
     Exports(String),
     /// The result, of this many bytes, is too large for a Secret.
@@ -65,7 +65,7 @@ impl RunError {
     }
 }
 
-/// Returns the exported values of an item, merged into one; `None` if it exports nothing.
+/// Returns the exported values of an item, merged into one JSON object; `None` if the item exports nothing.
 pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<Option<Value>, RunError> {
     let exports: Vec<Export> = items(item).unwrap_or_default().into_iter().flat_map(|item| item.exports).collect();
     let reads = exports.iter().any(|export| export.from_resource.is_some());
@@ -104,7 +104,7 @@ fn value(export: &Export, item: &Value, configuration: &Value) -> Result<Option<
     built.map(Some).map_err(|error| at(&export.field.key("key"), &error.to_string()))
 }
 
-/// Evaluates an export without `fromResource` of the helm deployer, which reads it from the values of the chart.
+/// Evaluates an export of the helm deployer without `fromResource`, which reads the values of the chart.
 ///
 /// Only the values in the DeployItem are known here; the defaults of the chart are not.
 ///

@@ -29,8 +29,7 @@ pub use exports::{Configuration, RunError};
 pub use other_deployer::{OtherDeployer, shows_deployment};
 pub use secret::reference as secret_reference;
 
-/// The name of the dry-run deployer in `status.deployer`. It does not prove that no other deployer has deployed the
-/// item.
+/// The name of the dry-run deployer in `status.deployer`. Another deployer may have deployed the item nevertheless.
 pub const NAME: &str = "portcullis.dev/dry-run";
 /// The field manager of the dry-run deployer in `metadata.managedFields`.
 pub const MANAGER: &str = "portcullis-dry-run-deployer";
@@ -40,7 +39,7 @@ pub const TYPES: [&str; 2] = ["landscaper.gardener.cloud/kubernetes-manifest", "
 /// An instance of the dry-run deployer.
 #[derive(Debug, Clone)]
 pub struct Deployer {
-    /// The types of DeployItems that it is responsible for.
+    /// The types of DeployItems that the deployer processes.
     pub types: Vec<String>,
     /// The identity of the instance, for `status.deployer.identity`.
     pub identity: String,
@@ -75,13 +74,13 @@ pub enum Step {
     Status(Value),
     /// Patches the status of the item and finishes the job, with this result.
     Finish(Value, Result<(), RunError>),
-    /// Creates the Secret.
+    /// Creates the Secret with the exported values.
     CreateSecret(Value),
-    /// Patches the Secret.
+    /// Patches the Secret with the exported values.
     Secret(Value),
 }
 
-/// The progress of a job.
+/// The progress of the job of a DeployItem in dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// No deployer has picked up the job yet.
@@ -111,9 +110,10 @@ pub fn claims_deployment(item: &Value) -> bool {
 
 impl Deployer {
     /// Reports whether this deployer is responsible for an item: the item is in dry run, and its type is processed or
-    /// it is routed here.
+    /// admission has routed it to the dry-run deployer.
     ///
-    /// A routed item has no other deployer: without this one, its job would never end and its finalizer would stay.
+    /// No other deployer processes a routed item: without this deployer, its job would never end and its finalizer
+    /// would stay.
     pub fn is_responsible(&self, item: &Value) -> bool {
         DryRunAnnotations::of(item).is_dry_run() && (self.processes(item) || is_routed(item))
     }
@@ -123,7 +123,7 @@ impl Deployer {
         self.types.iter().any(|held| held == of)
     }
 
-    /// Reports whether a write may be needed, without reading other objects.
+    /// Reports whether an item may need a write of this deployer, without reading other objects.
     pub fn is_wanted(&self, item: &Value) -> bool {
         claims_deployment(item) || self.has_dry_run(item)
     }
@@ -133,7 +133,7 @@ impl Deployer {
         self.is_responsible(item) && has_job(item)
     }
 
-    /// Reports whether the next write needs [`Inputs`] that must be read.
+    /// Reports whether the next write depends on [`Inputs`], which the caller must then read.
     pub fn reads(&self, item: &Value) -> bool {
         status::stage(item) == Stage::Working && !Metadata::of(item).is_deleting() && has_finalizer(item)
     }
@@ -160,7 +160,7 @@ impl Deployer {
         }
     }
 
-    /// Returns the next write of a deletion. There is nothing to remove from a target.
+    /// Returns the next write for an item that is being deleted. A dry run has nothing to remove from a target.
     fn delete(&self, item: &Value) -> Step {
         match status::text(item, "phase") {
             "Deleting" => {}
@@ -205,7 +205,8 @@ fn has_finalizer(item: &Value) -> bool {
     finalizers(item).contains(&FINALIZER)
 }
 
-/// Returns a patch of the finalizers. A merge patch replaces the whole list; the resourceVersion prevents lost updates.
+/// Returns a merge patch that changes the finalizers of an item. It replaces the whole list; the resourceVersion
+/// prevents lost updates.
 fn with_finalizers<'v>(item: &'v Value, change: impl FnOnce(&mut Vec<&'v str>)) -> Value {
     let mut finalizers = finalizers(item);
     change(&mut finalizers);

@@ -11,10 +11,10 @@ use crate::admission::Metadata;
 /// A sign that another deployer processes the item.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OtherDeployer {
-    /// `status.deployer` has this name.
+    /// `status.deployer` names this other deployer.
     #[error("status.deployer names {0:?}: that deployer has picked up this item")]
     Deployer(String),
-    /// The item has this finalizer.
+    /// The item has this finalizer of another controller.
     #[error("the finalizer {0:?} is not Landscaper's: another controller has resources to clean up")]
     Finalizer(String),
     /// The job is picked up, but `status.deployer` is empty. The value is the phase.
@@ -23,12 +23,12 @@ pub enum OtherDeployer {
     /// `status.providerStatus` describes a deployment.
     #[error("status.providerStatus is set, which a dry run never sets: another deployer processes this item")]
     ProviderStatus,
-    /// Another manager last wrote a field that deployers write.
+    /// Another field manager last wrote a field of the status that deployers write.
     #[error("status.{field} was last written by {manager:?}")]
     Writer {
         /// The name of the field in the status.
         field: &'static str,
-        /// The manager, from `metadata.managedFields`.
+        /// The name of the field manager, from `metadata.managedFields`.
         manager: String,
     },
     /// This component reported an Event on the item during the job.
@@ -66,7 +66,7 @@ pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<Oth
 }
 
 /// Fields of the status that a deployer writes when it picks up a job, and that Landscaper does not write before the
-/// end.
+/// job ends.
 const FIELDS: [(&str, &str); 3] = [
     ("phase", "/fieldsV1/f:status/f:phase"),
     ("lastReconcileTime", "/fieldsV1/f:status/f:lastReconcileTime"),

@@ -28,7 +28,7 @@ pub fn reference(item: &Value) -> (String, String) {
     (Metadata::of(item).namespace().to_owned(), name(item))
 }
 
-/// Returns a new Secret with the values.
+/// Returns the manifest of a new Secret with the exported values, owned by the item.
 pub(super) fn manifest(item: &Value, name: &str, values: &Value) -> Value {
     json!({
         "apiVersion": "v1",

@@ -27,7 +27,7 @@ const NEVER_OBSERVED: i64 = 0;
 
 /// Reports whether the status of an item claims that its generation was deployed, although a dry run wrote it last.
 ///
-/// The dry-run deployer before version 0.2 wrote such a status.
+/// Versions of the dry-run deployer before 0.2 wrote this claim.
 pub(super) fn claims_generation(item: &Value) -> bool {
     let observed = item.pointer("/status/observedGeneration").and_then(Value::as_i64).unwrap_or(NEVER_OBSERVED);
     deployer(item) == NAME && observed != NEVER_OBSERVED && stage(item) == Stage::Waiting
@@ -67,7 +67,7 @@ pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now:
     patch(deployer, item, status, old)
 }
 
-/// Returns the patch that sets a working phase.
+/// Returns the patch that sets a working phase, such as `Progressing`.
 pub(super) fn work(deployer: &Deployer, item: &Value, phase: &str) -> Value {
     patch(deployer, item, json!({"phase": phase}), phase)
 }
