@@ -99,9 +99,10 @@ impl<'s, 'r> Merging<'s, 'r> {
         if self.allow_name_change || self.allow_kind_change {
             resource.store_previous_id(scope);
         }
-        // what kustomize has stored in a null that remains of two annotations is not merged
+        // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
         let are_null = resource.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
-        if are_null || drops_annotations(patch) {
+        let is_stored_in_null = are_null && resource.previous_ids().next().is_some();
+        if is_stored_in_null || drops_annotations(patch) {
             resource.forget();
         }
         match merge::merge(&resource.node, patch, schema).map_err(|error| error.to_string())? {
