@@ -49,7 +49,8 @@ pub struct Report {
     pub profile: Profile,
     /// Whether kustomize can build the root.
     pub verdict: Verdict,
-    /// The reasons why the result is uncertain, such as a remote resource. With any, the verdict is not `Accept`.
+    /// The reasons why it is unknown whether the build succeeds, such as a remote resource. If there are any, the
+    /// verdict is not `Accept`.
     pub reasons: Vec<String>,
     /// The findings, in the order in which kustomize processes the files.
     pub findings: Vec<TreeFinding>,
@@ -72,8 +73,8 @@ pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Fil
     reported(root, options, build::report(tree, root, options, files, None))
 }
 
-/// Analyses one of several roots of a tree that are built with the same options, and share the caches of parsed files
-/// and built bases. The report has no evaluation.
+/// Analyses one of several roots of a tree that are built with the same options. `files` and `shared` are the caches of
+/// parsed files and built bases that these roots share. The report has no evaluation.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, build::report(tree, root, options, files, Some(shared)))
 }

@@ -83,7 +83,8 @@ const WORDS: [&str; 13] = [
     "samples",
 ];
 
-/// Number of folders whose names are searched for these words.
+/// Number of nearest folders of a file whose names are searched for words such as `archive`, which show that the file
+/// is not applied.
 const NEAREST_FOLDERS: usize = 3;
 
 /// A search for forgotten manifests in a tree.
@@ -164,8 +165,8 @@ impl Search<'_> {
         })
     }
 
-    /// Returns whether a kustomization file in a parent folder refers to the file. That folder may be outside of the
-    /// checked ones.
+    /// Returns whether a kustomization file in a parent folder refers to the file. The parent folder may be outside of
+    /// the folders that are checked.
     fn is_listed_above(&self, folder: &TreePath, file: &TreePath) -> bool {
         let mut above = folder.parent();
         while let Some(parent) = above {

@@ -42,7 +42,7 @@ pub(crate) fn definitions(table: &str) -> String {
     shapes + &list("NAMES", "(Name, ShapeId)", names) + &list("KINDS", "(Name, Name, ShapeId)", kinds)
 }
 
-/// The Rust source of each shape; the index is the id of the shape.
+/// The Rust source of each schema (`Shape`); the index is the id of the schema.
 #[derive(Default)]
 struct Shapes(Vec<String>);
 
@@ -52,7 +52,7 @@ impl Shapes {
         self.0.len() - 1
     }
 
-    /// Adds the shape of a field, and returns its id.
+    /// Adds the schema of a field, which `how` and `what` describe as in the table, and returns its id.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {
@@ -78,7 +78,7 @@ impl Shapes {
         self.add(format!("Shape {{ reference: Some({}), ..EMPTY }}", text(name)))
     }
 
-    /// Moves the collected fields into the shape of a definition.
+    /// Moves the collected fields into the schema of the definition with the id `definition`.
     fn close(&mut self, definition: Option<usize>, fields: &mut Vec<String>) {
         let own = std::mem::take(fields).join(", ");
         if let Some(shape) = definition.and_then(|id| self.0.get_mut(id)) {

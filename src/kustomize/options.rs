@@ -269,7 +269,7 @@ pub struct Options {
     pub flux: FluxSpec,
     /// The kustomize options of an Argo CD Application; empty for other profiles.
     pub argo: ArgoSpec,
-    /// Whether a Component that is built as a root is accepted, as a part of an unknown kustomization.
+    /// Whether the root may be a Component, which is then treated as a part of an unknown kustomization.
     pub lone_components: bool,
 }
 

@@ -44,7 +44,7 @@ impl Pattern {
         }
     }
 
-    /// Returns whether the selector has an expression, which was not empty.
+    /// Returns whether the pattern has an expression; `false` for [`Pattern::Any`].
     pub fn is_some(&self) -> bool {
         !matches!(self, Self::Any)
     }

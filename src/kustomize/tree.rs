@@ -29,7 +29,7 @@ const MAX_LINKS: usize = 255;
 /// configuration.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// The entry at a path, without following links.
+/// The type of an entry in a folder, without following links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A file that can be read.
@@ -78,11 +78,11 @@ pub enum Unreadable {
 /// The target of a path after resolving all links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Located {
-    /// A file.
+    /// The target is a file.
     File(TreePath),
-    /// A folder.
+    /// The target is a folder.
     Folder(TreePath),
-    /// Neither a file nor a folder.
+    /// The target is neither a file nor a folder, such as a device.
     Other(TreePath),
 }
 
@@ -93,7 +93,7 @@ pub enum Lost {
     Missing(TreePath),
     /// A component of the path, other than the last, is not a folder; contains its path.
     NotAFolder(TreePath),
-    /// A cycle of links.
+    /// The path leads into a cycle of links.
     Loop,
     /// The path leads out of the tree.
     Outside {
@@ -117,7 +117,7 @@ impl Tree {
         Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0, fetch: None }
     }
 
-    /// Returns the absolute path of the root.
+    /// Returns the absolute path of the root of the tree.
     pub fn base(&self) -> &str {
         &self.base
     }

@@ -16,21 +16,23 @@ use crate::kustomize::options::ArgoSpec;
 use crate::kustomize::rules::{kz004, kz031};
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// The parts of a kustomization file that the options of a source set, and where they are in the Application.
+/// A record of the fields of a kustomization file that come from the kustomize options of an Argo CD Application, to
+/// map findings about them to the Application.
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Own {
     field: FieldPath,
     /// The number of patches in the original file.
     patches: usize,
-    /// The number of components in the original file; and for each added one, its index in the option `components`.
+    /// The number of components in the original file; and for each added component, its index in the option
+    /// `components`.
     components: (usize, Vec<usize>),
-    /// The other fields that are set, with their names in the file and in the options.
+    /// The other fields that the options set: the name in the kustomization file, and the name of the option.
     set: Vec<(&'static str, &'static str)>,
 }
 
 impl Own {
-    /// Returns the field of the Application from which a field of the file comes; `None` if the field was in the
-    /// original file.
+    /// Returns the field of the Application from which a field of the merged kustomization file comes; `None` for a
+    /// field of the original file, and for labels, annotations and replicas, whose origin is not recorded.
     pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         let (first, rest) = field.segments().split_first()?;
         let Segment::Key(key) = first else { return None };
@@ -54,7 +56,8 @@ impl Own {
     }
 }
 
-/// Applies the options to the root's file. Returns the parts that they set, and the errors of `kustomize edit`.
+/// Applies the kustomize options of an Argo CD source to the root's kustomization file. Returns which fields they set,
+/// and the errors that `kustomize edit` reports.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &ArgoSpec,
@@ -87,7 +90,8 @@ pub(in crate::kustomize) fn merge(
     (Own { field: spec.field.clone(), patches, components: (components, added), set }, findings)
 }
 
-/// Sets the fields whose value is a string. Returns their names in the file and in the options.
+/// Copies the options `namePrefix`, `nameSuffix` and `namespace` to the kustomization file. Returns the names of the
+/// fields that were set, in the file and in the options.
 fn set_texts(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<(&'static str, &'static str)> {
     let mut set = Vec::new();
     for (field, option, value) in [
@@ -103,8 +107,8 @@ fn set_texts(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<(&'stati
     set
 }
 
-/// Adds components as `kustomize edit add component` does. Returns for each added component its index in the option,
-/// and errors about missing ones.
+/// Adds components as `kustomize edit add component` does. Returns for each added component its index in the option
+/// `components`, and findings about missing components.
 fn add_components(
     kustomization: &mut Kustomization,
     spec: &ArgoSpec,
@@ -134,7 +138,8 @@ fn add_components(
     (added, findings)
 }
 
-/// Sets images as `kustomize edit set image` does: sorted by name. Returns the error of an invalid one.
+/// Sets images as `kustomize edit set image` does, sorted by name. Returns an error message if an image option is
+/// invalid.
 fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<String> {
     if spec.images.is_empty() {
         return None;
@@ -165,10 +170,10 @@ fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<Stri
     None
 }
 
-/// The name, tag or digest that keeps the value in the file.
+/// The value of a name, tag or digest in an image option that keeps the value of the kustomization file.
 const PRESERVE: &str = "*";
 
-/// Parses `[NAME=]IMAGE[:TAG][@DIGEST]`; `None` if it changes nothing.
+/// Parses an image option, `[NAME=]IMAGE[:TAG][@DIGEST]`; `None` if it sets neither a new name nor a tag or digest.
 fn image(text: &str) -> Option<Image> {
     let (key, value) = text.split_once('=').map_or((None, text), |(key, value)| (Some(key), value));
     let (name, tag, digest) = split(value);
@@ -194,7 +199,7 @@ fn split(image: &str) -> (&str, &str, &str) {
     }
 }
 
-/// Sets replicas as `kustomize edit set replicas` does: sorted by name.
+/// Sets replicas as `kustomize edit set replicas` does, sorted by name.
 fn set_replicas(kustomization: &mut Kustomization, replicas: &[Replica]) {
     if replicas.is_empty() {
         return;
@@ -205,7 +210,8 @@ fn set_replicas(kustomization: &mut Kustomization, replicas: &[Replica]) {
     kustomization.replicas = all.into_values().collect();
 }
 
-/// Adds labels as `kustomize edit add label` does. Returns the keys that exist already.
+/// Adds the option `commonLabels` as `kustomize edit add label` does. Returns the existing keys that it may not
+/// overwrite.
 fn add_labels(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<String> {
     if !spec.label_without_selector {
         return add(&mut kustomization.common_labels, &spec.common_labels, spec.force_common_labels);
@@ -221,7 +227,8 @@ fn add_labels(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<String>
     add(&mut kustomization.labels[at].pairs, &spec.common_labels, spec.force_common_labels)
 }
 
-/// Adds pairs, and returns the keys that exist already and are not overwritten.
+/// Adds the pairs `new` to `known`. Overwrites existing keys only if `is_forced`; otherwise keeps their values, and
+/// returns these keys.
 fn add(known: &mut BTreeMap<String, String>, new: &BTreeMap<String, String>, is_forced: bool) -> Vec<String> {
     let existing: BTreeSet<String> = new.keys().filter(|key| !is_forced && known.contains_key(*key)).cloned().collect();
     let added = new.iter().filter(|(key, _)| !existing.contains(*key));

@@ -10,9 +10,9 @@ use crate::kustomize::file::{Patch, Replica};
 use crate::kustomize::options::ArgoSpec;
 
 impl ArgoSpec {
-    /// Reads `kustomize` of a source, which is at `field` of its object. `variables` are the build variables that Argo
-    /// CD substitutes in images, labels and, if enabled, annotations. Omits strings with unresolved parameters
-    /// (`{{…}}`).
+    /// Reads the kustomize options of an Argo CD source. `field` is the field with the options in the Application, and
+    /// `variables` are the build variables that Argo CD substitutes in images, labels and, if enabled, annotations.
+    /// Omits strings with unresolved parameters (`{{…}}`).
     pub fn of(options: &Value, field: FieldPath, variables: &BTreeMap<&str, String>) -> Self {
         let known = |text: &str| (!text.contains("{{")).then(|| text.to_owned());
         let text = |key: &str| options.get(key).and_then(Value::as_str).and_then(known).unwrap_or_default();
@@ -51,7 +51,7 @@ impl ArgoSpec {
     }
 }
 
-/// Reads an entry of `replicas`, whose count may be a text.
+/// Reads an entry of `replicas`, whose count may be a number or a string.
 fn replica(entry: &Value) -> Option<Replica> {
     let name = entry.get("name").and_then(Value::as_str)?.to_owned();
     let count = entry.get("count")?;
@@ -64,7 +64,8 @@ fn unquoted(value: &str) -> &str {
     value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)
 }
 
-/// Expands variables as Go's `os.Expand` does with Argo CD's variables: an unset one is empty, and `$$` is a dollar.
+/// Expands build variables as Argo CD does with Go's `os.Expand`: an unset variable becomes the empty string, and `$$`
+/// becomes a dollar sign.
 fn expanded(text: &str, variables: &BTreeMap<&str, String>) -> String {
     let mut expanded = String::new();
     let mut rest = text;
@@ -81,7 +82,8 @@ fn expanded(text: &str, variables: &BTreeMap<&str, String>) -> String {
     expanded + rest
 }
 
-/// Returns the name of a variable at the start of a text, and the length that it takes.
+/// Returns the name of the variable at the start of the text that follows a `$`, and the number of bytes that it
+/// occupies, braces included.
 fn name(text: &str) -> (&str, usize) {
     if let Some(inner) = text.strip_prefix('{') {
         // Without a closing brace, only the opening brace is consumed.

@@ -17,15 +17,17 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Entry, Node, Tag};
 use crate::kustomize::rules::{kz013, kz030};
 
-/// The fields of an object that a generator with behavior `merge` merges.
+/// The fields of a ConfigMap or Secret that a generator with behavior `merge` merges into an existing object.
 const DATA: [&str; 2] = ["data", "binaryData"];
 
 impl Run<'_> {
-    /// Adds a generated object, or replaces or merges an existing one, as the behavior of the generator says.
+    /// Adds a generated object, or replaces an existing one or merges into it, depending on `behavior` of the
+    /// generator.
     ///
     /// # Errors
     ///
-    /// If an object exists that it must not change, or none exists that it must change.
+    /// If the object exists but the behavior is `create`; if it does not exist but the behavior is `merge` or
+    /// `replace`; or if several objects have its identity.
     pub(super) fn absorb(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
         self.check_identities(map)?;
         let id = resource.id(&map.scope);
@@ -56,7 +58,8 @@ impl Run<'_> {
         self.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop)).map(drop)
     }
 
-    /// Returns an error if a generator merges into data with an empty key, at which kustomize ends the process.
+    /// Returns an error if a generator merges into an object whose data has an empty key: kustomize exits at such a
+    /// key.
     fn check_keys(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
         if new.behavior != Behavior::Merge {
             return Ok(());
@@ -78,8 +81,8 @@ impl Run<'_> {
     }
 }
 
-/// Returns whether kustomize treats a key of data as empty: an empty text, or null in a file. A generated key has no
-/// type yet.
+/// Returns whether kustomize treats a key of `data` as empty: an empty text, or `null` in a file. The key `null` of a
+/// generator is not empty, because it has no tag yet.
 fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }
@@ -111,8 +114,8 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     }
 }
 
-/// Merges a mapping of both objects, with the entries for which `counts` returns true. Values of the new object take
-/// precedence; of duplicate keys in one object, the first takes precedence.
+/// Merges the mappings at `path` of two objects. Skips entries for which `counts` returns false. Values of the new
+/// object take precedence; of duplicate keys in one object, the first takes precedence.
 fn overlaid(old: &Resource, new: &Resource, path: &[&str], counts: fn(&Entry) -> bool) -> BTreeMap<String, Node> {
     let mut values = BTreeMap::new();
     for resource in [old, new] {

@@ -16,7 +16,7 @@ const SKIPPED: [Gvk<'static>; 3] = [
 ];
 const NAME: &str = "metadata/name";
 
-/// The side of a name on which a text is added.
+/// The side of a name to which a transformer adds a text: `namePrefix` or `nameSuffix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// Before the name.
@@ -30,11 +30,11 @@ pub(super) enum Side {
 pub(super) struct Affix<'s> {
     pub side: Side,
     pub text: &'s str,
-    /// The fields to change.
+    /// The fields to change, such as `metadata/name`.
     pub specs: &'s [FieldSpec],
     /// The position of the entry that configures the transformer, which becomes the origin of changed nodes.
     pub origin: Origin,
-    /// The budget that the new texts are charged to.
+    /// The memory limit of the build; the size of the new texts counts towards it.
     pub budget: &'s Budget,
 }
 

@@ -1,4 +1,4 @@
-//! A cache of bases that several roots of a run share.
+//! A cache of built bases, which several roots of a run share.
 //!
 //! Hashes, references between objects and vars are computed at the root. So the result of a base depends on its own
 //! files and on three properties of its referrer: the schema in use (`openapi`), the annotations with the origin of
@@ -21,9 +21,9 @@ const MAX_OBJECTS: usize = 50_000;
 /// The cached result of building a base.
 #[derive(Debug)]
 pub(super) struct Base {
-    /// The accumulated objects.
+    /// The objects, field specs and vars of the base.
     pub(super) accumulator: Accumulator,
-    /// The size that the base was charged to the budget; see [`Budget`](super::budget::Budget).
+    /// The size of the base in bytes, as its build charged it to the [`Budget`](super::budget::Budget).
     pub(super) bytes: u64,
     /// The size of the files that were read to build the base, in bytes.
     read: usize,
@@ -31,14 +31,15 @@ pub(super) struct Base {
     folders: Vec<TreePath>,
     warnings: Vec<String>,
     beside: Option<Preferred>,
-    /// The findings, and the reasons for unknown results, that were reported for the base.
+    /// The findings of the base, and the reasons why parts of it are unknown.
     pub(super) reports: Folder,
 }
 
-/// The key of a cached base: its folder, and the precedence of the built-in schema when its build began.
+/// The key of a cached base: its folder, and whether custom or built-in schema definitions took precedence when its
+/// build began.
 type Key = (TreePath, Option<Preferred>);
 
-/// A cache of built bases.
+/// A cache of built bases, with a limit on their total size.
 #[derive(Debug)]
 pub(super) struct Bases {
     known: RwLock<Known>,
@@ -59,7 +60,8 @@ struct Known {
 }
 
 impl Bases {
-    /// Creates a cache that is emptied when the charged size of its bases exceeds `max_bytes`.
+    /// Creates a cache of at most `max_bytes`: before a base would exceed the limit, the cache is emptied. The size of
+    /// a base is what its build charges to the [`Budget`](super::budget::Budget).
     pub(super) fn within(max_bytes: u64) -> Self {
         Self { known: RwLock::default(), max_bytes }
     }
@@ -83,11 +85,11 @@ impl Bases {
     }
 }
 
-/// A base that is being built, and cached afterwards if it can be shared.
+/// The state of a build before it builds a base, from which [`Run::end_base`] computes what the base has added.
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
-    /// Number of folders that were visited before the base.
+    /// Number of folders that the build had visited before the base.
     folders: usize,
     warnings: usize,
     spent: u64,
@@ -99,7 +101,7 @@ impl Run<'_> {
         (folder.clone(), self.beside.get())
     }
 
-    /// Returns the cached result of a base, if it is valid for this root.
+    /// Returns the cached result of a base; `None` if it is not cached, or not valid for this root.
     pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Arc<Base>> {
         let base = self.bases.filter(|_| !self.has_schema)?.get(&self.key(loader.root))?;
         let is_being_built =
@@ -122,8 +124,8 @@ impl Run<'_> {
         Pending { key, folders, warnings, spent: self.budget.spent(), read: self.read.get() }
     }
 
-    /// Caches the result of a base. Does nothing if it has errors or unknown parts, which may be due to its referrers,
-    /// or if there is a custom schema, which affects more than the base that sets it.
+    /// Caches the result of a base. Does nothing if the base has errors or unknown parts, which may be due to its
+    /// referrers, or if there is a custom schema, which affects more than the base that sets it.
     pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator, reports: Folder) {
         let is_kept = !self.has_schema && reports.is_accepted();
         let Some(bases) = self.bases.filter(|_| is_kept) else { return };
@@ -152,7 +154,7 @@ mod tests {
 
     const OBJECT: &str = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: t}\nspec: {items: ITEMS}\n";
 
-    /// Returns a schema of kind Thing, whose items have a merge key.
+    /// Returns a schema for kind `Thing`; `key` is the merge key of its list `spec.items`.
     fn schema(key: &str) -> String {
         let items = json!({"type": "array", "x-kubernetes-patch-merge-key": key, "x-kubernetes-patch-strategy": "merge",
                            "items": {"type": "object", "properties": {"name": {"type": "string"}}}});

@@ -15,7 +15,7 @@ const VALUE: u64 = 160;
 /// The cost of a transformer for each object that it may change.
 const STEP: u64 = 16;
 
-/// A counter of the bytes that a build was charged for objects and work.
+/// A counter of the memory and work of one build, in bytes, which fails above [`MAX_BYTES`].
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: Cell<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Budget {
 pub(super) struct Exceeded;
 
 impl Budget {
-    /// Charges a number of bytes.
+    /// Adds a number of bytes to the counter.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Budget {
         if spent > MAX_BYTES { Err(Exceeded) } else { Ok(()) }
     }
 
-    /// Charges the size of a text.
+    /// Adds the size of a scalar or key with this text to the counter.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Budget {
         self.spend(VALUE + text.len() as u64)
     }
 
-    /// Charges the size of a node.
+    /// Adds the size of a node and everything in it to the counter.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Budget {
         }
     }
 
-    /// Charges the work for a number of objects.
+    /// Adds the work of a transformer on a number of objects to the counter.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Budget {
         self.spend(STEP.saturating_mul(objects as u64))
     }
 
-    /// Returns the number of bytes that were charged so far.
+    /// Returns the number of bytes that the build has used so far.
     pub(super) fn spent(&self) -> u64 {
         self.spent.get()
     }

@@ -7,7 +7,7 @@ use super::id::Scope;
 use super::resmap::ResMap;
 use super::resource::Resource;
 
-/// A counter of the objects with each identity.
+/// The number of objects with each identity, updated as objects move to another namespace.
 #[derive(Debug)]
 pub(super) struct Clash {
     counts: HashMap<String, u32>,

@@ -26,7 +26,7 @@ pub(super) struct NameReference {
     pub version: Text,
     /// The kind of the referenced objects; empty for any.
     pub kind: Text,
-    /// The fields that contain a name of such an object.
+    /// The fields that contain the name of a referenced object, such as `spec/volumes/configMap/name`.
     pub referrers: Cow<'static, [FieldSpec]>,
 }
 
@@ -62,11 +62,11 @@ impl Config {
         Arc::clone(&DEFAULT)
     }
 
-    /// Adds the field specs of another configuration.
+    /// Adds the field specs of another configuration that this one lacks.
     ///
     /// # Errors
     ///
-    /// If two specs disagree about creating a field.
+    /// If two specs of the same field have different values of `create`.
     pub(super) fn merge(&mut self, other: &Self) -> Result<(), Conflict> {
         for (own, others) in self.lists_mut().into_iter().zip(other.lists()) {
             merge_specs(own, others)?;
@@ -161,7 +161,7 @@ fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
 ///
 /// # Errors
 ///
-/// If two field specs disagree about creating a field.
+/// If two specs of the same field have different values of `create`.
 pub(super) fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result<(), Conflict> {
     if Arc::ptr_eq(own, other) {
         return Ok(());
@@ -185,7 +185,7 @@ fn built_in() -> Config {
     config
 }
 
-/// A field spec as it is written in a file.
+/// A field spec as it is written in a file of `configurations`, or in `fields` of `labels`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WrittenSpec {

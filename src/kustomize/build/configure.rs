@@ -27,7 +27,7 @@ use crate::yaml::{self, Limits};
 
 const LABELS: &str = "metadata/labels";
 
-/// The positions of an entry with a patch, and of the field `path` in it.
+/// The positions of an entry with a patch, and of its field `path`.
 pub(super) struct PatchSite {
     /// The position of the entry.
     pub site: Site,
@@ -48,7 +48,8 @@ impl PatchSite {
 }
 
 impl Run<'_> {
-    /// Returns the transformers of a kustomization's own fields, in kustomize's order.
+    /// Returns the built-in transformers that the fields of a kustomization configure, such as `namePrefix` and
+    /// `patches`, in the order in which kustomize runs them.
     ///
     /// # Errors
     ///
@@ -155,7 +156,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If it has no patch, or one that cannot be read.
+    /// If the entry has no patch, both an inline patch and a path, or a patch that cannot be read.
     pub(super) fn patch(&self, target: &Target<'_>, entry: &WrittenPatch, at: &PatchSite) -> Step<What> {
         let site = || at.site.clone();
         let inline = entry.patch.trim_matches(|c: char| c.is_whitespace());
@@ -180,7 +181,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If it has no target, no patch, or one that cannot be read.
+    /// If the entry has no target, no patch, both an inline patch and a path, or a patch that cannot be read.
     pub(super) fn json6902(&self, target: &Target<'_>, entry: &WrittenPatch, at: &PatchSite) -> Step<What> {
         let unreadable = |why: &str| Stop::refused(kz014::unreadable(at.site.clone(), why));
         let Some(selector) = entry.target.clone().filter(|target| !target.name.is_empty()) else {
@@ -202,7 +203,7 @@ impl Run<'_> {
         Ok(What::PatchJson6902 { patch, target: selector })
     }
 
-    /// Returns the replacements of a list, including those in files.
+    /// Returns the replacements of the list `replacements`, including those in the files that its entries name.
     ///
     /// # Errors
     ///
@@ -305,7 +306,7 @@ impl List<'_> {
     }
 }
 
-/// Returns the field specs of an entry of `labels`.
+/// Returns the fields in which an entry of `labels` sets its labels, as field specs.
 fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
     let decode =
         |value: &Value| serde_json::from_value::<super::config::WrittenSpec>(value.clone()).map(FieldSpec::from);
@@ -326,7 +327,7 @@ fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
 }
 
 impl What {
-    /// Returns the name of the transformer in kustomize.
+    /// Returns the name of the transformer in kustomize, such as `PatchTransformer`.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::PatchStrategicMerge { .. } => "PatchStrategicMergeTransformer",

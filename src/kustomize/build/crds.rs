@@ -16,11 +16,11 @@ use crate::yaml::{self, Limits, Place};
 /// Maximum depth of references between types.
 const MAX_DEPTH: usize = 64;
 
-/// Derives the field specs from a file of `crds`.
+/// Derives field specs from a file that `crds` names.
 ///
 /// # Errors
 ///
-/// If it is not JSON or YAML, or two specs disagree.
+/// If the file is empty, or neither JSON nor YAML, or if two specs of the same field conflict.
 pub(super) fn config(bytes: &[u8]) -> Result<Config, (Option<Place>, Failed)> {
     if bytes.is_empty() {
         // kustomize reads the first byte, and crashes if there is none

@@ -1,4 +1,4 @@
-//! Explains why an entry or a field does not lead to a file or folder.
+//! Creates the errors for entries and fields that do not lead to a file or folder, with the reason.
 
 use super::run::Run;
 use super::stop::{Cause, Stop};
@@ -103,7 +103,7 @@ impl Run<'_> {
         })
     }
 
-    /// Returns an existing path with a spelling similar to `entry`.
+    /// Returns the existing path in the same folder with the spelling most similar to `entry`, for suggestions.
     pub(super) fn near(&self, root: &TreePath, entry: &str) -> Option<String> {
         let (folder, name) = entry.trim_end_matches('/').rsplit_once('/').unwrap_or((".", entry));
         let Ok(Located::Folder(parent)) = self.tree.locate(root, folder) else { return None };

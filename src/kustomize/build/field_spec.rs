@@ -14,16 +14,16 @@ use crate::kustomize::node::{Entry, Kind, Node, Tag};
 /// A static text from the built-in table, or an owned one from a file.
 pub(super) type Text = Cow<'static, str>;
 
-/// A field in objects of some kinds.
+/// A field that a transformer changes, in objects of a group, version and kind; kustomize's `FieldSpec`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldSpec {
-    /// The group; empty for any.
+    /// The group of the objects; empty for any.
     pub group: Text,
-    /// The version; empty for any.
+    /// The version of the objects; empty for any.
     pub version: Text,
-    /// The kind; empty for any.
+    /// The kind of the objects; empty for any.
     pub kind: Text,
-    /// The path, with `/` between its steps.
+    /// The path of the field, with `/` between its steps, such as `metadata/labels`.
     pub path: Text,
     /// Whether a missing field is created.
     pub create: bool,
@@ -34,13 +34,13 @@ pub(super) struct FieldSpec {
 pub(super) enum Create {
     /// Creates nothing.
     No,
-    /// A mapping.
+    /// An empty mapping.
     Map,
-    /// A scalar with this tag.
+    /// An empty scalar with this tag.
     Scalar(Tag),
 }
 
-/// The reason why a field cannot be reached or set.
+/// The reason why the field of a field spec cannot be reached or set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FieldError {
     /// The path leads through a scalar.
@@ -65,7 +65,7 @@ pub(super) enum FieldError {
     /// Another error, with its message.
     #[error("{0}")]
     Other(String),
-    /// The value to set is too large.
+    /// The new value exceeds the memory limit of the build.
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
 }
@@ -95,7 +95,7 @@ impl FieldSpec {
         Self { group: any.clone(), version: any.clone(), kind: any, path: path.into(), create }
     }
 
-    /// Returns the steps of the path.
+    /// Splits the path into its steps.
     pub(super) fn steps(&self) -> Steps<'_> {
         Steps::of(&self.path)
     }
@@ -231,11 +231,11 @@ pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
     }
 }
 
-/// Adds all field specs to a list that no spec in the list covers.
+/// Adds field specs to a list, except those that a spec in the list covers.
 ///
 /// # Errors
 ///
-/// If two disagree about creating the field.
+/// If a covering spec has another value of `create`.
 pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Result<(), Conflict> {
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }
@@ -245,7 +245,7 @@ pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Resul
 pub(super) struct Steps<'p>(Option<&'p str>);
 
 impl<'p> Steps<'p> {
-    /// Returns the steps of a path.
+    /// Splits a path into its steps; a slash at the start is ignored.
     pub(super) fn of(path: &'p str) -> Self {
         Self(Some(path.strip_prefix('/').unwrap_or(path)))
     }
@@ -266,7 +266,7 @@ impl<'p> Steps<'p> {
         Some((step, Self(rest)))
     }
 
-    /// Returns all steps.
+    /// Returns all remaining steps.
     pub(super) fn to_vec(self) -> Vec<Cow<'p, str>> {
         let pairs = std::iter::successors(self.split_first(), |(_, rest)| rest.split_first());
         pairs.map(|(step, _)| step).collect()

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::field_spec::FieldSpec;
 use super::id::{Id, Scope};
 use super::labels;
-use super::odd_annotations;
+use super::odd_annotations::{self, LOCAL};
 use super::origin::{ORIGIN, TRANSFORMATIONS, transformations};
 use super::read::{self, BadObjects};
 use super::recover::Lost;
@@ -20,8 +20,6 @@ use crate::kustomize::node::{Entry, Node, Origin, Style, Tag, printed};
 use crate::kustomize::rules::{kz013, kz031};
 use crate::yaml;
 
-/// The annotation of local objects. An object with it is not printed, unless the value is `false`.
-const LOCAL: &str = "config.kubernetes.io/local-config";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Maximum ratio of output to input, for larger trees. Aliases, and bases that are built many times, could make the
 /// output grow without limit.
@@ -51,7 +49,8 @@ const REMOVED: [&str; 19] = [
     super::namespace::HELM,
 ];
 
-/// Drops local objects, and rejects objects without kind or name.
+/// Drops objects with the annotation `config.kubernetes.io/local-config`, unless it is `false`, and rejects objects
+/// without kind or name.
 ///
 /// # Errors
 ///
@@ -66,7 +65,8 @@ pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     remove_local(map, run)
 }
 
-/// Removes local objects, except those whose identity a printed object has too: kustomize removes by identity.
+/// Removes objects with the annotation [`LOCAL`]. Keeps such an object if a printed object has the same identity,
+/// because kustomize removes by identity.
 ///
 /// # Errors
 ///
@@ -121,7 +121,7 @@ pub(super) fn managed_by(map: &mut ResMap, value: &str) {
     }
 }
 
-/// Converts the annotations of all objects to strings, removes kustomize's internal ones, and adds those of
+/// Converts the annotations of all objects to strings, removes kustomize's internal annotations, and adds those of
 /// `buildMetadata`.
 ///
 /// # Errors
@@ -225,7 +225,7 @@ fn set(resource: &mut Resource, values: BTreeMap<String, Node>) {
     }
 }
 
-/// Formats all objects as one text.
+/// Formats all objects as one text, as `kustomize build` prints them.
 ///
 /// # Errors
 ///
@@ -241,7 +241,7 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
     Ok(out)
 }
 
-/// Formats each object as a text.
+/// Formats each object as a YAML document of its own.
 ///
 /// # Errors
 ///
@@ -316,11 +316,11 @@ fn document(resource: &Resource, run: &Run<'_>, out: &mut String) -> Step<()> {
     with_value(resource, run, |value| emit::document(value, out))
 }
 
-/// Converts an object to a value, and passes it to `print`.
+/// Converts an object to the value that kustomize prints, and passes it to `print`.
 ///
 /// # Errors
 ///
-/// If it cannot be printed.
+/// If the object cannot be printed.
 pub(super) fn with_value<T>(
     resource: &Resource,
     run: &Run<'_>,

@@ -1,4 +1,4 @@
-//! Builds the folders in the lists of a kustomization: bases and components.
+//! Builds the folders that a kustomization refers to: bases and components.
 //!
 //! Source: `accumulateComponents` and `accumulateDirectory` in kustomize's `api/internal/target/kusttarget.go`.
 
@@ -47,14 +47,14 @@ impl Run<'_> {
         }
     }
 
-    /// Sets `misplaced` of the last part of the recorded evaluation step.
+    /// Sets `misplaced` of the last part of the current step in the log, if steps are recorded.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
         }
     }
 
-    /// Adds the objects of a folder, or applies the component in it.
+    /// Builds the folder of an entry, and adds its objects to `acc`. If it is a component, applies it to `acc`.
     pub(super) fn folder(
         &mut self,
         target: &Target<'_>,
@@ -155,7 +155,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reports duplicate identities: kustomize adds all objects to an empty accumulator, where they collide.
+    /// Reports objects with the same identity after a component or patch changed objects: kustomize adds all objects to
+    /// an empty accumulator again, which rejects duplicates.
     pub(super) fn unique(&self, map: &mut ResMap, site: &Site) -> Step<()> {
         if !map.may_have_duplicates() {
             return Ok(());

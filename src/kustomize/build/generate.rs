@@ -42,10 +42,10 @@ impl Made {
     }
 }
 
-/// The reason why an entry with data of a generator is invalid.
+/// The reason why a literal, file or environment file of a generator is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BadPair {
-    /// A key that already exists.
+    /// A key that the generator already has.
     Repeated(String),
     /// A literal that is not `key=value`.
     Literal(String),
@@ -55,10 +55,10 @@ pub(super) enum BadPair {
     Encoding(usize),
 }
 
-/// A key and its value.
+/// A key of the generated object, and its value.
 type Pair = (String, Vec<u8>);
 
-/// The data of a generator, as keys and values.
+/// The keys and values that a generator writes into its object.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
     pairs: Vec<Pair>,
@@ -74,7 +74,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// Adds the variables of an environment file.
+    /// Adds the variables of an environment file, such as `key=value` in a line.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Pairs {
         self.add((key.to_owned(), unquoted(value).into()))
     }
 
-    /// Adds the content of a file.
+    /// Adds the content of a file as the value of `key`.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Pairs {
     }
 }
 
-/// Splits a file source, `key=path` or `path`, into key and path.
+/// Splits an entry of `files`, `key=path` or `path`, into key and path. Without a key, the key is the file name.
 ///
 /// # Errors
 ///
@@ -148,8 +148,8 @@ fn unquoted(value: &str) -> &str {
     if is_quoted('"') || is_quoted('\'') { &value[1..value.len() - 1] } else { value }
 }
 
-/// Merges the options of a generator with `generatorOptions`. Its own labels and annotations take precedence; a boolean
-/// is true if either is.
+/// Merges the options of a generator (`own`) with `generatorOptions` (`all`). Labels and annotations of the generator
+/// take precedence; a boolean is true if it is true in either.
 pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     if let Some(all) = all {
@@ -233,8 +233,8 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
     entries
 }
 
-/// Returns the node of a value; a value with several lines becomes a block scalar. The style stays when the value is
-/// patched.
+/// Returns the node for a value of `data`; a value with several lines becomes a block scalar. The style stays when the
+/// value is patched.
 pub(super) fn value_node(value: String, origin: Origin) -> Node {
     let style = if value.contains('\n') { Style::Literal } else { Style::Plain };
     with_style(Node { style, ..Node::string(value).made_at(origin) })

@@ -13,7 +13,7 @@ use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz015, kz016};
 
-/// The position of the entry or object that configures a generator.
+/// The position of the entry or object that configures a generator, in which its fields can be located.
 pub(super) struct Spot<'t> {
     target: &'t Target<'t>,
     /// The entry in the kustomization file; `None` if an object configures the generator.
@@ -22,13 +22,13 @@ pub(super) struct Spot<'t> {
 }
 
 impl<'t> Spot<'t> {
-    /// Creates the place of an entry of a kustomization file.
+    /// Creates the position of an entry of a kustomization file.
     pub(super) fn of_entry(target: &'t Target<'t>, list: &str, index: usize) -> Self {
         let field = FieldPath::of([list]).index(index);
         Self { target, site: target.site(field.clone()), field: Some(field) }
     }
 
-    /// Creates the place of an object that configures a generator.
+    /// Creates the position of an object that configures a generator.
     pub(super) fn of_object(target: &'t Target<'t>, site: Site) -> Self {
         Self { target, field: None, site }
     }
@@ -108,7 +108,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a source cannot be read.
+    /// If the generator has no name, or one of its literals, files and environment files is invalid or cannot be read.
     pub(super) fn generated(
         &self,
         spot: &Spot<'_>,
@@ -128,8 +128,8 @@ impl Run<'_> {
         }
     }
 
-    /// Collects the data of a generator. Stores the last error in `last`, for the caller, and records the errors before
-    /// it.
+    /// Collects the keys and values of a generator. Stores the last error in `last`, for the caller, and records all
+    /// earlier errors.
     fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
         let mut gather = |gathered: Step<()>| -> Step<()> {
             let Err(stop) = gathered else { return Ok(()) };
@@ -161,7 +161,7 @@ impl Run<'_> {
 }
 
 impl BadPair {
-    /// Converts the reason to an error at `site`, in the object `name` of a generator.
+    /// Converts the reason to an error at position `site`, in the generator of the object `name`.
     fn at(self, site: Site, name: &str) -> Stop {
         Stop::refused(match self {
             Self::Repeated(key) => kz016::duplicate_key(site, name, &key),

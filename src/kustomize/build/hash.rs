@@ -14,7 +14,7 @@ use crate::kustomize::node::{Node, Unprintable};
 /// Number of letters of the digest in a name.
 const LENGTH: usize = 10;
 
-/// Returns the hash of an object; `None` for kinds other than ConfigMap and Secret, whose hashes depend on kustomize's
+/// Returns the hash suffix of a ConfigMap or Secret; `None` for other kinds, because their hashes depend on kustomize's
 /// internal nodes.
 ///
 /// # Errors
@@ -51,8 +51,8 @@ fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
     }
 }
 
-/// Returns the first letters of a text's SHA-256 in hexadecimal, with vowels and similar characters replaced as in
-/// Kubernetes.
+/// Returns the first letters of a text's SHA-256 in hexadecimal, with `0`, `1`, `3`, `a` and `e` replaced by letters as
+/// in Kubernetes.
 fn encoded(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

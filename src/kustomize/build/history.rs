@@ -8,7 +8,7 @@ use super::run::Run;
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Node, text_of};
 
-/// The field whose history is recorded.
+/// The field whose history is recorded, with its changes so far.
 #[derive(Debug, Default)]
 pub(super) struct History {
     kind: String,
@@ -17,14 +17,16 @@ pub(super) struct History {
     changes: Vec<(u64, Change)>,
 }
 
-/// A change of the field.
+/// A change of a field by a step of the build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The position of the value: the object, patch or entry.
+    /// The position of the new value in its file, such as a patch; if it has none, the position of the entry or object
+    /// that configures the step.
     pub site: Site,
-    /// The step: `read`, `generated`, or the name of the transformer.
+    /// The build step that changed the field: `read`, `generated`, `hashes`, `name references`, `vars`, or the name of
+    /// a transformer.
     pub step: String,
-    /// The value as YAML; `None` if the field was removed.
+    /// The new value as YAML; `None` if the step removed the field.
     pub value: Option<String>,
 }
 
@@ -35,7 +37,7 @@ impl History {
 }
 
 impl Run<'_> {
-    /// Records the value of the field in all objects in which the field changed since the last step.
+    /// Records the new value of the observed field for each object in which the field changed since the last step.
     pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
         let Some(mut history) = self.history.take() else { return };
         for resource in map.resources().iter().filter(|resource| resource.kind() == history.kind) {

@@ -27,7 +27,7 @@ impl<'r> Gvk<'r> {
         Self { group, version, kind }
     }
 
-    /// Returns whether a selector matches; empty parts of the selector match everything.
+    /// Returns whether a selector matches this group, version and kind; empty parts of the selector match everything.
     pub(super) fn is_selected(&self, selector: &Gvk<'_>) -> bool {
         let selects = |wanted: &str, own: &str| wanted.is_empty() || wanted == own;
         selects(selector.kind, self.kind)
@@ -46,7 +46,8 @@ pub(super) fn split_at_slash(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// The scope of kinds (namespaced or cluster-scoped), as far as the schema in use defines it.
+/// The scope of kinds: whether they are namespaced or cluster-scoped, according to the built-in schema and a custom
+/// one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
     /// apiVersion and kind of the cluster-scoped kinds in a custom schema; `None` without a custom schema.
@@ -54,7 +55,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Returns whether a kind is certainly cluster-scoped.
+    /// Returns whether a kind is known to be cluster-scoped.
     pub(super) fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
         let mut known = cluster_scope::cluster_scoped(gvk.kind);
         known.any(|api_version| Gvk::new(api_version, gvk.kind) == *gvk)
@@ -90,7 +91,7 @@ impl<'r> Id<'r> {
         format!("{} {}{namespace}", self.gvk.kind, self.name)
     }
 
-    /// Returns the parts by which identities are compared.
+    /// Returns the parts by which identities are compared, including the effective namespace.
     pub(super) fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
         (self.gvk, self.name, self.effective_namespace())
     }

@@ -16,7 +16,7 @@ use crate::kustomize::node::{Kind, Node, Origin};
 const CRD: &str = "CustomResourceDefinition";
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// A transformer that changes the names, tags and digests of container images.
+/// A transformer for an entry of `images`, which changes the names, tags and digests of container images.
 #[derive(Debug)]
 pub(super) struct Images<'s> {
     image: &'s Image,
@@ -165,15 +165,15 @@ impl<'s> Pattern<'s> {
     }
 }
 
-/// Returns the rest of an image after its name; `None` if it has another name. A dot in `name` matches any character
-/// except a line break.
+/// Returns the part of an image after `name`; `None` if the image does not begin with `name`. A dot in `name` matches
+/// any character except a line break.
 fn without_name<'i>(image: &'i str, name: &str) -> Option<&'i str> {
     let mut rest = image.chars();
     let is_equal = name.chars().all(|own| rest.next().is_some_and(|c| c == own || own == '.' && c != '\n'));
     is_equal.then_some(rest.as_str())
 }
 
-/// Returns whether a text is a tag, a digest, both or empty.
+/// Returns whether a text is a tag such as `:1.0`, a digest, both, or empty.
 fn is_version(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_.{}-".contains(c);
     let text = text.strip_prefix(':').map_or(text, |tag| tag.trim_start_matches(is_part));

@@ -1,8 +1,8 @@
 //! Converts nodes to JSON and back, as some steps of kustomize do.
 
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 
-use crate::go::{floats, integers};
+use crate::go::{floats, format_float, integers};
 use crate::kustomize::emit::{TextStyle, Value};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag, Unprintable, printed, printed_inner};
 
@@ -43,11 +43,20 @@ pub(super) fn of_value(value: &Value<'_>) -> Json {
 
 /// Rounds all numbers to `float64`, as Go does when it decodes JSON without a type.
 pub(super) fn with_floats(value: Json) -> Json {
-    integers(floats(value))
+    let is_negative_zero =
+        |number: &Number| number.as_f64().is_some_and(|float| float == 0.0 && float.is_sign_negative());
+    match value {
+        Json::Number(number) if is_negative_zero(&number) => (-0.0).into(),
+        Json::Array(items) => Json::Array(items.into_iter().map(with_floats).collect()),
+        Json::Object(members) => {
+            Json::Object(members.into_iter().map(|(key, value)| (key, with_floats(value))).collect())
+        }
+        scalar => integers(floats(scalar)),
+    }
 }
 
-/// Converts JSON to a node. Strings get the style in which go-yaml writes them, because kustomize writes and parses the
-/// values.
+/// Converts JSON to a node. Strings get the style in which go-yaml writes them, because kustomize writes the values as
+/// YAML and parses that.
 pub(super) fn to_node(value: &Json, origin: Origin) -> Node {
     with_style(value, origin, style_of)
 }
@@ -63,12 +72,20 @@ fn with_style(value: &Json, origin: Origin, style: fn(&str) -> Style) -> Node {
     let node = match value {
         Json::Null => Node::null(),
         Json::Bool(flag) => scalar(flag.to_string(), Tag::Bool),
-        Json::Number(number) => Node::resolved(number.to_string()),
+        Json::Number(number) => Node::resolved(text_of(number)),
         Json::String(text) => Node { style: style(text), ..scalar(text.clone(), Tag::Str) },
         Json::Array(items) => Node::seq(items.iter().map(|item| with_style(item, origin, style)).collect()),
         Json::Object(members) => Node::map(members.iter().map(entry).collect()),
     };
     node.at(origin)
+}
+
+/// Returns the text of a number as go-yaml writes it.
+fn text_of(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => format_float(float, 'g', None),
+        _ => number.to_string(),
+    }
 }
 
 fn style_of(text: &str) -> Style {
@@ -81,7 +98,7 @@ fn style_of(text: &str) -> Style {
 }
 
 /// Restores the origins of nodes after a conversion to JSON and back: each node gets the origin of the node at the same
-/// path before.
+/// path of `before`, unless its value has changed.
 pub(super) fn restore_origins(node: &mut Node, before: &Node) {
     let is_same = match (&node.kind, &before.kind) {
         (Kind::Scalar(new), Kind::Scalar(old)) => new == old,

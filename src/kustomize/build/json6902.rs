@@ -70,6 +70,11 @@ impl Patch {
         self.operations.is_empty()
     }
 
+    /// Returns whether an operation adds a mapping with the key `<<`, which kustomize takes for a merge key after the patch.
+    pub(super) fn adds_merge_key(&self) -> bool {
+        self.operations.iter().any(|operation| operation.value.has_key("<<"))
+    }
+
     /// Returns whether an operation copies, moves or tests all annotations of an object, in which kustomize stores
     /// state.
     pub(super) fn reads_annotations(&self) -> bool {
@@ -174,7 +179,7 @@ fn steps(path: &str) -> Vec<String> {
     path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
-/// Returns the container that a path leads to, and the last step.
+/// Returns the object or array that contains the end of a path, and the last step of the path.
 fn container<'v>(document: &'v mut Tree, path: &str) -> Applied<(&'v mut Tree, String)> {
     let mut steps = steps(path);
     let last = steps.pop().ok_or_else(|| format!("`{path}` does not begin with a slash"))?;
@@ -200,7 +205,7 @@ fn child_mut<'v>(value: &'v mut Tree, step: &str) -> Option<&'v mut Tree> {
     }
 }
 
-/// Returns a member of an object, if it exists, or an element of an array.
+/// Returns the member `step` of an object, if it exists, or the element with the index `step` of an array.
 fn member<'v>(container: &'v Tree, step: &str) -> Applied<Option<&'v Tree>> {
     match container {
         Tree::Object(members) => Ok(members.get(step)),
@@ -209,7 +214,7 @@ fn member<'v>(container: &'v Tree, step: &str) -> Applied<Option<&'v Tree>> {
     }
 }
 
-/// Returns the index of an existing element; a negative index is relative to the end.
+/// Parses the index of an existing element of an array with `len` elements; a negative index is relative to the end.
 fn index(step: &str, len: usize) -> Applied<usize> {
     let index: i64 = step.parse().map_err(|_| format!("`{step}` is no index"))?;
     let at = if index < 0 { index + len as i64 } else { index };

@@ -1,15 +1,15 @@
-//! Label selectors.
+//! Label selectors, which also select annotations.
 //!
 //! Source: `Parse` and `Requirement.Matches` in `k8s.io/apimachinery/pkg/labels`, which kyaml copies. A key or value
 //! that is not a valid label makes the whole selector invalid.
 
 use crate::names::{is_label_key, is_label_value};
 
-/// A label selector.
+/// A parsed label selector, such as `app=web,tier notin (db)`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Labels(Vec<Requirement>);
 
-/// A requirement on one label.
+/// A requirement of a selector on one label, such as `app=web`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
     /// The key of the label.
@@ -27,7 +27,7 @@ enum Test {
     Less(i64),
 }
 
-/// The operators and separators, longer ones first.
+/// The operators and separators of label selectors, longer ones first.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl Labels {
@@ -81,7 +81,7 @@ fn is_symbol(token: &str) -> bool {
     SYMBOLS.contains(&token)
 }
 
-/// Parses a requirement; returns it with the remaining tokens.
+/// Parses the requirement at the start of `tokens`; returns it with the remaining tokens.
 fn requirement<'r, 't>(tokens: &'r [&'t str]) -> Option<(Requirement, &'r [&'t str])> {
     let (is_negated, tokens) = match tokens {
         ["!", rest @ ..] => (true, rest),
@@ -96,7 +96,7 @@ fn requirement<'r, 't>(tokens: &'r [&'t str]) -> Option<(Requirement, &'r [&'t s
     Some((Requirement::new(key, test)?, rest))
 }
 
-/// Parses an operator with its values; returns it with the remaining tokens.
+/// Parses the values of an operator; returns the test with the remaining tokens.
 fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t str])> {
     if matches!(operator, "in" | "notin") {
         let (values, rest) = list(rest)?;
@@ -118,7 +118,7 @@ fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t s
     Some((test, rest))
 }
 
-/// Parses the values in parentheses; a value may be empty.
+/// Parses a list of values in parentheses; returns the values with the remaining tokens. A value may be empty.
 ///
 /// Source: `parseIdentifiersList`.
 fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {
@@ -155,7 +155,7 @@ fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {
     }
 }
 
-/// Returns the words and symbols of a selector.
+/// Splits a selector into words and symbols.
 fn tokens(text: &str) -> Vec<&str> {
     let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
     let (mut rest, mut tokens) = (text.trim_start_matches(is_blank), Vec::new());

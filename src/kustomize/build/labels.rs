@@ -8,7 +8,7 @@ use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
 use super::resource::{Resource, overwrite, with_style};
 use crate::kustomize::node::{Entry, Node, Origin};
 
-/// Sets labels or annotations in an object.
+/// Sets labels or annotations in all fields of an object that the field specs select.
 ///
 /// # Errors
 ///
@@ -47,13 +47,14 @@ pub(super) fn set(
 struct Setter<'p> {
     key: &'p str,
     value: Node,
-    /// The group of the added values; see [`super::shared`].
+    /// The number of the group of shared scalars that contains the added values; see [`super::shared`].
     group: u32,
     added: usize,
 }
 
 impl Setter<'_> {
-    /// Sets the key in a mapping, and returns whether this changed a value of a group.
+    /// Sets the key in a mapping, and returns whether this changed a scalar that other fields share; see
+    /// [`super::shared`].
     fn set(&mut self, node: &mut Node, spec: &FieldSpec) -> Result<bool, FieldError> {
         if node.is_null() {
             return Ok(false);

@@ -19,12 +19,12 @@ use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
 impl Run<'_> {
-    /// Returns the kustomization file of a folder to which `from` refers. If the build reports all errors, files with
-    /// errors are returned too.
+    /// Finds and parses the kustomization file of a folder; `from` is the entry that refers to the folder, `None` for
+    /// the root. If the build reports all errors, also returns files with errors.
     ///
     /// # Errors
     ///
-    /// If there is none, there are several, or it is not YAML.
+    /// If the folder has no kustomization file or several, or the file is not YAML.
     pub(super) fn kustomization(&mut self, loader: &Loader<'_>, from: Option<&Entry<'_>>) -> Step<SharedFile> {
         let path = self.find(loader, from)?;
         let is_lax = from.is_none() && self.options.profile == Profile::Flux;
@@ -40,8 +40,8 @@ impl Run<'_> {
         Ok(file)
     }
 
-    /// Reads the root's file leniently, as Flux does. It is not cached: if other roots refer to the same file, it is
-    /// read strictly.
+    /// Reads the root's kustomization file leniently, as Flux does. The result is not cached: if other roots refer to
+    /// the same file, it is read strictly.
     fn lax(&self, path: &TreePath) -> Result<SharedFile, NotRead> {
         let bytes = self.tree.read(path).map_err(NotRead::Unreadable)?;
         KustomizationFile::read_lax(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad)
@@ -92,12 +92,12 @@ impl Run<'_> {
     }
 }
 
-/// Returns the place of a field's key.
+/// Returns the position of a field's key in a kustomization file.
 fn key(file: &KustomizationFile, field: &FieldPath) -> Site {
     Site::new(file.path.clone(), file.key_place(field), field.clone())
 }
 
-/// Returns the errors in a file, in the order in which kustomize finds them.
+/// Returns the errors in a kustomization file, in the order in which kustomize finds them.
 fn errors(file: &KustomizationFile, is_lax: bool, version: Version) -> Vec<TreeFinding> {
     let mut errors: Vec<_> =
         file.faults.iter().map(|fault| kz008::decoding_error(key(file, &fault.path), fault).0).collect();

@@ -1,4 +1,4 @@
-//! The log of a build: findings, reasons why the result is unknown, and the steps of the evaluation.
+//! The log of a build: findings, reasons why the result is unknown, and the recorded steps.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,23 +9,24 @@ use crate::kustomize::finding::{InTree, TreeFinding};
 /// Maximum number of errors, and of other findings and reasons, per root. Only a malicious root has more.
 const MAX_FINDINGS: usize = 1_000;
 
-/// The reports of a build so far.
+/// The findings, the reasons for unknown results, and the recorded steps of a build so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// A stack of reports: of the root, and of the nested folders that are being built.
+    /// A stack: the reports of the root, and of the nested folders that are being built.
     folders: Vec<Folder>,
 }
 
-/// The reports about one folder and everything in it.
+/// The findings, the reasons for unknown results, and the recorded step of one folder, including the folders to which
+/// it refers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Folder {
-    /// The findings in kustomize's order.
+    /// The findings, in the order in which kustomize finds the problems.
     pub(super) findings: Vec<TreeFinding>,
     /// The reasons why the result is unknown.
     pub(super) reasons: Vec<String>,
-    /// The evaluation step of the folder, if steps are recorded.
+    /// The step that builds the folder; `None` if steps are not recorded.
     pub(super) step: Option<explain::Step>,
-    /// Hashes of the findings and reasons.
+    /// Hashes of the findings and reasons, for detecting duplicates.
     seen: HashSet<u64>,
     refused: usize,
 }
@@ -48,21 +49,21 @@ impl Folder {
         }
     }
 
-    /// Returns whether there are no errors and no unknown parts.
+    /// Returns whether the folder has no errors and no unknown parts.
     pub(super) fn is_accepted(&self) -> bool {
         self.refused == 0 && self.reasons.is_empty()
     }
 }
 
 impl Log {
-    /// Begins the reports of a folder.
+    /// Begins the reports of a folder; `step` is the step that builds it, if steps are recorded.
     pub(super) fn begin(&mut self, step: Option<explain::Step>) {
         // create the reports of the root, if there are none yet
         self.own();
         self.folders.push(Folder { step, ..Folder::default() });
     }
 
-    /// Ends the reports of a folder, and adds them to those of the folder that refers to it.
+    /// Ends the reports of the current folder, adds them to those of the folder that refers to it, and returns them.
     pub(super) fn end(&mut self) -> Folder {
         let folder = self.folders.pop().unwrap_or_default();
         if !self.folders.is_empty() {
@@ -71,7 +72,7 @@ impl Log {
         folder
     }
 
-    /// Adds the reports of a folder to which the current one refers.
+    /// Adds the reports of a folder to those of the current folder, which refers to it.
     pub(super) fn add(&mut self, folder: &Folder) {
         let own = self.own();
         folder.findings.iter().for_each(|finding| own.report(finding.clone()));
@@ -81,22 +82,22 @@ impl Log {
         }
     }
 
-    /// Adds a finding.
+    /// Adds a finding to the current folder, unless it is a duplicate or there are too many.
     pub(super) fn report(&mut self, finding: TreeFinding) {
         self.own().report(finding);
     }
 
-    /// Adds a reason why the result is unknown.
+    /// Adds a reason why the result is unknown to the current folder, unless it is a duplicate or there are too many.
     pub(super) fn reason(&mut self, reason: String) {
         self.own().reason(reason);
     }
 
-    /// Starts recording the evaluation.
+    /// Starts recording the steps of the build, with `step` for the current folder.
     pub(super) fn explain(&mut self, step: explain::Step) {
         self.own().step = Some(step);
     }
 
-    /// Returns the current step of the evaluation, if it is recorded.
+    /// Returns the step that builds the current folder, if steps are recorded.
     pub(super) fn step(&mut self) -> Option<&mut explain::Step> {
         self.own().step.as_mut()
     }

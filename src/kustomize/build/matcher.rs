@@ -5,7 +5,7 @@
 use crate::go::regexp;
 use crate::kustomize::node::{Entry, Kind, Node, Tag, text_of};
 
-/// The kind of node that is created at the end of a path.
+/// The type of node that is created at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Create {
     Scalar,
@@ -16,7 +16,7 @@ pub(super) enum Create {
 }
 
 impl Create {
-    /// Returns the kind of node to create for a value.
+    /// Returns the type of a value, as the type of node to create.
     pub(super) fn like(value: &Node) -> Self {
         match value.kind {
             Kind::Scalar(_) => Self::Scalar,
@@ -34,7 +34,7 @@ impl Create {
     }
 
     /// Returns the node to create for a step: a sequence if the next step selects an element, a mapping if it names a
-    /// field. For the last step, the node is of this kind.
+    /// field, a node of this type if there is no next step.
     fn before(self, next: Option<&String>) -> Node {
         match next {
             None => self.node(),
@@ -44,10 +44,11 @@ impl Create {
     }
 }
 
-/// The path to a node as indexes of entries and elements.
+/// The path to a node, as the indexes of mapping entries and sequence elements.
 pub(super) type Way = Vec<usize>;
 
-/// Returns the paths of all matching nodes; `None` for a match inside a text that contains YAML, which has no path.
+/// Returns the paths of all nodes that match `steps`; `None` for a match without a path, such as a node inside a text
+/// that contains YAML.
 ///
 /// # Errors
 ///
@@ -189,8 +190,8 @@ fn element(
     Ok(())
 }
 
-/// Matches the rest of a path in the elements that a step such as `[name=web]` selects. With an empty key, the regular
-/// expression is compared with the elements themselves.
+/// Matches the rest of a path in the elements that a step such as `[name=web]` selects; the value is a regular
+/// expression. With an empty key, the expression is compared with the elements themselves.
 fn selected(
     node: &mut Node,
     step: &str,

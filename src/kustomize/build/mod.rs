@@ -1,4 +1,4 @@
-//! The engine: renders the same bytes as `kustomize build`.
+//! The kustomize engine: builds a kustomization, with the same output as `kustomize build`, byte for byte.
 //!
 //! It follows kustomize 5.8.1 step by step: it accumulates the objects of a kustomization and its bases, runs
 //! generators and transformers, and updates references between objects once, at the root. Each step returns a value, an
@@ -98,29 +98,29 @@ use super::object_id::ObjectId;
 use super::options::Options;
 use super::tree::{Tree, TreePath};
 
-/// The value of the label `app.kubernetes.io/managed-by`.
+/// The value of the label `app.kubernetes.io/managed-by`: the version of kustomize that this module reproduces.
 const VERSION: &str = "kustomize-v5.8.1";
 
-/// The order of the objects, if the kustomization does not set it.
+/// The order of the objects in the output, unless the kustomization sets `sortOptions`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reorder {
-    /// By kind, namespace and name: the default of the command line.
+    /// Sorted by kind, namespace and name: the default of `kustomize build`.
     #[default]
     Legacy,
-    /// In the order of loading.
+    /// The order in which the objects are loaded.
     None,
 }
 
 /// The settings of a build that affect its output only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The order of the objects.
+    /// The order of the objects in the output (`--reorder`).
     pub reorder: Reorder,
     /// Whether the objects get the label `app.kubernetes.io/managed-by` (`--enable-managedby-label`).
     pub managed_by_label: bool,
 }
 
-/// The finished objects of a root.
+/// The result of a build: the objects of a root, as they are printed.
 pub struct Built<'a> {
     map: ResMap,
     run: Run<'a>,
@@ -142,7 +142,7 @@ impl Built<'_> {
         self.run.warnings.concat()
     }
 
-    /// Returns the names and texts of the files that kustomize writes into a folder.
+    /// Returns the names and texts of the files that `kustomize build --output` writes into a folder, one per object.
     ///
     /// # Errors
     ///
@@ -187,11 +187,12 @@ impl Built<'_> {
     }
 }
 
-/// Builds a folder of a tree.
+/// Builds the kustomization in the folder `root` of a tree, and stops at the first error.
 ///
 /// # Errors
 ///
-/// If kustomize cannot build it, or the result depends on something that is not executed here, such as a Helm chart.
+/// If kustomize cannot build the folder, or the result depends on something that is not executed here, such as a Helm
+/// chart.
 pub fn build<'a>(
     tree: &'a Tree,
     root: &TreePath,
@@ -202,7 +203,8 @@ pub fn build<'a>(
     build_by(Run::new(tree, options, files, Arc::new(Sources::default())), root, settings)
 }
 
-/// Builds one of several folders of a tree that share parsed files and bases.
+/// Builds the folder `root` of a tree like [`build`]. Builds with the same `files` and `shared` reuse parsed files and
+/// built bases.
 ///
 /// # Errors
 ///
@@ -219,8 +221,8 @@ pub fn build_shared<'a>(
     build_by(run, root, settings)
 }
 
-/// Returns the history of a field: each step that set it, with the value. The object is named by its final kind and
-/// name; `None` if it does not exist.
+/// Returns the history of one field of an object: each build step that changed the field, with the new value. The
+/// object is selected by its final kind and name; `None` if it does not exist.
 ///
 /// # Errors
 ///
@@ -248,19 +250,22 @@ fn build_by<'a>(mut run: Run<'a>, root: &TreePath, settings: &Settings) -> Step<
 /// The result of a build that continues after errors.
 #[derive(Debug)]
 pub(super) struct Reported {
-    /// All findings, in kustomize's order.
+    /// All findings, in the order in which kustomize finds the problems.
     pub(super) findings: Vec<TreeFinding>,
-    /// The reasons why the result is unknown.
+    /// The reasons why the result is unknown; empty if it is known.
     pub(super) reasons: Vec<String>,
-    /// The recorded steps of the evaluation; `None` if the root cannot be read, or the build shares caches.
+    /// The recorded steps of the build, such as the bases and transformers in their order; `None` if the root cannot be
+    /// read, or the build shares caches.
     pub(super) evaluation: Option<explain::Step>,
     /// The identities of all objects that Flux renders; `None` for other profiles, or if an identity is unknown.
     pub(super) rendered: Option<Vec<ObjectId>>,
-    /// The rendered objects that Flux does not apply.
+    /// The rendered objects that Flux does not apply, for example because they are annotated
+    /// `kustomize.toolkit.fluxcd.io/reconcile: disabled`.
     pub(super) excluded: Vec<Excluded>,
 }
 
-/// Builds a folder, and reports all errors and unknown parts. With `shared`, the evaluation is not recorded.
+/// Builds the folder `root`, and reports all errors and unknown parts instead of stopping at the first one. With
+/// `shared`, the steps of the build are not recorded.
 pub(super) fn report(
     tree: &Tree,
     root: &TreePath,

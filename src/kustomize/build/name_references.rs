@@ -17,7 +17,7 @@ use crate::kustomize::node::{Kind, Node};
 /// The field of role bindings that names a role.
 const ROLE: &str = "roleRef/name";
 
-/// Updates all references to renamed objects.
+/// Updates the fields of all objects that refer to renamed objects.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference])
     Ok(())
 }
 
-/// A field that may name an object of a kind.
+/// A field that may contain the name of an object; `target` is the group, version and kind of that object.
 #[derive(Debug, Clone)]
 struct Rule<'r> {
     target: Gvk<'r>,
@@ -111,8 +111,8 @@ impl Target {
         self.previous.iter().any(|(_, kind)| Gvk { group, version, kind }.is_selected(selector))
     }
 
-    /// Returns whether prefixes and suffixes are equal; with `allow_empty`, an object without prefixes and suffixes
-    /// matches any.
+    /// Returns whether the prefixes and suffixes of two objects are equal; with `allow_empty`, an object without any
+    /// matches all others.
     fn has_affixes_of(&self, other: &Self, allow_empty: bool) -> bool {
         let agree = |a: &[Arc<str>], b: &[Arc<str>]| match a.is_empty() || b.is_empty() {
             true => allow_empty || a.len() == b.len(),
@@ -152,7 +152,7 @@ fn role_ref(resource: &Resource) -> Option<(String, String)> {
 struct Names<'t> {
     targets: &'t [Target],
     by_name: HashMap<&'t str, Vec<usize>>,
-    /// The original namespaces of objects.
+    /// The original namespaces of the objects, except of cluster-scoped ones.
     original: HashSet<&'t str>,
 }
 
@@ -198,7 +198,7 @@ impl Referrer<'_> {
         })
     }
 
-    /// Returns whether the path leads to the previous name of an object, or to an invalid value.
+    /// Returns whether a path in this object leads to the previous name of an object, or to an invalid value.
     fn is_concerned(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return self.is_name(node) };
         match &node.kind {
@@ -272,8 +272,8 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether an object is in the namespace of a reference. Compares the original namespaces if a possible
-    /// target had this namespace originally, otherwise the current ones.
+    /// Returns whether an object is in the namespace that a reference names. Compares the object's original namespace
+    /// if a possible target was in this namespace originally, otherwise its current one.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -281,7 +281,7 @@ impl Referrer<'_> {
         if was_any { &*target.original_namespace == namespace } else { &*target.effective_namespace == namespace }
     }
 
-    /// Returns whether the referrer may refer to an object.
+    /// Returns whether the referrer may refer to an object, judging by their namespaces.
     fn could_mean(&self, target: &Target) -> bool {
         self.own.is_cluster
             || target.is_cluster

@@ -10,7 +10,7 @@ use crate::kustomize::node::{Node, Origin, Tag};
 /// The annotation of objects that Helm rendered. Helm sets their namespaces itself.
 pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 
-/// The choice of subjects in role bindings that get the namespace.
+/// The subjects of RoleBindings and ClusterRoleBindings whose namespace is set; kustomize's `setRoleBindingSubjects`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
     /// Subjects with the name `default`.
@@ -26,18 +26,18 @@ pub(super) enum Subjects {
 #[derive(Debug, Clone)]
 pub(super) struct Namespace<'s> {
     pub namespace: &'s str,
-    /// The other fields that contain the namespace.
+    /// The fields to set in addition to `metadata.namespace`.
     pub specs: &'s [FieldSpec],
-    /// Whether only empty fields are set.
+    /// Whether fields that already have a namespace stay unchanged.
     pub unset_only: bool,
-    /// The subjects whose namespace is set.
+    /// The subjects of role bindings whose namespace is set.
     pub subjects: Subjects,
     /// The position of the entry that configures the transformer, which becomes the origin of changed nodes.
     pub origin: Origin,
 }
 
 impl Namespace<'_> {
-    /// Moves an object into the namespace.
+    /// Sets the namespace of an object, and in its other fields that contain a namespace.
     ///
     /// # Errors
     ///

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use crate::kustomize::node::{Entry, Node};
 
 const FIELD: &str = "annotations";
+/// The annotation of local objects. An object with it is not printed, unless the value is `false`.
+pub(super) const LOCAL: &str = "config.kubernetes.io/local-config";
 const NO_MAPPING: &str = "metadata.annotations is no mapping";
 /// How often kustomize writes annotations to store an identity: name, namespace, and kind.
 const IDENTITY_WRITES: usize = 3;
@@ -40,7 +42,8 @@ fn fields(metadata: &Node) -> impl Iterator<Item = (usize, &Node)> {
     entries.filter(|(_, entry)| &*entry.key == FIELD).map(|(at, entry)| (at, &entry.value))
 }
 
-/// Returns whether kustomize changes the fields `annotations` when it stores the identity of an object in them.
+/// Returns whether kustomize changes existing fields `annotations` of metadata when it stores the identity of an object
+/// in annotations.
 pub(super) fn hinder_storing(metadata: &Node) -> bool {
     count(metadata) > 1 || metadata.get(FIELD).is_some_and(|first| !first.is_map() || is_empty(first))
 }
@@ -70,6 +73,18 @@ pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), 
     Ok(())
 }
 
+/// Returns whether kustomize's result is unknown when it records origins or transformers: there are several annotations, and
+/// some make the object local.
+pub(super) fn hinder_notes(metadata: &Node) -> bool {
+    count(metadata) > 1 && fields(metadata).any(|(_, annotations)| annotations.get(LOCAL).is_some())
+}
+
+/// Returns whether kustomize fails when it writes origins or transformers: it removes the first annotations, and the second
+/// ones are no mapping.
+fn refuse_notes(metadata: &Node) -> bool {
+    fields(metadata).nth(1).is_some_and(|(_, second)| !second.is_map() && !second.is_null())
+}
+
 /// Merges the fields `annotations` at the end of a build, as kustomize does when it removes its stored state. Drops
 /// keys for which `kept` returns false. Several fields can remain.
 ///
@@ -80,8 +95,7 @@ pub(super) fn finish(metadata: &mut Node, stored: Stored, kept: impl Fn(&str) ->
     let is_filled = |first: &Node| !first.entries().is_empty() || !first.items().is_empty();
     let has_any = stored.notes || stored.state || metadata.get(FIELD).is_some_and(is_filled);
     // notes are in the first field, so that its values are set in the second one
-    let second = fields(metadata).nth(1);
-    if stored.notes && second.is_some_and(|(_, second)| !second.is_map() && !second.is_null()) {
+    if stored.notes && refuse_notes(metadata) {
         return Err(NO_MAPPING);
     }
     (0..usize::from(has_any) + FINAL_WRITES).try_for_each(|_| write(metadata, &kept))

@@ -16,7 +16,7 @@ pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformat
 /// The origin of an object, or of a change by a transformer, as in the annotations of `buildMetadata`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OriginNote {
-    /// The file or folder, relative to the folder that is built.
+    /// The path of the file or folder, relative to the root that is built.
     pub path: String,
     /// The repository that contains it, if it was fetched.
     pub repo: String,
@@ -39,7 +39,7 @@ pub(super) struct ConfiguredBy {
 }
 
 impl OriginNote {
-    /// Returns the origin of the file or folder that an entry of this folder names.
+    /// Returns the origin of the file, folder or repository that an entry of the kustomization in this folder names.
     #[must_use]
     pub(super) fn append(&self, entry: &str) -> Self {
         match Repository::of(entry) {

@@ -13,14 +13,14 @@ use super::budget::{Budget, Exceeded};
 use crate::go;
 
 const NULL: &str = "null";
-/// Characters that Go escapes when it copies a text.
+/// Characters that Go's JSON encoder escapes when it copies a text, with their escapes.
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
-/// A value of a document.
+/// A value in a JSON document whose scalars are kept as texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Tree {
-    /// Null, or a missing value.
+    /// `null` in the document, or a missing value.
     #[default]
     Null,
     /// The member `value` of an operation if it is `null`, which the library does not treat like [`Tree::Null`].
@@ -32,7 +32,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// Creates a document from a value. Its scalars get the texts that Go's JSON encoder writes.
+    /// Creates a document from a JSON value. Its scalars get the texts that Go's JSON encoder writes.
     pub(super) fn of_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -63,6 +63,15 @@ impl Tree {
     /// Returns whether the operation `test` treats this value as equal to null or a missing value.
     pub(super) fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::WrittenNull)
+    }
+
+    /// Returns whether an object in the value has the key.
+    pub(super) fn has_key(&self, key: &str) -> bool {
+        match self {
+            Self::Object(members) => members.contains_key(key) || members.values().any(|value| value.has_key(key)),
+            Self::Array(items) => items.iter().any(|item| item.has_key(key)),
+            _ => false,
+        }
     }
 
     /// Returns the value that the operation `copy` creates from this one.
@@ -141,7 +150,7 @@ impl Tree {
         }
     }
 
-    /// Charges the size of the value to the budget.
+    /// Adds the size of the value to the budget of the build.
     ///
     /// # Errors
     ///

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::finish;
 use super::id::{Id, Scope};
 use super::json6902;
+use super::odd_annotations;
 use super::read::{self, BadObjects};
 use super::recover::Lost;
 use super::resmap::ResMap;
@@ -17,14 +18,14 @@ use super::stop::{Failed, Step, Stop};
 use crate::kustomize::file::PatchOptions;
 use crate::kustomize::finding::Site;
 use crate::kustomize::merge;
-use crate::kustomize::node::{Entry, Node, Origin};
+use crate::kustomize::node::{Entry, Node, Origin, Tag};
 use crate::kustomize::rules::{kz014, kz030};
 use crate::kustomize::schema::Schema;
 
-/// A parsed patch.
+/// A parsed patch: objects to merge, or the operations of a JSON patch.
 #[derive(Debug, Clone)]
 pub(super) enum Patch {
-    /// Objects that are merged into others.
+    /// Objects of a strategic merge patch, which are merged into other objects.
     Strategic(Vec<Resource>),
     /// The operations of a JSON patch.
     Json(json6902::Patch),
@@ -61,19 +62,19 @@ impl Patch {
     }
 }
 
-/// Returns whether the first value of a YAML text begins with a letter, so it is no list of operations.
+/// Returns whether the first value of a YAML text begins with a letter, so that the text is no list of operations.
 fn begins_with_word(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_start);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#') && line.trim_end() != "---");
     first.is_some_and(|line| line.starts_with(|letter: char| letter.is_ascii_alphabetic()))
 }
 
-/// The parameters of merging that all patches of a transformer share.
+/// The options of a transformer for merging its patches.
 #[derive(Clone, Copy)]
 pub(super) struct Merging<'s, 'r> {
     /// The build.
     run: &'s Run<'r>,
-    /// The entry of the kustomization with the patches.
+    /// The position of the entry with the patch.
     site: &'s Site,
     /// Whether a patch may change the name of an object.
     allow_name_change: bool,
@@ -92,7 +93,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Merges a patch into an object. If the patch deletes the object, it becomes empty.
+    /// Merges a patch into an object. If the patch deletes the object, the object becomes empty.
     fn apply(&self, resource: &mut Resource, patch: &Node, schema: &Schema, scope: &Scope) -> Result<(), Failed> {
         self.run.budget.node(patch)?;
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
@@ -100,9 +101,7 @@ impl<'s, 'r> Merging<'s, 'r> {
             resource.store_previous_id(scope);
         }
         // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
-        let are_null = resource.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
-        let is_stored_in_null = are_null && resource.previous_ids().next().is_some();
-        if is_stored_in_null || drops_annotations(patch) {
+        if resource.is_stored_in_null() || drops_annotations(patch) {
             resource.forget();
         }
         match merge::merge(&resource.node, patch, schema).map_err(|error| error.to_string())? {
@@ -167,8 +166,8 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Returns the position of the only object whose current or previous identity is that of a patch; `None` if the
-    /// build continues after an error.
+    /// Returns the index of the only object whose current or previous identity is that of a patch; `None` if there is
+    /// no such object, or several, and the build continues after errors.
     fn target(&self, map: &mut ResMap, patch: &Resource) -> Step<Option<usize>> {
         let steps = self.run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
@@ -177,7 +176,8 @@ impl<'s, 'r> Merging<'s, 'r> {
         self.run.recover(&mut map.lost, Lost::Nothing, target)
     }
 
-    /// Merges a patch into the objects at `places`. For each object, the patch gets the apiVersion of the object.
+    /// Merges a patch into the objects with the indexes `places`. For each object, the patch gets the apiVersion of the
+    /// object.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     }
 }
 
-/// Returns whether a patch replaces or deletes an object as a whole.
+/// Returns whether a patch replaces or deletes an object as a whole, with `$patch` at its top.
 fn is_directive(patch: &Node) -> bool {
     matches!(patch.get("$patch").and_then(Node::text), Some("replace" | "delete"))
 }
@@ -251,7 +251,7 @@ fn rewrite_metadata(patch: &mut Resource) {
     }
 }
 
-/// Returns the position of the only object whose current or previous identity is that of a patch.
+/// Returns the index of the only object whose current or previous identity is that of a patch.
 fn target_of(map: &ResMap, patch: &Resource, site: &Site) -> Step<usize> {
     let id = patch.original_id(&map.scope);
     match map.matching_any_id(|other| *other == id).as_slice() {
@@ -264,23 +264,23 @@ fn target_of(map: &ResMap, patch: &Resource, site: &Site) -> Step<usize> {
     }
 }
 
-/// The operations of a JSON patch, and the options for applying them.
+/// The operations of a JSON patch, with the options for applying them to objects.
 #[derive(Clone, Copy)]
 pub(super) struct Operations<'s, 'r> {
     /// The build.
     pub run: &'s Run<'r>,
     /// The operations.
     pub patch: &'s json6902::Patch,
-    /// The entry with the patch.
+    /// The position of the entry with the patch.
     pub site: &'s Site,
-    /// The position of the entry, which becomes the origin of changed nodes.
+    /// The origin of changed nodes: the file and line of the entry with the patch.
     pub origin: Origin,
-    /// Whether the identity that an object has before the patch is stored as a previous one.
+    /// Whether the identity that an object has before the patch is stored as a previous identity: `true` for `patches`.
     pub stores_id: bool,
 }
 
 impl Operations<'_, '_> {
-    /// Applies the operations to the objects at `places`.
+    /// Applies the operations to the objects with the indexes `places`.
     ///
     /// # Errors
     ///
@@ -298,12 +298,22 @@ impl Operations<'_, '_> {
     }
 
     fn apply_to(&self, resource: &mut Resource, scope: &Scope) -> Result<(), Failed> {
+        let was_stored_in_null = resource.is_stored_in_null();
         if self.stores_id {
             resource.store_previous_id(scope);
+        }
+        if self.patch.adds_merge_key() {
+            return Err(Failed::Unknown("it adds the key `<<`, which kustomize merges after the patch".to_owned()));
         }
         if resource.has_internal_annotations() {
             if self.patch.reads_annotations() {
                 return Err(Failed::Unknown("it reads annotations, in which kustomize has stored state".to_owned()));
+            }
+            let has_several =
+                resource.node.get("metadata").is_some_and(|metadata| odd_annotations::count(metadata) > 1);
+            if was_stored_in_null || has_several && resource.has_notes() {
+                let message = "the object had annotations twice, in which kustomize has stored state";
+                return Err(Failed::Unknown(message.to_owned()));
             }
             // kustomize stores its annotations in a missing `annotations`, which creates the field, but a null remains
             // null
@@ -326,12 +336,13 @@ impl Operations<'_, '_> {
             metadata.remove("annotations");
         }
         resource.rewrite_annotations();
+        tag_merge_keys(&mut resource.node);
         resource.rebuilt = Some(Arc::new(resource.node.clone()));
         Ok(())
     }
 
-    /// Handles an annotation without a name, at which kustomize fails after it has removed all annotations. For
-    /// `patches`, kustomize ignores the error, so the object has no annotations.
+    /// Handles an object that has an annotation without a name after a JSON patch. kustomize fails at it, after it has
+    /// removed all annotations. For `patches`, kustomize ignores the error, so the object has no annotations.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
             return Err("an annotation has no name".into());
@@ -342,4 +353,24 @@ impl Operations<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Tags the scalars `<<` of a patched object as merge keys: kustomize prints the object and parses it again, and `<<` has no
+/// quotes then.
+fn tag_merge_keys(node: &mut Node) {
+    if !contains_merge_key(node) {
+        return;
+    }
+    if node.is_scalar() {
+        node.tag = Tag::Merge;
+    }
+    node.entries_mut().into_iter().flatten().for_each(|entry| tag_merge_keys(&mut entry.value));
+    node.items_mut().into_iter().flatten().for_each(tag_merge_keys);
+}
+
+/// Returns whether a scalar `<<` is in a node, other than as a key.
+fn contains_merge_key(node: &Node) -> bool {
+    node.text() == Some("<<")
+        || node.entries().iter().any(|entry| contains_merge_key(&entry.value))
+        || node.items().iter().any(contains_merge_key)
 }

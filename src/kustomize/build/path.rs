@@ -4,8 +4,8 @@
 
 use crate::kustomize::node::Node;
 
-/// Splits a path into steps. Delimiters in brackets or after a backslash do not split. Brackets that select an element
-/// of a sequence, such as `[name=web]`, are kept.
+/// Splits the path of a field into steps. Delimiters in brackets or after a backslash do not split. Brackets that
+/// select an element of a sequence, such as `[name=web]`, are kept.
 pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
     let parts = escaped(path, delimiter);
     let mut steps = Vec::new();
@@ -45,7 +45,7 @@ fn escaped(path: &str, delimiter: char) -> Vec<String> {
     parts
 }
 
-/// Splits the path of a var, in which `containers[0]` means `containers.0`.
+/// Splits the field path of a var into steps; `containers[0]` means `containers.0`.
 pub(super) fn of_var(path: &str) -> Vec<String> {
     split(path, '.').into_iter().flat_map(|step| indexed(&step)).collect()
 }

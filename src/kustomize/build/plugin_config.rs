@@ -1,4 +1,4 @@
-//! The configuration of built-in plugins, as kustomize decodes it.
+//! The configuration objects of built-in plugins, as kustomize decodes them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::config::WrittenSpec;
 use crate::kustomize::file::{Image, Replacement, Replica};
 
-/// The fields of all configurations of built-in plugins. Each plugin uses the fields that it needs.
+/// The configuration of a built-in plugin: the fields of all plugins, of which each plugin uses some.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Config {
@@ -28,7 +28,7 @@ pub(super) struct Config {
     pub(super) replacements: Vec<Replacement>,
 }
 
-/// The metadata of a configuration.
+/// The field `metadata` of the object that configures a plugin.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Metadata {
@@ -46,7 +46,7 @@ pub(super) struct IamPolicy {
     pub(super) service_account: IamService,
 }
 
-/// A service account of Kubernetes or Google Cloud.
+/// A service account of Kubernetes or Google Cloud in the configuration of `IAMPolicyGenerator`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct IamService {
@@ -75,9 +75,9 @@ pub(super) fn texts(map: BTreeMap<String, Text>) -> BTreeMap<String, String> {
     map.into_iter().map(|(key, text)| (key, text.0)).collect()
 }
 
-/// Fields of configurations with arbitrary keys.
+/// Fields of plugin configurations that are mappings with arbitrary keys, which [`normal`] does not change.
 const FREE: [&str; 4] = ["labels", "annotations", "commonLabels", "commonAnnotations"];
-/// The names of fields of configurations in their exact case.
+/// The names of fields of plugin configurations in their exact case.
 const FIELDS: [&str; 30] = [
     "allowKindChange",
     "allowNameChange",
@@ -111,7 +111,7 @@ const FIELDS: [&str; 30] = [
     "target",
 ];
 
-/// Normalizes a value as Go decodes JSON: null fields are absent, and the case of field names does not matter.
+/// Normalizes a plugin configuration as Go decodes JSON: removes null fields, and corrects the case of field names.
 pub(super) fn normal(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -52,10 +52,10 @@ const TRANSFORMERS: [&str; 14] = [
     "ValueAddTransformer",
 ];
 
-/// An object that configures a plugin, with its place.
+/// An object that configures a built-in generator or transformer, with its position.
 pub(super) struct Plugin {
     resource: Resource,
-    /// The place of the object.
+    /// The position of the object.
     pub site: Site,
     value: Value,
 }
@@ -72,11 +72,11 @@ impl Plugin {
 }
 
 impl Run<'_> {
-    /// Returns the plugins that the entries of `generators` configure.
+    /// Returns the objects in the list `generators` of a kustomization, each of which configures a generator.
     ///
     /// # Errors
     ///
-    /// If an entry is not a generator.
+    /// If an entry does not configure a built-in generator.
     pub(super) fn plugin_generators(&mut self, target: &Target<'_>, lost: &mut Lost) -> Step<Vec<Plugin>> {
         let (plugins, is_whole) = self.plugins(target, "generators", &target.file.kustomization.generators)?;
         if !is_whole {
@@ -85,11 +85,11 @@ impl Run<'_> {
         Ok(plugins)
     }
 
-    /// Runs a generator of the list `generators`.
+    /// Runs the generator that an object in the list `generators` configures, and returns the generated object.
     ///
     /// # Errors
     ///
-    /// If it is invalid, or not supported.
+    /// If the configuration is invalid, or the generator is not supported.
     pub(super) fn generated_by(&self, target: &Target<'_>, plugin: &Plugin) -> Step<Resource> {
         let note = target.note.as_ref().and_then(|_| OriginNote::plugin(&plugin.resource));
         let resource = match plugin.resource.kind() {
@@ -232,8 +232,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the plugin configurations of a list: first inline ones, then those in files and folders. The second
-    /// result is whether the list is complete.
+    /// Returns the plugin configurations of a list, such as `transformers`: first inline ones, then those in files and
+    /// folders. The second result is `false` if some are missing because of errors.
     fn plugins(&mut self, target: &Target<'_>, list: &'static str, entries: &[String]) -> Step<(Vec<Plugin>, bool)> {
         let mut acc = Accumulator::new(self.scope());
         let (mut paths, mut sites) = (Vec::new(), HashMap::new());
@@ -298,7 +298,7 @@ impl Run<'_> {
     }
 }
 
-/// Sets the origin of a configuration that is inline in a kustomization file.
+/// Sets the origin of a plugin configuration that is inline in a kustomization file.
 fn inline(mut resource: Resource, target: &Target<'_>, entry: &Entry<'_>) -> Resource {
     resource.source = target.note.as_ref().map(|note| note.append(target.file.path.name()));
     resource.node.origin = target.origin(&entry.site);
@@ -315,7 +315,7 @@ fn subjects(text: &str, plugin: &Plugin) -> Step<Subjects> {
     }
 }
 
-/// Creates a ServiceAccount that is bound to a service account of Google Cloud.
+/// Creates the object of an `IAMPolicyGenerator`: a ServiceAccount that is bound to a service account of Google Cloud.
 fn iam_policy(plugin: &Plugin) -> Step<Resource> {
     let policy: IamPolicy = plugin.decode()?;
     if policy.cloud != "gke" {

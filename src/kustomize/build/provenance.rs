@@ -1,4 +1,4 @@
-//! Prints objects with the origin of every value as a comment at the end of its line.
+//! Prints objects, with the file and line of every value as a comment at the end of its line.
 
 use super::resmap::ResMap;
 use super::run::Run;
@@ -7,7 +7,7 @@ use crate::kustomize::emit::{self, Value};
 use crate::kustomize::node::Node;
 use crate::kustomize::tree::TreePath;
 
-/// Prints all objects. `shown` formats the path of a file.
+/// Prints all objects, with the file and line of each value as a comment. `shown` formats the path of a file.
 ///
 /// # Errors
 ///
@@ -29,7 +29,7 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>, shown: &dyn Fn(&TreePath) -> St
     Ok(out)
 }
 
-/// Appends a text with comments at positions in it.
+/// Appends a text to `out`, with comments inserted at positions in the text.
 fn append(text: &str, comments: impl Iterator<Item = (usize, Option<String>)>, out: &mut String) {
     let mut copied = 0;
     for (end, comment) in comments {
@@ -42,7 +42,7 @@ fn append(text: &str, comments: impl Iterator<Item = (usize, Option<String>)>, o
     out.push_str(text.get(copied..).unwrap_or_default());
 }
 
-/// Returns the file and line of a value; `None` if it does not come from a file.
+/// Returns the comment with the file and line of a value; `None` if the value does not come from a file.
 fn comment(node: &Node, run: &Run<'_>, shown: &dyn Fn(&TreePath) -> String) -> Option<String> {
     let file = run.sources.path(node.origin.source).filter(|_| node.origin.line > 0)?;
     Some(format!("{}:{}", shown(&file).replace(char::is_control, "?"), node.origin.line))

@@ -39,19 +39,19 @@ pub enum BadObjects {
         /// The position of the object.
         origin: Origin,
     },
-    /// The `items` of a list are not a list.
+    /// The `items` of a List object are not a sequence.
     #[error("holds a {0} whose items are not a list")]
     Items(String, Origin),
     /// An object has duplicate keys, and it is unknown which of their values kustomize uses.
     #[error("holds an object with {0}, of which kustomize reads now one and now another")]
     Ambiguous(&'static str, Origin),
-    /// A list cannot be split into items, because it cannot be printed.
+    /// A List object cannot be split into items, because it cannot be printed.
     #[error("holds a list that cannot be opened: {}", fault_words(.0))]
     Unprintable(Unprintable),
 }
 
 impl BadObjects {
-    /// Returns the line of the error.
+    /// Returns the line of the error, in the text that contains the objects.
     pub(in crate::kustomize) fn line(&self) -> u32 {
         match self {
             Self::Yaml(error) => error.place.line,
@@ -75,7 +75,7 @@ impl BadObjects {
     }
 }
 
-/// Parses the objects in a file; `source` is the number of the file.
+/// Parses the objects in a file; `source` is the number of the file in [`Sources`](super::Sources).
 ///
 /// # Errors
 ///
@@ -88,11 +88,11 @@ pub(in crate::kustomize) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Res
     objects_of_text(text, source)
 }
 
-/// Parses objects from a text.
+/// Parses objects from a YAML text; `source` is the number of the file with the text.
 ///
 /// # Errors
 ///
-/// If kustomize rejects it.
+/// If kustomize rejects the text.
 pub(super) fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, BadObjects> {
     let limits = Limits::default();
     let is_one = yaml::is_one_manifest(text);
@@ -114,8 +114,8 @@ fn is_plain_list(node: &Node) -> bool {
     matches!(kind, Some(LIST | RESOURCE_LIST)) && (node.get("items").is_some() || node.get("functionConfig").is_some())
 }
 
-/// Returns the items of a list that is the only document of its file. If the list is a mapping, kyaml treats its keys
-/// and values as items, none of which is an object.
+/// Returns the items of a List object that is the only document of its file. If `items` is a mapping, kyaml treats its
+/// keys and values as items, none of which is an object.
 fn plain_items(list: &Node) -> Result<Vec<Node>, BadObjects> {
     match list.get("items") {
         Some(items) if items.is_map() && !items.entries().is_empty() => Err(BadObjects::NoObject(items.origin)),
@@ -134,7 +134,7 @@ fn checked(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
 ///
 /// # Errors
 ///
-/// If it is not.
+/// If the node is not an object, or has no kind or no name.
 pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
     fn text(node: Option<&Node>) -> &str {
         node.filter(|node| !node.is_null()).and_then(Node::text).unwrap_or_default()
@@ -179,7 +179,7 @@ fn has_duplicates<'n>(mut entries: impl Iterator<Item = &'n Entry>) -> bool {
         .any(|entry| values.insert(&*entry.key, &entry.value).is_some_and(|other| other.text() != entry.value.text()))
 }
 
-/// Replaces lists by their items, which follow all other objects.
+/// Replaces objects whose kind ends with `List` by their items, and moves the items behind all other objects.
 fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     let is_list = |node: &Node| node.get("kind").and_then(Node::text).is_some_and(|kind| kind.ends_with(LIST));
     if !nodes.iter().any(is_list) {
@@ -202,7 +202,7 @@ fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     Ok(objects)
 }
 
-/// Returns the first duplicate key in a node.
+/// Returns the first duplicate key in a node, as an error at the path `pointer`.
 fn duplicate(node: &Node, pointer: &str) -> Option<Unprintable> {
     let mut seen = HashSet::new();
     let twice = node.entries().iter().find(|entry| !seen.insert(&*entry.key));

@@ -10,7 +10,7 @@ use super::stop::{Cause, Step, Stop};
 use crate::kustomize::finding::TreeFinding;
 use crate::kustomize::rules::kz040;
 
-/// The parts that objects lack because a part of the build failed.
+/// The loss after a part of the build failed: nothing, objects, or changes of objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lost {
     #[default]
@@ -22,8 +22,8 @@ pub(super) enum Lost {
 }
 
 impl Run<'_> {
-    /// Continues the build if a part failed: records the error, returns `None`, and raises `lost` to `more`, the parts
-    /// that the objects lack without the failed part.
+    /// Continues the build if a part failed: records the error, returns `None`, and raises `lost` to `more`, the loss
+    /// without the failed part.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl Run<'_> {
         }
     }
 
-    /// Continues after a step failed on one of many objects, which then lacks this change.
+    /// Continues the build if a step failed on one object: records the error, and that the object lacks this change.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records an error or an unknown part. Ignores errors that may be consequences of the lost parts.
+    /// Records an error or an unknown part. Ignores an error that may only be a consequence of `lost`, the loss so far.
     pub(super) fn record(&self, stop: Stop, lost: Lost) {
         let mut log = self.log.borrow_mut();
         match stop {

@@ -40,14 +40,15 @@ impl Copied {
         }
     }
 
-    /// Detaches the value from its source object, if a node that contains the value is about to be replaced.
+    /// Keeps the value as it is from now on, if the node at the path `replaced` of the object at index `at` contains it
+    /// and is about to be replaced.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));
     }
 }
 
-/// `options` of a source or target.
+/// The field `options` of the source or a target of a replacement.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct FieldOptions {
@@ -62,11 +63,11 @@ impl FieldOptions {
     }
 }
 
-/// A replacement, with the place of its entry.
+/// A replacement, with the position of its entry.
 #[derive(Debug, Clone)]
 pub(super) struct Sited {
     pub replacement: Replacement,
-    /// The position of the entry, or of the object that configures it.
+    /// The position of the entry of `replacements`, or of the object that configures a `ReplacementTransformer`.
     pub site: Site,
 }
 
@@ -75,7 +76,7 @@ impl Sited {
     ///
     /// # Errors
     ///
-    /// If a source or a field does not exist.
+    /// If the source object or a field does not exist.
     pub(super) fn apply(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         let Replacement { source, source_value, targets, .. } = &self.replacement;
         let Some(targets) = targets else { return Err(self.refused("needs a source and at least one target")) };
@@ -121,7 +122,7 @@ impl Sited {
         })
     }
 
-    /// Returns the only object that a source selects, and its index.
+    /// Returns the only object that the source of a replacement selects, with its index.
     fn source<'m>(&self, map: &'m ResMap, source: &Source) -> Step<(usize, &'m Resource)> {
         let wanted = Id {
             gvk: Gvk { group: &source.group, version: &source.version, kind: &source.kind },
@@ -187,7 +188,7 @@ impl Sited {
     }
 }
 
-/// Describes a source by the parts that are set, for messages.
+/// Describes the source of a replacement for messages, by the parts that are set, such as `Service web`.
 fn source_words(source: &Source) -> String {
     let parts = [&source.kind, &source.name, &source.namespace];
     let written: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
@@ -200,7 +201,7 @@ fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     std::iter::once(now).chain(resource.previous_ids())
 }
 
-/// Returns the part of a text that `delimiter` and `index` in the options of the source select.
+/// Returns the part of a scalar's text that `delimiter` and `index` in the options of the source select.
 fn part_of(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     let mut value = node.clone();
     let text = node.text().ok_or_else(|| "delimiter option can only be used with scalar nodes".to_owned())?;
@@ -223,7 +224,7 @@ fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Comp
         && ids(resource).any(|id| select.selects_written(&id))
 }
 
-/// Writes a value to a field. The error is empty if the field does not exist.
+/// Writes the copied value to the field at `path` of an object. The error message is empty if the field does not exist.
 fn field(
     (at, resource): (usize, &mut Resource),
     value: &mut Copied,
@@ -255,7 +256,7 @@ fn field(
     Ok(())
 }
 
-/// Replaces the value of a field. A scalar keeps its type and quotes.
+/// Replaces the value of a field, or the part of its text that `options` select. A scalar keeps its type and quotes.
 fn set(node: &mut Node, value: &Node, options: &FieldOptions, budget: &Budget) -> Result<(), Failed> {
     let mut value = value.clone();
     if !options.delimiter.is_empty() {

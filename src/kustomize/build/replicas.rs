@@ -8,11 +8,11 @@ use super::resource::overwrite;
 use crate::kustomize::file::Replica;
 use crate::kustomize::node::{Kind, Node, Origin, Tag};
 
-/// Sets the replica count of all objects that an entry of `replicas` names. Returns whether there is such an object.
+/// Sets the replica count of all objects that an entry of `replicas` names. Returns `false` if no object has this name.
 ///
 /// # Errors
 ///
-/// If the field is not a scalar.
+/// If the field for the replica count is not a scalar.
 pub(super) fn set(
     map: &mut ResMap,
     replica: &Replica,

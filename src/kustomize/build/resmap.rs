@@ -8,18 +8,19 @@ use super::id::{Id, Scope};
 use super::recover::Lost;
 use super::resource::Resource;
 
-/// The objects of a build.
+/// The objects of a build, in the order in which they were loaded.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResMap {
     resources: Vec<Resource>,
-    /// The scope of kinds.
+    /// The scope of kinds, namespaced or cluster-scoped, on which identities depend.
     pub(super) scope: Scope,
-    /// The parts that objects lack because a part of the build failed.
+    /// The loss because a part of the build failed: nothing, objects, or changes of objects.
     pub(super) lost: Lost,
     /// Whether a listed file contains no objects. It may get objects before the actual build, for example from `flux
     /// bootstrap`.
     pub(super) has_placeholder: bool,
-    /// Number of objects by the hash of their identity; `None` once objects may have changed.
+    /// The number of objects for each hash of an identity; `None` if it must be counted again, because objects may have
+    /// changed.
     index: Option<HashMap<u64, u32>>,
 }
 
@@ -34,14 +35,14 @@ impl ResMap {
         &self.resources
     }
 
-    /// Returns the objects as mutable, and drops the index.
+    /// Returns the objects for changes, after which their identities are counted again.
     pub(super) fn resources_mut(&mut self) -> &mut Vec<Resource> {
         self.index = None;
         &mut self.resources
     }
 
-    /// Changes one object and updates the index. Returns the result of `change`; `None` if there is no object at this
-    /// position.
+    /// Changes the object at index `at`, and updates the count of its identity. Returns the result of `change`; `None`
+    /// if there is no object at this index.
     pub(super) fn change<T>(&mut self, at: usize, change: impl FnOnce(&mut Resource) -> T) -> Option<T> {
         let resource = self.resources.get_mut(at)?;
         let before = hash(&resource.id(&self.scope));
@@ -68,7 +69,7 @@ impl ResMap {
     ///
     /// # Errors
     ///
-    /// Returns the object if its identity already exists.
+    /// Returns `resource` if another object has its identity.
     pub(super) fn append(&mut self, resource: Resource) -> Result<(), Box<Resource>> {
         let hash = hash(&resource.id(&self.scope));
         if self.indexed().contains_key(&hash) {
@@ -82,12 +83,12 @@ impl ResMap {
         Ok(())
     }
 
-    /// Returns the object with an identity.
+    /// Returns the first object with the current identity `id`.
     pub(super) fn with_id(&self, id: &Id<'_>) -> Option<&Resource> {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
-    /// Removes all empty objects, if one of the objects at `places` is empty.
+    /// Removes all empty objects, if one of the objects with the indexes `places` is empty.
     pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
         let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
         if changed.any(|resource| resource.node.is_null_or_empty()) {
@@ -102,14 +103,14 @@ impl ResMap {
         }
     }
 
-    /// Returns the positions of objects whose current or a previous identity satisfies a condition.
+    /// Returns the indexes of the objects whose current identity, or one of the previous ones, satisfies a condition.
     pub(super) fn matching_any_id(&self, condition: impl Fn(&Id<'_>) -> bool) -> Vec<usize> {
         let matches =
             |resource: &Resource| !resource.node.is_null_or_empty() && resource.any_id(&self.scope, &condition);
         self.positions(matches)
     }
 
-    /// Returns the positions of the objects that satisfy a condition.
+    /// Returns the indexes of the objects that satisfy a condition.
     pub(super) fn positions(&self, condition: impl Fn(&Resource) -> bool) -> Vec<usize> {
         let objects = self.resources.iter().enumerate();
         objects.filter(|(_, resource)| condition(resource)).map(|(at, _)| at).collect()
@@ -120,7 +121,7 @@ impl ResMap {
         self.indexed().len() < self.resources.len()
     }
 
-    /// Returns pairs of objects with the same identity, in order.
+    /// Returns pairs of objects with the same identity: an earlier object and a later one.
     pub(super) fn duplicates(&self) -> Vec<(&Resource, &Resource)> {
         let mut seen: HashMap<_, &Resource> = HashMap::with_capacity(self.resources.len());
         let resources = self.resources.iter();
@@ -129,7 +130,7 @@ impl ResMap {
         resources.filter_map(other).collect()
     }
 
-    /// Returns the index; creates it if objects may have changed.
+    /// Returns the number of objects for each hash of an identity; counts again if objects may have changed.
     fn indexed(&mut self) -> &mut HashMap<u64, u32> {
         let (resources, scope) = (&self.resources, &self.scope);
         self.index.get_or_insert_with(|| {

@@ -13,7 +13,7 @@ use crate::yaml::core;
 /// The prefix of annotations in which kustomize stores its state.
 const INTERNAL: &str = "internal.config.kubernetes.io/";
 
-/// The uid of the next object.
+/// The [`Resource::uid`] of the next object that is created.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A previous name, namespace and kind of an object.
@@ -40,7 +40,7 @@ pub(super) enum Behavior {
 }
 
 impl Behavior {
-    /// Returns the name in kustomization files.
+    /// Returns the value of `behavior` in kustomization files, such as `merge`.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::None | Self::Create => "create",
@@ -57,45 +57,45 @@ pub struct Resource {
     pub node: Node,
     /// The position of the object in its file, or of the entry that generates it.
     pub(super) origin: Origin,
-    /// The parts that the object lacks because a step failed on it.
+    /// Whether changes are missing in the object, because a step failed on it.
     pub(super) lost: Lost,
-    /// A number that is unique in the process.
+    /// A number that identifies the object in this process.
     pub(super) uid: u64,
     /// The previous identities of the object, oldest first.
     pub(super) previous: Vec<PreviousId>,
-    /// The added prefixes, innermost first.
+    /// The prefixes that transformers added to the name, in the order in which they were added.
     pub(super) prefixes: Vec<Arc<str>>,
-    /// The added suffixes, innermost first.
+    /// The suffixes that transformers added to the name, in the order in which they were added.
     pub(super) suffixes: Vec<Arc<str>>,
-    /// The behavior that the generator of the object sets.
+    /// The value of `behavior` of the generator that created the object.
     pub(super) behavior: Behavior,
     /// Whether a hash of the content is appended to the name.
     pub(super) needs_hash: bool,
     /// The names of the vars whose values come from the object.
     pub(super) vars: Vec<Arc<str>>,
-    /// The origin of the object for the annotations, if the build records origins.
+    /// The origin of the object for the annotation `config.kubernetes.io/origin`, if the build records origins.
     pub(super) source: Option<OriginNote>,
     /// The transformers that changed the object, if the build records them.
     pub(super) transformations: Vec<OriginNote>,
-    /// Number of groups of shared scalars that were created.
+    /// Number of groups of shared scalars in the object that were created so far; see [`super::shared`].
     pub(super) groups: u32,
-    /// The shared scalars with the number of their group; see [`super::shared`].
+    /// The groups of shared scalars in the object: the number and the current value of each; see [`super::shared`].
     pub(super) shared: Vec<(u32, Node)>,
     /// Whether kustomize stores previous identities in some, but not all, of the annotations for names, namespaces and
     /// kinds.
     pub(super) lacks_identities: bool,
     /// The reason why kustomize panics when it stores or reads previous identities; `None` if it does not panic.
     pub(super) broken_identities: Option<&'static str>,
-    /// The content after the last JSON patch; `None` if there was none. kustomize prints and parses a patched object,
-    /// so its nodes then have the lines of that text.
+    /// The content after the last JSON patch; `None` if there was none. kustomize prints and parses the patched object,
+    /// so that its nodes have the lines of the printed text.
     pub(super) rebuilt: Option<Arc<Node>>,
 }
 
-/// The reason why identities that are stored in an object cannot be read.
+/// The error for an object in whose annotations kustomize has stored inconsistent previous identities.
 const DISAGREE: &str = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
 
 impl Resource {
-    /// Creates an object from its node.
+    /// Creates an object from its content, with the state in kustomize's internal annotations.
     pub(super) fn new(node: Node) -> Self {
         let mut resource = Self {
             origin: node.origin,
@@ -120,13 +120,13 @@ impl Resource {
         resource
     }
 
-    /// Returns the value of a field of metadata, if it is a scalar; empty otherwise.
+    /// Returns the value of the field `field` of `metadata`; empty if it is missing or not a scalar.
     fn meta(&self, field: &str) -> &str {
         let value = self.node.get("metadata").and_then(|metadata| metadata.get(field));
         value.filter(|value| !value.is_null()).and_then(Node::text).unwrap_or_default()
     }
 
-    /// Returns the value of a field of metadata as a shared string; see [`Resource::meta`].
+    /// Returns the value of the field `field` of `metadata` as a shared string; empty if it is missing or not a scalar.
     fn shared_meta(&self, field: &str) -> Arc<str> {
         let value = self.node.get("metadata").and_then(|metadata| metadata.get(field));
         value.filter(|value| !value.is_null()).and_then(Node::shared_text).unwrap_or_default()
@@ -152,18 +152,18 @@ impl Resource {
         self.node.get("kind").and_then(Node::text).unwrap_or_default()
     }
 
-    /// Returns group, version and kind.
+    /// Returns group, version and kind of the object, from its fields `apiVersion` and `kind`.
     pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk::new(self.node.get("apiVersion").and_then(Node::text).unwrap_or_default(), self.kind())
     }
 
-    /// Returns the current identity.
+    /// Returns the current identity of the object.
     pub(super) fn id(&self, scope: &Scope) -> Id<'_> {
         let gvk = self.gvk();
         Id { gvk, name: self.name(), namespace: self.namespace(), is_cluster: scope.is_cluster(&gvk) }
     }
 
-    /// Returns the previous identities, oldest first. They have the current group and version.
+    /// Returns the previous identities of the object, oldest first, with its current group and version.
     pub(super) fn previous_ids(&self) -> impl Iterator<Item = Id<'_>> {
         let gvk = self.gvk();
         self.previous.iter().map(move |id| Id {
@@ -174,12 +174,13 @@ impl Resource {
         })
     }
 
-    /// Returns the oldest identity: the first previous one, or the current one if there is none.
+    /// Returns the oldest identity of the object: the first previous one, or the current one if there is no previous
+    /// one.
     pub(super) fn original_id(&self, scope: &Scope) -> Id<'_> {
         self.previous_ids().next().unwrap_or_else(|| self.id(scope))
     }
 
-    /// Returns whether the current or a previous identity satisfies a condition.
+    /// Returns whether the current identity of the object, or one of the previous ones, satisfies a condition.
     pub(super) fn any_id(&self, scope: &Scope, condition: impl Fn(&Id<'_>) -> bool) -> bool {
         self.previous_ids().any(|id| condition(&id)) || condition(&self.id(scope))
     }
@@ -226,7 +227,8 @@ impl Resource {
         }
     }
 
-    /// Rewrites annotations as kustomize does after a JSON patch: keys lose their quotes, and values their positions.
+    /// Rewrites the annotations as kustomize does after a JSON patch: if a key needs quotes, all keys lose them, and
+    /// values lose their positions.
     pub(super) fn rewrite_annotations(&mut self) {
         let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
@@ -240,7 +242,7 @@ impl Resource {
         }
     }
 
-    /// Clears all state that kustomize stores in annotations, after a patch removed them.
+    /// Clears all state that kustomize stores in annotations of the object, for a patch that removes the annotations.
     pub(super) fn forget(&mut self) {
         self.previous.clear();
         self.prefixes.clear();
@@ -256,9 +258,15 @@ impl Resource {
         !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
     }
 
-    /// Returns which state kustomize stores in annotations of the object.
+    /// Returns what kustomize stores in annotations of the object.
     pub(super) fn stored(&self) -> Stored {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
+    }
+
+    /// Returns whether kustomize stores identities in annotations that are null, which remain of several: a merge drops them.
+    pub(super) fn is_stored_in_null(&self) -> bool {
+        let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
+        are_null && !self.previous.is_empty() && !self.has_notes()
     }
 
     /// Returns whether kustomize stores the origin or transformers in annotations of the object.
@@ -294,18 +302,18 @@ impl Resource {
         }
     }
 
-    /// Returns the value of an annotation.
+    /// Returns the value of an annotation; `None` if it is missing or not a scalar.
     pub(super) fn annotation(&self, key: &str) -> Option<&str> {
         self.node.at_path(&["metadata", "annotations", key])?.text()
     }
 
-    /// Returns the mapping at a field of metadata, and creates it if it is missing.
+    /// Returns the mapping in the field `field` of `metadata`, and creates it if it is missing or null.
     pub(super) fn metadata_map(&mut self, field: &str) -> Option<&mut Node> {
         let metadata = map_at(&mut self.node, "metadata")?;
         map_at(metadata, field)
     }
 
-    /// Returns the metadata, and creates it if it is missing.
+    /// Returns the field `metadata`, and creates it if it is missing or null.
     pub(super) fn metadata(&mut self) -> Option<&mut Node> {
         map_at(&mut self.node, "metadata")
     }
@@ -367,7 +375,8 @@ impl Resource {
     }
 }
 
-/// Returns the mapping at a key, and creates it if missing; `None` if the value is not a mapping.
+/// Returns the mapping at a key of `node`, and creates it if it is missing or null; `None` if the value is not a
+/// mapping.
 pub(super) fn map_at<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
     if node.get(key).is_none_or(Node::is_null) {
         node.set(key, Node::map(Vec::new()));

@@ -31,7 +31,8 @@ use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031, kz064};
 use crate::kustomize::tree::{Located, TreePath};
 
 impl Run<'_> {
-    /// Returns the rendered objects that Flux does not apply; `rendered` contains the identities of all objects.
+    /// Returns the objects in `map` that Flux does not apply; `rendered` contains the identities of all objects in
+    /// `map`.
     pub(super) fn excluded(&self, map: &ResMap, rendered: &[ObjectId]) -> Vec<Excluded> {
         let common = &self.options.flux.common_metadata;
         let objects = map.resources().iter().zip(rendered);
@@ -61,12 +62,12 @@ impl Run<'_> {
         map.resources().iter().map(id).collect()
     }
 
-    /// Builds a folder up to the objects that are printed.
+    /// Builds the folder `root`, and returns the objects that are printed.
     ///
     /// # Errors
     ///
-    /// If kustomize cannot build it, or the result depends on something that is not executed here, such as a Helm
-    /// chart.
+    /// If kustomize cannot build the folder, or the result depends on something that is not executed here, such as a
+    /// Helm chart.
     pub(super) fn root(&mut self, root: &TreePath, settings: &Settings) -> Step<ResMap> {
         let folder = self.root_folder(root)?;
         let loader = Loader { root: &folder, referrer: None };
@@ -114,7 +115,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the kustomization file that Flux writes for the root, and which parts of it come from the user's file.
+    /// Returns the root's kustomization file as Flux writes it, and which parts of it come from the user's file.
     fn flux_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let names = self.tree.names(loader.root);
         let has_file = NAMES.iter().any(|name| names.iter().any(|own| own == name));
@@ -138,7 +139,7 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Flux(own))))
     }
 
-    /// Returns the kustomization file as Argo CD changes it, and which parts of it come from the user's file.
+    /// Returns the root's kustomization file as Argo CD changes it, and which parts of it come from the user's file.
     fn argo_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let mut file = (*self.kustomization(loader, None)?).clone();
         let (own, findings) = argo::merge(&mut file, &self.options.argo, self.tree, loader.root);
@@ -146,7 +147,7 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records all findings as errors, and continues without the invalid parts.
+    /// Records all findings as errors, continues the build, and raises `lost` to `more` if there are any.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
@@ -223,7 +224,7 @@ impl Run<'_> {
         self.sorted(map)
     }
 
-    /// Reports duplicate identities. kustomize detects them when it collects the objects again after sorting.
+    /// Reports objects with the same identity. kustomize detects them when it collects the objects again after sorting.
     fn sorted(&self, map: &ResMap) -> Step<()> {
         let has_order = !matches!(self.options.profile, Profile::Fleet | Profile::Sveltos);
         let duplicates = map.duplicates().into_iter().map(|(other, resource)| {

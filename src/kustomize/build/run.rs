@@ -1,4 +1,4 @@
-//! The state of one build that all kustomizations of a tree share.
+//! The state of one build, which all kustomizations in it share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// Maximum depth of nested folders. Each level takes several stack frames.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// The files of a run, numbered for the origins of nodes.
+/// The files of a build, with the numbers by which origins of nodes refer to them.
 #[derive(Debug, Default)]
 pub struct Sources {
     known: Mutex<Numbered>,
@@ -48,7 +48,8 @@ struct Numbered {
 }
 
 impl Sources {
-    /// Returns the number of a file; numbers start at 1. A file that is read for several roots has one number.
+    /// Returns the number of a file, and assigns the next one to a new file, starting at 1. A file that is read for
+    /// several roots has one number.
     pub(super) fn add(&self, path: &TreePath) -> u32 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = known.numbers.get(path) {
@@ -60,14 +61,14 @@ impl Sources {
         number
     }
 
-    /// Returns the file with a number.
+    /// Returns the file with the number `source`.
     pub fn path(&self, source: u32) -> Option<TreePath> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.paths.get(usize::try_from(source).ok()?.checked_sub(1)?).cloned()
     }
 }
 
-/// The caches that the roots of a run share. All roots are built with the same options.
+/// The caches that the builds of several roots share. All roots are built with the same options.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub(super) sources: Arc<Sources>,
@@ -75,7 +76,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates caches whose bases have a total size of at most `max_bytes`, as the budget of a build charges them.
+    /// Creates empty caches. The cache of bases is limited to `max_bytes`: before a base would exceed the limit, the
+    /// cache is emptied. The size of a base is what its build adds to its memory budget.
     pub fn within(max_bytes: u64) -> Self {
         Self { bases: Bases::within(max_bytes), ..Self::default() }
     }
@@ -83,9 +85,9 @@ impl Shared {
 
 /// The state of a build in progress.
 pub(super) struct Run<'a> {
-    /// The tree with the files.
+    /// The tree with the files of the build.
     pub(super) tree: &'a Tree,
-    /// The options of the build.
+    /// The options of the build, such as the profile and the load restrictions.
     pub(super) options: &'a Options,
     /// The cache of parsed kustomization files.
     pub(super) files: &'a Files,
@@ -100,17 +102,17 @@ pub(super) struct Run<'a> {
     /// Whether a custom schema or the built-in one takes precedence, if a later kustomization sets a custom schema;
     /// `None` if kustomize has not loaded the built-in one so far.
     pub(super) beside: Cell<Option<Preferred>>,
-    /// Total size of the files that were read, in bytes.
+    /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,
-    /// The budget that limits the total size of objects.
+    /// The limit on the memory and work of the build.
     pub(super) budget: Budget,
-    /// The field whose history is recorded.
+    /// The field whose history is recorded; `None` if no history is recorded.
     pub(super) history: Option<History>,
-    /// The cache of bases that the roots of a run share.
+    /// The cache of bases that several builds share; `None` if this build shares none.
     pub(super) bases: Option<&'a Bases>,
-    /// The folders that were visited.
+    /// The folders that the build has visited.
     pub(super) folders: Vec<TreePath>,
-    /// kustomize's warnings on standard error.
+    /// The warnings that kustomize writes to standard error.
     pub(super) warnings: Vec<String>,
     /// The findings, the reasons why the result is unknown, and the recorded steps.
     pub(super) log: RefCell<Log>,
@@ -163,24 +165,24 @@ impl Target<'_> {
         Site::new(self.file.path.clone(), self.file.place(&field), field)
     }
 
-    /// Returns the place of an entry of a list.
+    /// Returns the position of an entry of a list in the kustomization file, such as `patches`.
     pub(super) fn entry(&self, list: &str, index: usize) -> Site {
         self.site(FieldPath::of([list]).index(index))
     }
 
-    /// Returns an entry of a list of files or folders.
+    /// Creates the entry `text` of a list of files or folders, such as `resources`, with its position.
     pub(super) fn list_entry<'e>(&self, list: &'static str, index: usize, text: &'e str) -> Entry<'e> {
         Entry { list, index, text, site: self.entry(list, index) }
     }
 
-    /// Converts a position in the kustomization file to an origin of nodes.
+    /// Converts a position in the kustomization file to the origin of nodes that an entry creates.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
 }
 
 impl<'a> Run<'a> {
-    /// Creates a build that stops at its first error.
+    /// Creates the state of a new build, which stops at its first error.
     pub(super) fn new(tree: &'a Tree, options: &'a Options, files: &'a Files, sources: Arc<Sources>) -> Self {
         Self {
             tree,
@@ -209,9 +211,9 @@ impl<'a> Run<'a> {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that kustomize looks up the scope of the objects' kinds. For a kind outside of its precomputed table,
-    /// kustomize loads the custom schema that is set, or will load its built-in schema in addition to the next custom
-    /// one.
+    /// Records that kustomize looks up whether the kinds of these objects are namespaced. For a kind outside of its
+    /// precomputed table, kustomize loads the custom schema that is set, or will load its built-in schema in addition
+    /// to the next custom one.
     ///
     /// # Errors
     ///
@@ -243,7 +245,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts a visit of a folder.
+    /// Counts the visit of a folder by the build.
     ///
     /// # Errors
     ///
@@ -257,7 +259,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Counts an entry of a list.
+    /// Counts an entry of a list of files or folders, such as `resources`.
     ///
     /// # Errors
     ///
@@ -270,11 +272,11 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Reads a file.
+    /// Reads a file of the tree; `site` is the position of the entry that names it.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the file cannot be read.
     pub(super) fn read(&self, path: &TreePath, site: &Site) -> Step<Arc<[u8]>> {
         let unreadable = |why| Stop::unknown(site.clone(), format!("{path} cannot be read: {why}"));
         let bytes = self.tree.read(path).map_err(unreadable)?;
@@ -282,11 +284,11 @@ impl<'a> Run<'a> {
         Ok(bytes)
     }
 
-    /// Reads a file that a field names.
+    /// Reads the file that an entry of a kustomization names, and returns its path and content.
     ///
     /// # Errors
     ///
-    /// If it does not exist, cannot be read, or is remote.
+    /// If the file does not exist, cannot be read, or is remote.
     pub(super) fn load(&self, loader: &Loader<'_>, entry: &str, site: &Site) -> Step<(TreePath, Arc<[u8]>)> {
         let path = loader.file(self.tree, entry, self.options).map_err(|no| self.no_file(loader, entry, site, no))?;
         let bytes = self.read(&path, site)?;

@@ -1,4 +1,4 @@
-//! Selects objects by selectors.
+//! Selects objects by the selectors of patches, replacements and transformers.
 //!
 //! Source: kustomize's `types.Selector`, `SelectorRegex` and `resWrangler.Select`.
 
@@ -12,7 +12,7 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::pattern::Pattern;
 use crate::kustomize::rules::kz014;
 
-/// A selector with compiled regular expressions.
+/// A selector of objects with compiled regular expressions.
 #[derive(Debug)]
 pub(super) struct Compiled {
     group: Pattern,
@@ -47,11 +47,11 @@ impl BadSelector {
 }
 
 impl Compiled {
-    /// Compiles the expressions of a selector.
+    /// Compiles the regular expressions and label selectors of a selector.
     ///
     /// # Errors
     ///
-    /// The first invalid part.
+    /// Returns the first invalid part of the selector.
     pub(super) fn new(selector: &Selector) -> Result<Self, BadSelector> {
         let labels = |text: &String| match text.is_empty() {
             true => Ok(None),
@@ -89,12 +89,12 @@ impl Compiled {
         self.selects_gvk(&id.gvk) && self.name.matches(id.name) && self.namespace.matches(id.namespace)
     }
 
-    /// Returns whether the selector selects group, version and kind.
+    /// Returns whether the selector selects objects of this group, version and kind.
     pub(super) fn selects_gvk(&self, gvk: &Gvk<'_>) -> bool {
         self.group.matches(gvk.group) && self.version.matches(gvk.version) && self.kind.matches(gvk.kind)
     }
 
-    /// Returns whether the selector selects the labels and annotations of an object.
+    /// Returns whether an object satisfies the label selector and the annotation selector.
     pub(super) fn selects_labels(&self, resource: &Resource) -> bool {
         holds(&self.labels, resource, "labels") && holds(&self.annotations, resource, "annotations")
     }
@@ -117,7 +117,7 @@ fn pattern(text: &str) -> Result<Pattern, BadSelector> {
     })
 }
 
-/// Returns the positions of the objects that a selector selects.
+/// Returns the indexes of the objects that a selector selects.
 pub(super) fn select(resources: &[Resource], selector: &Compiled, scope: &Scope) -> Vec<usize> {
     let objects = resources.iter().enumerate();
     objects.filter(|(_, resource)| selector.selects(resource, scope)).map(|(at, _)| at).collect()

@@ -1,4 +1,4 @@
-//! Reads the fields `openapi`, `configurations` and `crds`, which affect other fields.
+//! Reads the fields `openapi`, `configurations` and `crds`, which affect how other fields are applied.
 //!
 //! Source: kustomize's `api/internal/target/kusttarget.go`.
 
@@ -17,11 +17,12 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz008, kz017, kz031};
 use crate::kustomize::schema::{BadSchema, Schema};
 
-/// The version of the built-in schema.
+/// The Kubernetes version of kustomize's built-in schema.
 const SCHEMA_VERSION: &str = "v1.21.2";
 
 impl Run<'_> {
-    /// Sets the schema that a kustomization names, unless one is already set.
+    /// Sets the schema that the field `openapi` of a kustomization names. Outside of the root, an earlier schema takes
+    /// precedence.
     ///
     /// # Errors
     ///
@@ -60,7 +61,7 @@ impl Run<'_> {
         }
     }
 
-    /// Parses the file of a custom schema.
+    /// Parses the file that `openapi.path` names.
     fn custom_schema(&self, bytes: &[u8], is_root: bool, site: &Site) -> Step<Arc<Schema>> {
         let wrong = |why: &str| Stop::refused(kz017::invalid_schema(site.clone(), why));
         let text = file::text(bytes).map_err(|_| wrong("is not text that YAML allows"))?;
@@ -70,11 +71,11 @@ impl Run<'_> {
         })
     }
 
-    /// Merges the built-in field specs and the files of `configurations`.
+    /// Merges the built-in field specs and those in the files of `configurations` into `acc`.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or two specs disagree.
+    /// If a file cannot be read, or two specs of the same field have different values of `create`.
     pub(super) fn configurations(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let mut own = Config::built_in();
         let files = &target.file.kustomization.configurations;
@@ -125,11 +126,11 @@ impl Run<'_> {
         Ok(Config::from(written))
     }
 
-    /// Merges the field specs of `crds`.
+    /// Merges the field specs that follow from the files of `crds` into `acc`.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or two specs conflict.
+    /// If a file cannot be read, or two specs of the same field have different values of `create`.
     pub(super) fn crds(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         for (index, entry) in target.file.kustomization.crds.iter().enumerate() {
             let site = target.entry("crds", index);

@@ -1,7 +1,8 @@
-//! Groups of scalars that kustomize shares.
+//! Scalars that kustomize shares between several fields of an object.
 //!
-//! kustomize adds one node to several places of an object, for example a label. A later change at one place, by a
-//! patch, a replacement or a label of an overlay, changes all of them.
+//! kustomize adds one node to several fields of an object, for example a label. A later change of one field, by a
+//! patch, a replacement or a label of an overlay, changes all of them. The scalars in these fields form a group, which
+//! has a number in the object.
 
 use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
@@ -13,8 +14,8 @@ impl Resource {
         self.groups
     }
 
-    /// Copies changes of scalars to the other scalars of their groups. Of several changes of a group, the last one
-    /// wins.
+    /// Copies the new value of each changed shared scalar to the other scalars of its group. If several scalars of a
+    /// group have changed, the last one wins.
     pub(super) fn spread(&mut self) {
         if self.shared.is_empty() {
             return;
@@ -32,7 +33,7 @@ impl Resource {
     }
 }
 
-/// Collects the groups with a changed scalar, and the new value.
+/// Adds to `new` each group of shared scalars in which a scalar of `node` has changed, with its new value.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
         Kind::Map(entries) => {
@@ -53,7 +54,8 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Copies the groups of replaced scalars to the scalars that replace them, because kustomize overwrites nodes in place.
+/// Keeps scalars shared after a merge: a scalar of `new` that replaces a scalar of `old` joins the group of shared
+/// scalars that the old one was in, because kustomize overwrites nodes in place.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

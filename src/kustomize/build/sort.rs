@@ -1,4 +1,4 @@
-//! Sorts objects in the order in which they are printed.
+//! Sorts objects into the order in which they are printed.
 //!
 //! Source: kustomize's `SortOrderTransformer` and `resid.Gvk.IsLessThan`.
 
@@ -33,7 +33,7 @@ const FIRST: [&str; 22] = [
 ];
 const LAST: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-/// The order of kinds: those that come first and those that come last.
+/// An order of kinds: the kinds that come before all others, and those that come after them.
 #[derive(Debug, Clone)]
 pub(super) struct Ranks {
     first: Vec<String>,
@@ -47,7 +47,7 @@ impl Default for Ranks {
 }
 
 impl Ranks {
-    /// Creates the order from the kinds that come first, and those that come last.
+    /// Creates an order from the kinds that come before all others, and those that come after them.
     pub(super) fn new(first: Vec<String>, last: Vec<String>) -> Self {
         Self { first, last }
     }
@@ -60,7 +60,7 @@ impl Ranks {
     }
 }
 
-/// Sorts objects by kind, namespace and name.
+/// Sorts objects by kind, namespace and name: kustomize's order `legacy`.
 pub(super) fn legacy(map: &mut ResMap, ranks: &Ranks) {
     let scope = map.scope.clone();
     let resources = map.resources_mut();
@@ -79,7 +79,7 @@ fn by_rank(a: &Gvk<'_>, b: &Gvk<'_>, rank_a: isize, rank_b: isize) -> Ordering {
     rank_a.cmp(&rank_b).then(if is_turned { order.reverse() } else { order })
 }
 
-/// Compares group, version and kind of two field specs, by kustomize's order of kinds.
+/// Compares group, version and kind of two field specs, by kustomize's default order of kinds.
 pub(super) fn by_kind(a: &Gvk<'_>, b: &Gvk<'_>) -> Ordering {
     rank(a.kind).cmp(&rank(b.kind)).then_with(|| gvk_text(a).cmp(&gvk_text(b)))
 }

@@ -5,43 +5,43 @@ use super::recover::Lost;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rules::kz031;
 
-/// The result of a build step.
+/// The result of a build step, or the error that stops it.
 pub type Step<T> = Result<T, Stop>;
 
-/// The reason why a step has no result.
+/// The reason why a build step has no result: an error of kustomize, or an unknown result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// kustomize fails with an error.
     Refused(Box<Refusal>),
-    /// The result depends on something that is not executed here: a network, another program.
+    /// The result depends on something that is not executed here, such as a network request or another program.
     Unknown(Box<Reason>),
 }
 
-/// An error of kustomize.
+/// An error with which kustomize fails, as a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The finding of the rule for this error.
     pub finding: TreeFinding,
-    /// The greatest loss of earlier parts after which the error is certain. After a greater loss, the error may be a
-    /// consequence of it.
+    /// The greatest loss by earlier errors with which this error is certain. With a greater loss, this error may only
+    /// be a consequence of earlier ones.
     pub(super) holds: Lost,
 }
 
-/// The reason why a result is unknown.
+/// The reason why the result of a build step is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// The position of the entry or object that is the cause.
+    /// The position of the entry or object that makes the result unknown.
     pub site: Site,
     /// The message, without the position.
     pub message: String,
-    /// The category of the reason.
+    /// The category of the reason, such as [`Cause::Helm`].
     pub cause: Cause,
 }
 
 /// A category of reasons why a result is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// A repository or file that is not fetched, or cannot be.
+    /// A remote repository or file, which is not fetched or cannot be fetched.
     Network,
     /// Helm charts, which are not rendered here.
     Helm,
@@ -54,32 +54,32 @@ pub enum Cause {
 }
 
 impl Stop {
-    /// Creates an error that cannot be a consequence of another error.
+    /// Creates an error of kustomize that cannot be a consequence of another error.
     pub fn refused(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Changes }))
     }
 
-    /// Creates an error in the content of objects. It may be a consequence of missing changes.
+    /// Creates an error of kustomize about the content of objects. It may be a consequence of missing changes.
     pub(super) fn of_content(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Objects }))
     }
 
-    /// Creates an error about a missing object. It may be a consequence of any lost part.
+    /// Creates an error of kustomize about a missing object. It may be a consequence of missing objects or changes.
     pub(super) fn of_absence(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }
 
-    /// Creates an unknown result.
+    /// Creates an unknown result, with the cause [`Cause::Other`].
     pub fn unknown(site: Site, message: impl Into<String>) -> Self {
         Self::unknown_by(Cause::Other, site, message)
     }
 
-    /// Creates an unknown result for a part that is not executed.
+    /// Creates an unknown result with a cause, for a part of the build that is not executed.
     pub(super) fn unknown_by(cause: Cause, site: Site, message: impl Into<String>) -> Self {
         Self::Unknown(Box::new(Reason { site, message: message.into(), cause }))
     }
 
-    /// Creates an error about an exceeded limit.
+    /// Creates an unknown result for a build that exceeds a limit.
     pub(super) fn limit(site: Site, message: impl ToString) -> Self {
         Self::unknown_by(Cause::Limit, site, message.to_string())
     }
@@ -101,24 +101,24 @@ impl Stop {
     }
 }
 
-/// The reason why a step fails, without its place.
+/// The reason why a build step fails, without the position of the cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failed {
     /// kustomize fails with this message.
     Refused(String),
     /// The result depends on something that is not executed or implemented here.
     Unknown(String),
-    /// The build is too large.
+    /// The build exceeds its memory limit.
     Exceeded(Exceeded),
 }
 
 impl Failed {
-    /// Adds the position. An error of kustomize becomes a finding of rule KZ031.
+    /// Adds the position of the cause. An error of kustomize becomes a finding of rule KZ031.
     pub(super) fn at(self, site: Site) -> Stop {
         self.by(site, kz031::found)
     }
 
-    /// Adds the position. For an error of kustomize, `rule` creates the finding.
+    /// Adds the position of the cause. For an error of kustomize, `rule` creates the finding.
     pub(super) fn by(self, site: Site, rule: impl FnOnce(Site, &str) -> TreeFinding) -> Stop {
         match self {
             Self::Refused(message) => Stop::of_content(rule(site, &message)),
@@ -127,7 +127,7 @@ impl Failed {
         }
     }
 
-    /// Prepends a text to the message.
+    /// Prepends `text` and a colon to the message.
     pub(super) fn within(self, text: &str) -> Self {
         match self {
             Self::Refused(message) => Self::Refused(format!("{text}: {message}")),

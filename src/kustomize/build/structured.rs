@@ -10,7 +10,7 @@ use crate::go::json::{marshal, marshal_indent};
 use crate::kustomize::node::{Node, commented_text};
 use crate::yaml::{self, Limits};
 
-/// Parses the document in a text. The outer `None` means that it is not YAML, the inner that it has no document.
+/// Parses the document in a text. Returns `None` if the text is not YAML, `Some(None)` if it contains no document.
 pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
     yaml::node(text, 0, &Limits::default()).ok()
 }
@@ -77,7 +77,7 @@ fn is_plain(text: &str) -> bool {
     !text.contains(['&', '!', '%']) && !text.contains("...")
 }
 
-/// Returns the JSON for a changed text, indented if the old text is indented.
+/// Formats a changed document as JSON, indented if the old text is indented; `None` if it cannot be converted to JSON.
 fn json_text(parsed: &Node, text: &str) -> Option<String> {
     let value = json::of_node(parsed).ok()?;
     let has_lines = text.contains('\n') && text.contains("  ");

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::config::{Config, merge_shared};
 use super::entries::unfetched;
 use super::id::Scope;
+use super::odd_annotations;
 use super::read;
 use super::recover::Lost;
 use super::resmap::ResMap;
@@ -24,50 +25,52 @@ use crate::kustomize::references::NoFile;
 use crate::kustomize::rules::{kz013, kz030, kz031};
 use crate::kustomize::tree::TreePath;
 
-/// The accumulated state of a kustomization.
+/// The objects, field specs and vars that a build has collected from a kustomization and its bases; kustomize's
+/// `ResAccumulator`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accumulator {
-    /// The objects.
+    /// The objects of the kustomization and its bases.
     pub map: ResMap,
-    /// The field specs in use.
+    /// The field specs of all transformers that run on the objects.
     pub config: Arc<Config>,
     pub vars: Vars,
-    /// The components that were applied to the objects, with the entries that name them.
+    /// The folders of the components that were applied to the objects, with the positions of the entries that name
+    /// them.
     pub components: BTreeMap<TreePath, Site>,
 }
 
 impl Accumulator {
-    /// Creates an accumulator without objects.
+    /// Creates an accumulator without objects, field specs and vars.
     pub(super) fn new(scope: Scope) -> Self {
         Self { map: ResMap::new(scope), ..Self::default() }
     }
 }
 
-/// An entry of a list that names a file or a folder.
+/// An entry of a list such as `resources`; the entry names a file or a folder.
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'e> {
     pub list: &'static str,
     /// The index of the entry in its list.
     pub index: usize,
-    /// The text of the entry.
+    /// The text of the entry, such as `../base`.
     pub text: &'e str,
     /// The position of the entry.
     pub site: Site,
 }
 
 impl Entry<'_> {
-    /// Returns which parts objects lack if the entry is skipped.
+    /// Returns what is missing if the entry is skipped: changes of objects for a component, otherwise objects.
     pub(super) fn loss(&self) -> Lost {
         if self.list == "components" { Lost::Changes } else { Lost::Objects }
     }
 }
 
 impl Run<'_> {
-    /// Adds the objects of a kustomization to an accumulator, and runs its transformers on all of them.
+    /// Builds a kustomization: adds its objects to `acc`, and runs its transformers on all objects in `acc`.
     ///
     /// # Errors
     ///
-    /// If kustomize rejects it and the build ends with its first error, or a limit is exceeded.
+    /// If kustomize rejects the kustomization and the build stops at its first error, or if a limit is exceeded.
     pub(super) fn accumulate(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let kustomization = &target.file.kustomization;
         let has_components_first = self.options.version <= Version::NEWEST_WITH_COMPONENTS_FIRST;
@@ -87,7 +90,7 @@ impl Run<'_> {
         self.vars(target, acc)
     }
 
-    /// Adds the objects of all files and folders in a list.
+    /// Adds the objects of all files and folders in a list to `acc`.
     pub(super) fn resources(
         &mut self,
         target: &Target<'_>,
@@ -101,7 +104,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the objects of the file or folder that an entry names.
+    /// Adds the objects of the file or folder that an entry names to `acc`.
     pub(super) fn resource(&mut self, target: &Target<'_>, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         self.count_entry(&entry.site)?;
         let added = match target.loader.file(self.tree, entry.text, self.options) {
@@ -148,18 +151,22 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that the origin of an object can be noted in its annotations.
+    /// Checks that the origin of an object can be written to its annotations.
     fn check_notable(&self, resource: &Resource) -> Step<()> {
+        let words = || resource.id(&self.scope()).words();
+        if resource.node.get("metadata").is_some_and(odd_annotations::hinder_notes) {
+            let message = format!("{} has annotations twice, in which kustomize records its origin", words());
+            return Err(Stop::unknown(self.site_of(resource.origin), message));
+        }
         let annotations = resource.node.at_path(&["metadata", "annotations"]);
         if annotations.is_none_or(|annotations| annotations.is_map() || annotations.is_null()) {
             return Ok(());
         }
-        let words = resource.id(&self.scope()).words();
         let why = "metadata.annotations is no mapping, in which the origin is noted";
-        Err(Stop::of_content(kz013::no_object(self.site_of(resource.origin), &words, why)))
+        Err(Stop::of_content(kz013::no_object(self.site_of(resource.origin), &words(), why)))
     }
 
-    /// Adds objects, and reports those whose identity already exists.
+    /// Adds objects to `map`, and reports those whose identity another object already has.
     pub(super) fn append_all(&self, map: &mut ResMap, resources: Vec<Resource>, site: &Site) -> Step<()> {
         for resource in resources {
             let Err(resource) = map.append(resource) else { continue };
@@ -173,7 +180,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the accumulated state of a base.
+    /// Adds the objects, field specs and vars of a base to `acc`.
     pub(super) fn merge(&mut self, acc: &mut Accumulator, base: Accumulator, site: &Site) -> Step<()> {
         acc.map.scope = self.scope();
         let Accumulator { map, config, vars, .. } = base;
@@ -191,7 +198,7 @@ impl Run<'_> {
         self.merge_vars(acc, vars)
     }
 
-    /// Charges the size of new objects to the budget.
+    /// Adds the size of new objects to the memory budget of the build, and returns an error if it is exceeded.
     pub(super) fn afford(&self, resources: &[Resource], site: &Site) -> Step<()> {
         let measured = resources.iter().try_for_each(|resource| self.budget.node(&resource.node));
         measured.map_err(|exceeded| Stop::limit(site.clone(), exceeded))
@@ -253,21 +260,21 @@ impl Run<'_> {
         }
     }
 
-    /// Adds a part to the step of the evaluation, if it is recorded.
+    /// Records the file or folder of an entry as a part of the current step in the log, if steps are recorded.
     pub(super) fn part(&self, entry: &Entry<'_>, path: Option<&TreePath>, kind: StepKind) {
         if let Some(step) = self.log.borrow_mut().step() {
             step.parts.push(crate::kustomize::explain::Step::new(entry.list, entry.text, path.cloned(), kind));
         }
     }
 
-    /// Adds effects to the last part of the step of the evaluation, if it is recorded.
+    /// Records effects, such as `ConfigMap a`, for the last part of the current step in the log, if steps are recorded.
     fn adds_to_part(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.adds.extend(words());
         }
     }
 
-    /// Adds effects to the step of the evaluation, if it is recorded.
+    /// Records effects, such as `namePrefix p-`, for the current step in the log, if steps are recorded.
     pub(super) fn adds(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(step) = self.log.borrow_mut().step() {
             step.adds.extend(words());
@@ -279,7 +286,7 @@ impl Run<'_> {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// It is unknown whether the lines are the same.
+    /// The values are equal, but it is unknown whether their lines are.
     Unknown,
     Changed,
 }

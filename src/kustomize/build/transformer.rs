@@ -1,4 +1,4 @@
-//! The built-in transformers, ready to run.
+//! Runs kustomize's built-in transformers, with the settings of an entry or plugin configuration.
 
 use std::collections::BTreeMap;
 
@@ -24,16 +24,17 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
 use crate::kustomize::rules::{kz013, kz014, kz025, kz030};
 
-/// A transformer with its position.
+/// A transformer that a kustomization configures, with the position of its entry.
 #[derive(Debug, Clone)]
 pub(super) struct Transformer {
-    /// The transformer in kustomize, with its settings.
+    /// The transformer of kustomize, with its settings.
     pub what: What,
     /// The position of the entry that configures the transformer.
     pub site: Site,
-    /// The position of the entry, which becomes the origin of changed nodes.
+    /// The origin of changed nodes: the file and line of the entry.
     pub origin: Origin,
-    /// The entry as an origin note, if the build records the transformers that ran.
+    /// The entry as it is listed in the annotation `alpha.config.kubernetes.io/transformations`, if the build records
+    /// the transformers that ran.
     pub note: Option<OriginNote>,
 }
 
@@ -135,7 +136,7 @@ impl Transformer {
         }
     }
 
-    /// Calls `change` on every object.
+    /// Calls `change` on every object, and adds the identity of the object to errors.
     fn each(
         &self,
         run: &Run<'_>,
@@ -156,7 +157,8 @@ impl Transformer {
         Failed::from(error).within(id).at(self.site.clone())
     }
 
-    /// Returns the positions of the objects that a target selects.
+    /// Returns the indexes of the objects that `target` of a patch selects. If the build reports all errors, reports a
+    /// finding if there are no such objects.
     fn selected(&self, run: &Run<'_>, map: &mut ResMap, target: &Selector) -> Step<Vec<usize>> {
         let compiled = Compiled::new(target).map_err(|bad| bad.at(self.site.clone()))?;
         run.check_identities(map)?;
@@ -293,11 +295,11 @@ impl Transformer {
     }
 }
 
-/// Appends hashes to the names of objects that request one.
+/// Appends a hash of the content to the names of objects that need one, such as generated ConfigMaps.
 ///
 /// # Errors
 ///
-/// If the data of an object cannot be printed.
+/// If the data of an object cannot be printed, or its hash is unknown.
 pub(super) fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
     if !map.resources().iter().any(|resource| resource.needs_hash) {
         return Ok(());

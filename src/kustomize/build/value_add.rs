@@ -24,11 +24,11 @@ pub(super) struct ValueAdd {
     pub value: String,
     /// The fields to set.
     pub targets: Vec<ValueTarget>,
-    /// The path of a file with more fields.
+    /// The path of a file with more targets.
     pub target_file_path: String,
 }
 
-/// A field to set.
+/// A field to set in the objects that a selector selects.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -99,7 +99,7 @@ impl ValueAdd {
     }
 }
 
-/// Returns a file path with another part inserted at a position, or appended.
+/// Inserts `part` into a file path, as the part at index `position`; appends it if the path has fewer parts.
 fn inserted(path: &str, position: usize, part: &str) -> String {
     if path.is_empty() {
         return part.to_owned();

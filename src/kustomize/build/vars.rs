@@ -28,7 +28,7 @@ pub(super) struct Vars {
     vars: BTreeMap<String, (Var, Site)>,
 }
 
-/// The value of a var.
+/// The value of a var, with its type in YAML.
 #[derive(Debug, Clone, PartialEq)]
 enum Value {
     Text(String),
@@ -40,7 +40,7 @@ enum Value {
 }
 
 impl Run<'_> {
-    /// Adds the vars of a kustomization, and records the objects that they refer to.
+    /// Adds the vars of a kustomization to `acc`, and records in the objects which vars refer to them.
     pub(super) fn vars(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let vars = &target.file.kustomization.vars;
         for (index, var) in vars.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the vars of a base.
+    /// Adds the vars of a base to `acc`, and reports those whose name is already in use.
     pub(super) fn merge_vars(&self, acc: &mut Accumulator, vars: Vars) -> Step<()> {
         vars.vars.into_values().try_for_each(|(var, site)| self.add_var(acc, var, site))
     }
@@ -103,7 +103,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the group, version and kind of a var's object.
+/// Returns the group, version and kind of the object to which a var refers.
 fn gvk(var: &Var) -> Gvk<'_> {
     let target = &var.objref;
     let (mut group, mut version) = (target.group.as_str(), target.version.as_str());
@@ -199,7 +199,8 @@ fn expand(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> R
     Ok(())
 }
 
-/// Returns the text with all references replaced. If the text is only one reference, returns the value itself.
+/// Replaces all references to vars in a text by their values. If the text is only one reference, returns the value with
+/// its type.
 fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

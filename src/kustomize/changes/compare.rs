@@ -49,12 +49,12 @@ impl Action {
     }
 }
 
-/// A change of an object.
+/// A change of a rendered object: the effect on the object, and its text before and after.
 #[derive(Debug, Clone)]
 pub struct ObjectChange {
-    /// What happens to the object.
+    /// The effect on the object, such as [`Action::Create`].
     pub action: Action,
-    /// The object; after a replacement, the new object.
+    /// The identity of the object; for a replacement, the identity of the new object.
     pub id: ObjectId,
     /// The changed fields of a changed or replaced object; otherwise empty.
     pub fields: Vec<FieldChange>,
@@ -114,7 +114,8 @@ pub(super) fn objects(
     (changes, unchanged)
 }
 
-/// Pairs deleted and created objects that differ in the hash of their names.
+/// Pairs each deleted object with the created object that has the same name except for the hash, and adds each pair to
+/// `changes` as a replacement.
 fn replace(
     gone: &mut BTreeMap<ObjectId, usize>,
     came: &mut BTreeMap<ObjectId, usize>,
@@ -151,7 +152,7 @@ fn is_regenerated(old: &Object, new: &Object) -> bool {
     is_same_kind && old.original_name == new.original_name && stem.is_some() && stem == without_hash(new)
 }
 
-/// Returns the change of an object that exists on both sides; `None` if the texts are equal.
+/// Returns the change of an object that exists before and after a change of files; `None` if its text stays the same.
 fn changed(
     old: &Object,
     new: &Object,

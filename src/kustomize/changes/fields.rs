@@ -88,7 +88,7 @@ impl Comparison<'_, '_> {
         }
     }
 
-    /// Compares elements with the same values of their merge keys.
+    /// Compares the elements of two lists that have the same values of their merge keys.
     fn keyed(&mut self, path: &str, keys: &[&str], (old, new): (&[Node], &[Node]), shape: Option<FieldSchema<'_>>) {
         for element in new {
             let below = format!("{path}[{}]", label(element, keys));
@@ -103,7 +103,8 @@ impl Comparison<'_, '_> {
         }
     }
 
-    /// Compares elements by position, except for the equal elements at the start and the end of both lists.
+    /// Compares the elements of two lists by position, except for the equal elements at the start and the end of both
+    /// lists.
     fn positional(&mut self, path: &str, old: &[Node], new: &[Node], shape: Option<FieldSchema<'_>>) {
         let is_same = |(old, new): &(&Node, &Node)| text(old) == text(new);
         let head = old.iter().zip(new).take_while(is_same).count();
@@ -150,7 +151,7 @@ fn keys<'s>(shape: Option<FieldSchema<'s>>, old: &[Node], new: &[Node]) -> Optio
     candidates.into_iter().find(|keys| !keys.is_empty() && tells(keys, old) && tells(keys, new))
 }
 
-/// Returns the merge keys of an element with their values: `containerPort=80,protocol=TCP`.
+/// Returns the merge keys of an element with their values, such as `containerPort=80,protocol=TCP`.
 fn label(element: &Node, keys: &[&str]) -> String {
     let pair = |key: &&str| element.get(key).and_then(Node::text).map(|value| format!("{key}={value}"));
     keys.iter().filter_map(pair).collect::<Vec<_>>().join(",")

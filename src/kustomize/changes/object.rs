@@ -44,7 +44,8 @@ impl Object {
         Self { id, api_version, original_name, node: resource.node.clone(), text }
     }
 
-    /// Substitutes the known variables of Flux's `postBuild`. Strings with an unknown variable stay unchanged.
+    /// Substitutes the known variables of Flux's `postBuild` in the object. Strings with an unknown variable stay
+    /// unchanged.
     pub(super) fn substitute(&mut self, post_build: &PostBuild) {
         if !self.text.contains('$') || flux::is_left_alone(&self.node) {
             return;
@@ -77,7 +78,8 @@ impl Object {
         }
     }
 
-    /// Returns whether Flux leaves the object in the cluster when no root renders it any more.
+    /// Returns whether a label or annotation makes Flux leave the object in the cluster when no root renders it any
+    /// more.
     pub(super) fn opts_out_of_pruning(&self) -> bool {
         let is = |of: &str, key: &str, value: &str| {
             let text = self.node.at_path(&["metadata", of, key]).and_then(Node::text);
@@ -97,8 +99,8 @@ impl Object {
     }
 }
 
-/// Substitutes the variables of `postBuild` in a node. A text without quotes gets the type of the result, because Flux
-/// substitutes in YAML.
+/// Substitutes the variables of `postBuild` in a node. A string without quotes may become a number or a boolean,
+/// because Flux substitutes in the YAML text.
 fn substitute(node: &mut Node, post_build: &PostBuild) {
     match &mut node.kind {
         Kind::Scalar(text) if text.contains('$') => {

@@ -11,7 +11,7 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::tree::TreePath;
 
-/// The effects of a change on all roots.
+/// The effects of a change of files on all roots of a tree.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// The roots that can read a changed file, sorted by path.
@@ -93,7 +93,7 @@ impl State {
         }
     }
 
-    /// Returns the reason why the objects of the root are unknown.
+    /// Returns the reason why the objects of the root are unknown; `None` if they are known.
     pub fn cause(&self) -> Option<&Cause> {
         match self {
             Self::StopsBuilding(cause) | Self::Fails(cause) | Self::Unknown(cause) => Some(cause),
@@ -102,7 +102,7 @@ impl State {
     }
 }
 
-/// Numbers of objects by action.
+/// Numbers of objects by the effect of a change on them, such as created and deleted objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Created objects.
@@ -193,7 +193,7 @@ pub struct Pair {
 }
 
 /// Compares the objects of all roots before and after a change. Builds only roots that can read one of the files
-/// `changed`; with `None`, all.
+/// `changed`, or all roots if it is `None`.
 pub fn plan(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> Plan {
     let (reached, untouched) = reached(old, new, changed);
     Plan::new(reached.iter().map(|pair| root_change(pair, old, new)).collect(), untouched)
@@ -226,8 +226,8 @@ impl Pair {
         after.or(before).map(|root| root.folder.clone()).unwrap_or_default()
     }
 
-    /// Returns whether a changed file can change what the root renders. That is so for every root that exists only
-    /// before or only after the change.
+    /// Returns whether a change can affect what the root renders: if the root can read one of the files `changed`, if
+    /// its build settings differ, or if it exists only before or only after the change.
     fn is_reached(&self, old: &Side, new: &Side, changed: &BTreeSet<TreePath>) -> bool {
         let (Some(before), Some(after)) = self.roots(old, new) else { return true };
         !before.is_like(after) || old.reach(before).has_any(changed) || new.reach(after).has_any(changed)
@@ -292,8 +292,7 @@ pub fn root_change(pair: &Pair, old: &Side, new: &Side) -> RootChange {
 }
 
 impl Plan {
-    /// Replaces a deletion by one root and the creation of the same object by another root of the same clusters by a
-    /// move.
+    /// Merges the deletion of an object by one root and its creation by another root of the same clusters into a move.
     fn find_moves(&mut self) {
         let clusters: Vec<_> = self.roots.iter().map(RootChange::clusters).collect();
         // Several roots may create the same object, such as those of two environments.

@@ -32,14 +32,14 @@ impl Reach {
         reach
     }
 
-    /// Returns whether the root can read one of these files.
+    /// Returns whether the root can read one of the files `changed`.
     pub(super) fn has_any(&self, changed: &BTreeSet<TreePath>) -> bool {
         let is_below = |file: &TreePath| self.folders.iter().any(|folder| file.is_within(folder));
         changed.iter().any(|file| self.files.contains(file) || is_below(file))
     }
 }
 
-/// Returns the files among the resources of a folder, which may be outside of the folder.
+/// Returns the files in `resources` of a folder's kustomization file. They may be outside of the folder.
 fn resources(tree: &Tree, folder: &TreePath, options: &Options, read: &Files) -> Vec<TreePath> {
     let file = NAMES.iter().find_map(|name| read.kustomization(tree, &folder.join(name)).ok());
     let loader = Loader { root: folder, referrer: None };

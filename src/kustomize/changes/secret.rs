@@ -15,7 +15,7 @@ static KEY: LazyLock<Option<hmac::Key>> =
 
 /// The fields of a Secret with values that are hidden.
 pub(super) const FIELDS: [&str; 2] = ["data", "stringData"];
-/// Number of bytes of the hash that are shown.
+/// Number of bytes of the keyed hash that replaces a value of a Secret in reports.
 const SHOWN: usize = 4;
 
 /// Returns the text that replaces a hidden value, such as `(hidden 1f3c09ab)`.

@@ -21,7 +21,7 @@ pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// The index of each root in `roots`. Objects whose builds are the same share a root.
+    /// For each key, the index of its root in `roots`. Objects whose builds are the same share a root.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Key {
         cluster: Option<TreePath>,
         /// Kind, namespace and name, such as `Kustomization flux-system/apps`.
         object: String,
-        /// The folder that is built, for an object that may name several, such as an Application.
+        /// The folder that is built, if the object may name several folders, as an Application may; otherwise `None`.
         folder: Option<TreePath>,
     },
 }
@@ -50,7 +50,7 @@ impl Key {
         }
     }
 
-    /// Returns kind, namespace and name of the object that names the root.
+    /// Returns kind, namespace and name of the object that names the root; `None` for a folder that no object names.
     pub(super) fn owner(&self) -> Option<&str> {
         match self {
             Self::Folder(_) => None,
@@ -70,7 +70,8 @@ pub(super) struct Root {
     pub(super) post_build: Option<PostBuild>,
     /// Whether the cluster deletes objects that the root does not render any more (`spec.prune`).
     pub(super) prunes: bool,
-    /// Whether the cluster deletes all objects with the object that names the root (`spec.deletionPolicy`).
+    /// Whether the objects of the root are deleted together with the object that names the root
+    /// (`spec.deletionPolicy`).
     pub(super) deletes: bool,
 }
 
@@ -81,8 +82,8 @@ impl Side {
         Self::with(Arc::new(tree), options, found, &Survey::default())
     }
 
-    /// Finds the roots of a tree, and the systems that build them. `git` contains the remotes of the repository; its
-    /// top must be the root of the tree.
+    /// Finds the roots of a tree, and the systems that build them. `git` contains the remotes of the repository, whose
+    /// top folder must be the root of the tree.
     pub fn surveyed(tree: Tree, options: &Options, git: &Git) -> Self {
         let (found, tree) = (Found::of(&tree, options), Arc::new(tree));
         let survey = checkout::survey(&Checkout {
@@ -114,12 +115,13 @@ impl Side {
         Self { files: found.files, settings: Settings::default(), roots, keys }
     }
 
-    /// Builds a root.
+    /// Builds a root, without substituting the variables of `postBuild`.
     pub(super) fn build<'s>(&'s self, root: &'s Root) -> Step<Built<'s>> {
         build_shared(&root.tree, &root.folder, &root.options, &self.settings, (&self.files, &root.shared))
     }
 
-    /// Returns the objects of a build, with the known variables of `postBuild`.
+    /// Returns the objects of a build after the steps that Flux adds: the substitution of known variables of
+    /// `postBuild`, and the labels and annotations of `commonMetadata`.
     ///
     /// # Errors
     ///
@@ -166,7 +168,8 @@ impl Root {
     }
 }
 
-/// Returns the key of each Flux Kustomization and Application, with the index of its build.
+/// Returns a key for each object that names a root, and for each root that no object names, with the index of its build
+/// in the survey.
 fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     let mut keys = BTreeMap::new();
     for cluster in &survey.clusters {
@@ -219,8 +222,8 @@ impl Found {
     }
 }
 
-/// Collects the folders with a kustomization file, and the other manifests. Hidden folders and templates of Helm charts
-/// are left out.
+/// Collects the folders with a kustomization file, and all other YAML and JSON files. Skips hidden files and folders,
+/// and templates of Helm charts.
 fn collect(tree: &Tree, folder: &TreePath, folders: &mut Vec<TreePath>, manifests: &mut Vec<TreePath>) {
     let names = tree.names(folder);
     if names.iter().any(|name| NAMES.contains(&name.as_str())) {

@@ -52,7 +52,7 @@ pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, survey: &mut Sur
     surveyor.follow(standing);
 }
 
-/// A folder that Argo CD builds, and the options of the source.
+/// A folder that Argo CD builds, and the kustomize options of its source.
 struct Source {
     root: TreePath,
     spec: ArgoSpec,
@@ -63,18 +63,18 @@ struct Surveyor<'a, 's> {
     reaches: Reaches<'a>,
     /// The files with Applications.
     files: HashSet<TreePath>,
-    /// The files whose Applications are used as a root renders them.
+    /// The files with Applications that a root renders. The survey uses the rendered Applications instead of those in
+    /// the files.
     rendered: HashSet<TreePath>,
-    /// The Applications that were handled.
+    /// The Applications that were processed, each as title and content.
     seen: HashSet<String>,
     survey: &'s mut Survey,
     open: VecDeque<Object>,
 }
 
 impl Surveyor<'_, '_> {
-    /// Adds the roots of all Applications, until no new Application appears. Uses Applications as roots of Flux, or
-    /// roots without a builder, render them; and as they are in files, if no root contains them, or their root cannot
-    /// be built.
+    /// Adds the roots of all Applications, until no new Application appears. Uses an Application as the root that
+    /// contains it renders it, or as it is in its file if no root contains it or the root cannot be built.
     fn follow(&mut self, standing: &Standing) {
         for at in 0..self.survey.builds.len() {
             let Build { tree, root, options, .. } = self.survey.builds[at].clone();
@@ -105,7 +105,7 @@ impl Surveyor<'_, '_> {
         }
     }
 
-    /// Records a root, and finds the Applications that it renders.
+    /// Adds a root that Argo CD builds to the survey, and queues the Applications that it renders.
     fn build(&mut self, Source { root, spec }: Source, application: &Object) {
         let options = Options { argo: spec, ..Options::of(Profile::ArgoCd) };
         let is_same = |build: &&mut Build| build.root == root && build.options == options;
@@ -122,7 +122,7 @@ impl Surveyor<'_, '_> {
         self.survey.builds.push(Build { tree, root, options, owners, is_used: true });
     }
 
-    /// Adds the Applications that a root renders, if it reads a file with one.
+    /// Renders a root if it reads a file with an Application, and queues the rendered Applications.
     fn render(&mut self, tree: &Tree, root: &TreePath, options: &Options) {
         let reach = self.reaches.of(root, &options.flux.components);
         if reach.files.is_disjoint(&self.files) {
@@ -204,7 +204,8 @@ fn is_set_to_something(value: &Value) -> bool {
     value.as_object().is_some_and(|members| !members.is_empty())
 }
 
-/// Applies the overrides in the folder of a source, which for example Argo CD Image Updater writes.
+/// Applies the overrides in `.argocd-source.yaml` and similar files of a source's folder. Argo CD Image Updater, for
+/// example, writes such files.
 fn override_source(tree: &Tree, root: &TreePath, name: &str, source: &mut Value) {
     for file in [OVERRIDES.to_owned(), format!(".argocd-source-{name}.yaml")] {
         let Ok(bytes) = tree.read(&root.join(&file)) else { continue };

@@ -22,7 +22,8 @@ const MAX_KUSTOMIZATIONS: usize = 20_000;
 /// Maximum length of a chain of Kustomizations, each of which renders the next one. Real chains have up to five
 /// members.
 const MAX_DEPTH: usize = 32;
-/// Maximum number of passes. Each pass uses the variables that the previous one rendered.
+/// Maximum number of passes over the Flux Kustomizations of a checkout. Each pass uses the variables that the previous
+/// one rendered.
 const MAX_PASSES: usize = 8;
 
 /// Finds the roots that Flux builds from a checkout.
@@ -91,11 +92,11 @@ struct Surveyor<'a> {
     words: Vec<String>,
     trees: HashMap<TreeKey, Arc<Tree>>,
     rendered: HashMap<(TreeKey, TreePath, FluxSpec), Rendered>,
-    /// Whether a file contains one of the words, by file.
+    /// For each file, whether it contains one of the `words`.
     mentions: HashMap<TreePath, bool>,
 }
 
-/// A starting point of the survey.
+/// A starting point of the survey of Flux Kustomizations.
 enum Seed {
     /// A Kustomization that no other root contains. The flag is set if Flux was bootstrapped from it: its root contains
     /// its own file, or a FluxInstance creates it.
@@ -112,7 +113,8 @@ impl Seed {
 }
 
 impl Surveyor<'_> {
-    /// Returns the starting points: Kustomizations that no other one contains, and folders with Kustomizations.
+    /// Returns the starting points of the survey: Kustomizations that no other root contains, and folders with
+    /// Kustomizations that no Kustomization builds.
     fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
         let of_instances = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
         let mut all: Vec<Object> = of_instances.collect();
@@ -151,8 +153,8 @@ impl Surveyor<'_> {
         seeds.into_iter().map(|(at, proves)| Seed::Object(all[at].clone(), proves)).chain(of_folders).collect()
     }
 
-    /// Returns whether a Kustomization may be built from the checkout. Includes a Kustomization without a known source,
-    /// which the root that contains it may set.
+    /// Returns whether a Kustomization may be built from the checkout. This includes a Kustomization whose source is
+    /// unknown, because the root that contains it may set the source.
     fn may_be_own(&mut self, object: &Object) -> bool {
         let read = Kustomization::of(&object.value, object.namespace());
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
@@ -180,7 +182,8 @@ impl Surveyor<'_> {
         roots::roots(folders, |folder| roots::references(tree, folder, &options, files).folders)
     }
 
-    /// Returns the tree and the root of a Kustomization; `None` if it is not built from the checkout.
+    /// Returns the root that a Kustomization builds, and the key of its tree; `None` if it is not built from the
+    /// checkout.
     fn root(&mut self, object: &Object) -> Option<(TreeKey, TreePath)> {
         let read = Kustomization::of(&object.value, object.namespace())?;
         match self.sources.place(&read.source) {
@@ -192,7 +195,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns the files that a Kustomization reads; none if its source is elsewhere.
+    /// Returns the folders and files that the root of a Kustomization reads; none if its source is not the checkout.
     fn reach(&mut self, object: &Object) -> Reach {
         let Some((_, root)) = self.root(object) else { return Reach::default() };
         let components = object.value.pointer("/spec/components").and_then(serde_json::Value::as_array);
@@ -200,7 +203,8 @@ impl Surveyor<'_> {
         self.reaches.of(&root, &components)
     }
 
-    /// Runs passes over the seeds until one finds the same variables as the previous pass.
+    /// Surveys the Kustomizations from the starting points `seeds` in several passes, until a pass finds the same
+    /// variables as the previous one.
     fn follow(&mut self, seeds: &[Seed], standing: &Standing) -> Survey {
         let mut variables: Vec<Variables> = Vec::new();
         let clusters = clusters(seeds);
@@ -233,7 +237,7 @@ impl Surveyor<'_> {
         pass
     }
 
-    /// Records Kustomizations, and recursively those that they render.
+    /// Records the Kustomizations `first`, and recursively the Kustomizations that their roots render.
     fn chain(&mut self, first: Vec<Object>, is_applied: bool, cluster: usize, known: &Variables, pass: &mut Pass) {
         let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
         while let Some((object, parent, depth)) = open.pop() {
@@ -251,8 +255,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Renders a folder as Flux does, records it as a build, and returns its Kustomizations. If some of these build the
-    /// folder itself, returns only them, and records no build.
+    /// Renders a folder as Flux does, records it as a build, and returns the rendered Kustomizations. If some of these
+    /// build the folder itself, returns only them, and records no build.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -270,7 +274,7 @@ impl Surveyor<'_> {
         inner
     }
 
-    /// Records a Kustomization, and returns the Kustomizations that it renders.
+    /// Records a Kustomization, and returns the Kustomizations that its root renders.
     fn kustomization(&mut self, member: Member, cluster: usize, known: &Variables, pass: &mut Pass) -> Vec<Object> {
         let (object, is_used) = (&member.object.clone(), member.is_applied);
         pass.count += 1;
@@ -310,7 +314,8 @@ impl Surveyor<'_> {
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 
-    /// Records a Kustomization that cannot be followed: it is suspended, or its path contains unknown variables.
+    /// Records a Kustomization whose root is not rendered: it is suspended, or its path or source contains unknown
+    /// variables.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -376,13 +381,13 @@ impl Surveyor<'_> {
         }
         let cluster = pass.add_cluster(None);
         for object in rest {
-            // It is uncertain what these render, but it is followed too.
+            // Kustomizations that these render are uncertain, but they are surveyed too.
             self.chain(vec![object.clone()], true, cluster, &Variables::default(), pass);
         }
     }
 }
 
-/// Returns the folder and the index of the cluster of each seed. Seeds in the same folder are applied to the same
+/// Returns for each seed its folder and the index of its cluster. Seeds in the same folder are applied to the same
 /// cluster.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();

@@ -133,11 +133,11 @@ fn submodules(tree: &Tree, top: &TreePath) -> Vec<TreePath> {
 /// A git configuration, of which only sections with a name are read, such as `[remote "origin"]`.
 struct Config(File);
 
-/// A section: its name, and the values of some keys.
+/// A section of a git configuration: its name, such as `origin`, and the values of the requested keys.
 type Section = (String, Vec<String>);
 
 impl Config {
-    /// Parses a text. Included files are not read.
+    /// Parses the text of a git configuration file. Included files are not read.
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map(Self).map_err(|error| error.to_string())
     }

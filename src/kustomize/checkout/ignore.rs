@@ -81,8 +81,8 @@ fn patterns(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty())
 }
 
-/// Compiles patterns to a matcher. A pattern that matches a folder also matches all files below it. Where the order of
-/// patterns matters, each pattern gets its own matcher.
+/// Compiles ignore patterns to a matcher. A pattern that matches a folder also matches all files below it. If the order
+/// of patterns matters, the caller compiles each pattern to its own matcher.
 fn matcher(patterns: &[&str]) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     for pattern in patterns {

@@ -51,7 +51,8 @@ pub struct Checkout<'a> {
     pub tops: &'a [TreePath],
     /// The folders with a kustomization file.
     pub folders: &'a [TreePath],
-    /// The manifests, without kustomization files and the files that only these use.
+    /// The YAML and JSON files that may contain objects: neither kustomization files nor files that only these use,
+    /// such as patches.
     pub manifests: &'a [TreePath],
     /// The folders that the user sets for Flux sources, by namespace and name of the source.
     pub sources: &'a BTreeMap<(String, String), TreePath>,
@@ -68,7 +69,7 @@ pub struct Build {
     pub options: Options,
     /// The objects that name the root, such as Flux Kustomizations; empty if no object does.
     pub owners: Vec<Object>,
-    /// Whether one of these objects is applied to a cluster, as far as the files show.
+    /// Whether the root is applied to a cluster, as far as the files show.
     pub is_used: bool,
 }
 
@@ -79,19 +80,20 @@ pub struct Survey {
     pub builds: Vec<Build>,
     /// The Kustomizations that are built from other repositories, with the name of the repository.
     pub elsewhere: Vec<(Object, String)>,
-    /// The Kustomizations that are built from ExternalArtifacts, which other controllers make, with the artifact.
+    /// The Kustomizations that are built from an ExternalArtifact of another controller, with the name of the artifact.
     pub composed: Vec<(Object, String)>,
-    /// The Kustomizations that cannot be judged, with the reason.
+    /// The Kustomizations whose path or source is unknown, with the reason.
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The files whose Kustomizations are used only as a root renders them.
+    /// The files with Kustomizations that are judged in the form in which a root renders them, not as they are in the
+    /// file.
     pub rendered: HashSet<TreePath>,
     /// The folders of the Flux sources whose repository is this checkout, by namespace and name of the source.
     pub sources: BTreeMap<(String, String), TreePath>,
-    /// The folders that any of these systems builds, including bases and components.
+    /// The folders that Flux, Argo CD, Fleet and Sveltos build from the checkout, including bases and components.
     pub reached: HashSet<TreePath>,
-    /// The files that these builds read.
+    /// The files that Flux, Argo CD, Fleet and Sveltos read to build roots of the checkout.
     pub reached_files: HashSet<TreePath>,
     /// Problems that do not belong to one build, such as an exceeded limit.
     pub problems: Vec<String>,
@@ -217,7 +219,7 @@ fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<Stri
 /// The rules about entries whose target does not exist.
 const MISSING: [&str; 2] = ["KZ004", "KZ005"];
 
-/// Returns the path in the entry at the position of a finding.
+/// Returns the path in the tree that the entry at the position of a finding names.
 fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     let InTree { file, place, .. } = &finding.location;
     let bytes = tree.read(file).ok()?;

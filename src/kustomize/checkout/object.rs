@@ -223,7 +223,7 @@ fn variables(text: &str) -> Vec<String> {
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Variables(BTreeMap<(String, String, String), Data>);
 
-/// The variables in a ConfigMap or Secret; `None` for unknown values.
+/// The variables in a ConfigMap or Secret, by name; the value is `None` if it is unknown.
 pub(super) type Data = BTreeMap<String, Option<String>>;
 
 impl Variables {
@@ -238,13 +238,14 @@ impl Variables {
         self.0.insert(key, data(object, kind == "Secret"));
     }
 
-    /// Returns the data of a ConfigMap or Secret.
+    /// Returns the variables in a ConfigMap or Secret; `None` if no file is known to define the object.
     pub(super) fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<&Data> {
         self.0.get(&(kind.to_owned(), namespace.to_owned(), name.to_owned()))
     }
 }
 
-/// Returns the data of a ConfigMap or Secret; `None` for unknown values.
+/// Returns the variables in a ConfigMap or Secret, by name. The value is `None` if it is encrypted or contains an
+/// unknown variable.
 fn data(object: &Value, is_secret: bool) -> Data {
     let is_encrypted = object.get("sops").is_some();
     let members = |field: &str| object.get(field).and_then(Value::as_object).into_iter().flatten();

@@ -45,7 +45,8 @@ pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, sources: &Source
 /// A system, a folder that it builds, and the object that names the folder.
 type Found = (Profile, TreePath, Object);
 
-/// Returns the folders that Fleet builds for a `fleet.yaml`: that of the bundle, and those in `targetCustomizations`.
+/// Returns the folders that Fleet builds for a `fleet.yaml`: the folder of the bundle, and the folders in
+/// `targetCustomizations`.
 fn bundle(checkout: &Checkout<'_>, file: &TreePath) -> Vec<Found> {
     let Some(folder) = file.parent() else { return Vec::new() };
     let bytes = checkout.tree.read(file).unwrap_or_else(|_| [].into());

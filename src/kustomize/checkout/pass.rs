@@ -13,7 +13,8 @@ use crate::kustomize::tree::TreePath;
 /// The key of the tree of a source: its folder, and the patterns in `spec.ignore`.
 pub(super) type TreeKey = (TreePath, Option<String>);
 
-/// The state of a pass: the roots found so far, and the variables of each cluster.
+/// The state of one pass over the Flux Kustomizations of a checkout: the roots found so far, and the variables of each
+/// cluster.
 #[derive(Default)]
 pub(super) struct Pass {
     pub(super) survey: Survey,
@@ -59,7 +60,7 @@ impl Pass {
     }
 }
 
-/// Records the rendered ConfigMaps and Secrets, and returns the Kustomizations.
+/// Records the variables in rendered ConfigMaps and Secrets, and returns the rendered Kustomizations.
 pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: usize, pass: &mut Pass) -> Vec<Object> {
     let mut inner = Vec::new();
     for object in objects {
@@ -73,8 +74,8 @@ pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: 
     inner
 }
 
-/// Returns `postBuild` with the variables that are known from files. Variables from objects that are in no file are
-/// unknown, and so are earlier ones, which these objects may override.
+/// Returns `postBuild` with the values of variables that are known from files. If no file defines an object in
+/// `substituteFrom`, its variables are unknown, and so are those of the objects before it, which it may override.
 pub(super) fn resolved(post_build: PostBuild, namespace: &str, known: &Variables) -> PostBuild {
     let (mut found, mut from) = (Data::new(), Vec::new());
     for reference in &post_build.from {

@@ -26,7 +26,7 @@ struct Direct {
 /// Maximum depth of folders that are searched for files if there is no kustomization file.
 const MAX_DEPTH: usize = 64;
 
-/// Follows references from roots, and caches those of each folder.
+/// A search for the files that roots read, with a cache of the references of each folder.
 pub(super) struct Reaches<'a> {
     tree: &'a Tree,
     files: &'a Files,
@@ -39,7 +39,8 @@ impl<'a> Reaches<'a> {
         Self { tree, files, options: Options::of(Profile::Flux), known: HashMap::new() }
     }
 
-    /// Returns the files that Flux reads to build a folder, with additional components.
+    /// Returns the folders and files that Flux reads to build a folder. `components` are read in addition to those in
+    /// the kustomization file.
     pub(super) fn of(&mut self, root: &TreePath, components: &[String]) -> Reach {
         let mut reach = Reach::default();
         let mut open = vec![root.clone()];

@@ -14,7 +14,7 @@ use crate::kustomize::options::{Options, PostBuild};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::yaml::{self, Limits};
 
-/// The label or annotation that excludes objects from substitution with the value `disabled`.
+/// The label or annotation whose value `disabled` excludes an object from the substitution of variables.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
 /// Returns the objects of a root for which `wants` holds, as Flux builds them before the substitution of variables.

@@ -14,18 +14,18 @@ use crate::kustomize::tree::{Located, Tree, TreePath};
 /// The location of the tree of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A folder of the checkout, without the files that match `spec.ignore`.
+    /// The tree is a folder of the checkout, without the files that match `spec.ignore`.
     Checkout {
         /// The folder that is the root of the source.
         top: TreePath,
         /// Additional patterns of files that the artifact excludes.
         ignore: Option<String>,
     },
-    /// Outside of the checkout; contains the repository or the name of the source.
+    /// The tree is outside of the checkout; contains the repository or the name of the source.
     Elsewhere(String),
 }
 
-/// The kind of sources that other controllers make, such as source-watcher.
+/// The kind of Flux source that controllers such as source-watcher create, not source-controller.
 pub(super) const COMPOSED: &str = "ExternalArtifact";
 /// The file that `flux bootstrap` writes.
 const BOOTSTRAP: &str = "gotk-sync.yaml";
@@ -208,7 +208,8 @@ impl<'a> Sources<'a> {
         Repository::parse(&definition.url).is_some_and(|url| self.git.remotes.contains(&url))
     }
 
-    /// Returns the root of a source whose URL is a remote; `None` if it follows another branch or a fixed revision.
+    /// Returns the root of a source whose URL is a remote of the checkout; `None` if the source follows another branch
+    /// or a fixed revision.
     fn remote(&self, definition: &Definition, users: &[User]) -> Option<TreePath> {
         let branch = definition.branch()?;
         let Git { branches, .. } = self.git;
@@ -220,9 +221,9 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Returns the root of a source from which Flux was bootstrapped. A Kustomization shows this if it uses the source
-    /// and is defined below its own path, in the file that defines the source, if there is one. A Kustomization whose
-    /// path is the root shows it only in the file of `flux bootstrap`.
+    /// Returns the root of a source if Flux was bootstrapped from it. The evidence is a Kustomization that uses the
+    /// source and whose file is below its own path. If a file defines the source, the Kustomization must be in the same
+    /// file, which must be that of `flux bootstrap` if the path is the root itself.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));
@@ -233,7 +234,8 @@ impl<'a> Sources<'a> {
         self.tops.iter().find(|top| users.iter().any(|user| is_below(top, user))).cloned()
     }
 
-    /// Returns the root under which most paths of Kustomizations exist; with `is_needed`, at least half of them must.
+    /// Returns the folder under which most paths of the Kustomizations `users` exist, among the folders that may be the
+    /// root of the repository. With `is_needed`, at least half of the paths must exist there.
     fn most(&self, users: &[User], is_needed: bool) -> Option<TreePath> {
         let paths: BTreeSet<&str> = users.iter().map(|user| &*user.path).filter(|path| is_known(path)).collect();
         let count = |top: &&TreePath| {
@@ -244,7 +246,7 @@ impl<'a> Sources<'a> {
             };
             paths.iter().filter(exists).count()
         };
-        // Among equal counts, the first folder.
+        // If several folders have the same count, the first one is used.
         let best = self.tops.iter().rev().max_by_key(count)?;
         let enough = count(&best) * 2 >= paths.len() && !paths.is_empty();
         (enough || !is_needed).then(|| best.clone())
@@ -263,7 +265,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Returns whether a text contains no variables.
+/// Returns whether a text contains no variables (`${…}`).
 fn is_known(text: &str) -> bool {
     !text.contains("${")
 }

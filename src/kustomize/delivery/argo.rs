@@ -111,8 +111,7 @@ fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
     above.map(|above| kz009::found(site, entry, &above, folder, std::slice::from_ref(folder)))
 }
 
-/// Limits a finding that is not certain to the level `warn`: a folder may have the name of a kustomization file, for
-/// example.
+/// Limits the level of an uncertain finding to `warn`. For example, a folder may have the name of a kustomization file.
 fn mild(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Warn.min(finding.level), ..finding }
 }

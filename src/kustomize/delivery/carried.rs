@@ -26,7 +26,7 @@ pub(super) fn archive(encoded: &str) -> Content {
     }))
 }
 
-/// A file of a tree that is inside an object.
+/// A file of a tree that an object contains, such as a Bundle of Fleet.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: String,
@@ -43,7 +43,7 @@ pub(super) enum Encoding {
     Base64Gz,
 }
 
-/// Returns a [`Content`] that decodes single files.
+/// Returns a [`Content`] that decodes the individual files of a tree that an object contains.
 pub(super) fn files(files: Vec<File>) -> Content {
     Content::Carried(Arc::new(move || {
         let mut memory = Memory::new();

@@ -1,6 +1,6 @@
-//! Plans a revision: which objects Flux deletes, and which move to another Kustomization. Compares the inventory of a
-//! Kustomization with the objects that the revision renders for it, and with the objects of the other Kustomizations of
-//! the cluster.
+//! Predicts the effects of a revision on the objects in the cluster: which objects Flux deletes, and which move to
+//! another Kustomization. Compares the inventory of a Kustomization with the objects that the revision renders for it,
+//! and with the objects of the other Kustomizations of the cluster.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Plan<'a> {
     /// The other Kustomizations of the cluster, each with the objects that it renders. Those with the same source build
     /// the same revision.
     pub siblings: Vec<(&'a Sibling, &'a [ObjectId])>,
-    /// The short revision for messages, such as `main@sha1:3f2c9a1b04de`.
+    /// The short form of the revision, for messages, such as `main@sha1:3f2c9a1b04de`.
     pub revision: String,
     /// The limits beyond which deletions are reported.
     pub limits: DeletionLimits,
@@ -61,11 +61,12 @@ impl Deletion {
     }
 }
 
-/// The objects that move to a sibling, and the order in which both Kustomizations apply the revision.
+/// The objects that move to another Kustomization, and the order in which both Kustomizations apply the revision.
 struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
-    /// `None` if the sibling certainly applies them before this Kustomization prunes.
+    /// The order in which both Kustomizations apply the revision; `None` if the other one certainly applies the objects
+    /// before this one prunes them.
     order: Option<Order<'p>>,
 }
 
@@ -95,13 +96,13 @@ fn of_request(
     plan.findings()
 }
 
-/// Returns the siblings whose rendered objects are known, each with its objects.
+/// Returns the other Kustomizations whose rendered objects are known, each with these objects.
 pub fn with_objects(siblings: &[(Sibling, Arc<Judged>)]) -> Vec<(&Sibling, &[ObjectId])> {
     siblings.iter().filter_map(|(sibling, judged)| Some((sibling, judged.rendered.as_deref()?))).collect()
 }
 
 impl Plan<'_> {
-    /// Returns all findings: KZ060 to KZ063.
+    /// Returns the findings of the rules KZ060 to KZ063.
     pub fn findings(&self) -> Vec<Finding> {
         if Metadata::of(self.kustomization).is_deleting() {
             return Vec::new();
@@ -185,8 +186,8 @@ impl Plan<'_> {
         moved
     }
 
-    /// Groups stale objects by the sibling to which they move. An object that several siblings render moves to the
-    /// sibling that applies it first.
+    /// Groups stale objects by the Kustomization to which they move. An object that several Kustomizations render moves
+    /// to the one that applies it first.
     fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
         if left.is_empty() {
             return Vec::new();
@@ -205,8 +206,8 @@ impl Plan<'_> {
         moves
     }
 
-    /// Returns the order in which this Kustomization and a sibling apply a revision; `None` if the sibling is certainly
-    /// first.
+    /// Returns the order in which this Kustomization and another one apply a revision; `None` if the other one is
+    /// certainly first.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));
@@ -221,8 +222,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Returns a finding for each sibling that renders the same objects. Ignores objects without a required namespace,
-    /// which Flux cannot apply.
+    /// Returns a finding for each other Kustomization that renders the same objects. Ignores objects without the
+    /// namespace that their kind requires, because Flux cannot apply them.
     fn shared(&self) -> Vec<Finding> {
         if self.siblings.is_empty() {
             return Vec::new();

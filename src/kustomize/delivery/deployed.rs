@@ -15,7 +15,7 @@ use crate::admission::Metadata;
 use crate::admission::json::Lookup as _;
 use crate::catalog::{Catalog, Kind, Reference, Scope, Storage, Stored};
 
-/// The kind Kustomization of Flux, and the kinds of all sources.
+/// The kind Kustomization of Flux, and the kinds of all Flux sources.
 pub static KINDS: [&Kind; 5] = [
     &KUSTOMIZATIONS,
     &source::GIT_REPOSITORIES,
@@ -23,8 +23,8 @@ pub static KINDS: [&Kind; 5] = [
     &source::BUCKETS,
     &source::EXTERNAL_ARTIFACTS,
 ];
-/// The kind Kustomization and the sources that source-controller reconciles on request. An ExternalArtifact is written
-/// by another controller.
+/// The kind Kustomization, and the kinds of sources that source-controller reconciles on request. ExternalArtifact is
+/// not one of them, because other controllers write it.
 pub static ON_REQUEST: [&Kind; 4] =
     [&KUSTOMIZATIONS, &source::GIT_REPOSITORIES, &source::OCI_REPOSITORIES, &source::BUCKETS];
 /// The kind Kustomization including `status.inventory`. The inventory is too large to be watched, so the objects are
@@ -77,12 +77,12 @@ pub fn source_of(catalog: &Catalog, kustomization: &Stored) -> Option<(&'static 
     Some((kind, catalog.find(kind, &source.namespace, &source.name)?))
 }
 
-/// Returns the other Kustomizations of the cluster, compared with one that builds from `artifact`.
+/// Returns the other Kustomizations that apply to the same cluster as `kustomization`, which builds from `artifact`.
 pub fn siblings(catalog: &Catalog, kustomization: &Value, artifact: &Artifact) -> Vec<Sibling> {
     siblings::of_stored(catalog, kustomization, artifact)
 }
 
-/// Returns the revision or uid whose deletions are approved, from the annotation of a Kustomization.
+/// Returns the revision or uid in the annotation of a Kustomization that approves deletions, if any.
 pub fn approval(kustomization: &Value) -> Option<&str> {
     Metadata::of(kustomization).annotation(APPROVAL_ANNOTATION).filter(|approval| !approval.is_empty())
 }
@@ -95,7 +95,7 @@ pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
     message.lines().any(|line| line.ends_with(&command))
 }
 
-/// Returns the message of a source's condition about a withheld revision, if any.
+/// Returns the message about a withheld revision in the condition `Ready` of a source, if any.
 pub fn withheld(source: &Value) -> Option<&str> {
     let conditions = source.at(&["status", "conditions"])?.as_array()?;
     let text = |condition: &'_ Value, field: &str| condition.get(field).and_then(Value::as_str).map(str::to_owned);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::kustomization::GROUP;
 use crate::admission::Metadata;
 
-/// Labels and annotations with which Flux never deletes an object: the key without its group, and the value in lower
+/// Labels and annotations that prevent Flux from deleting an object: the key without its group, and the value in lower
 /// case.
 pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "ignore")];
 
@@ -27,8 +27,8 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Returns the fate of an object of the Kustomization `owner` (namespace and name). `live` contains the live
-    /// object, `None` if it does not exist, or the reason why it cannot be read.
+    /// Predicts whether Flux deletes an object of the Kustomization `owner` (namespace and name). `live` contains the
+    /// live object, `None` if it does not exist, or the reason why it cannot be read.
     pub fn of(live: Result<Option<&Value>, String>, owner: (&str, &str)) -> Self {
         let live = match live {
             Ok(Some(live)) => live,
@@ -49,7 +49,7 @@ impl Fate {
         }
     }
 
-    /// Returns the name of the fate in reports, such as `delete`.
+    /// Returns the name of the prediction in reports, such as `delete`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Deleted => "delete",
@@ -59,7 +59,7 @@ impl Fate {
         }
     }
 
-    /// Returns the reason of `Possible` and `Kept`.
+    /// Returns the reason in `Possible` and `Kept`; `None` for the other predictions.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Possible(why) | Self::Kept(why) => Some(why),

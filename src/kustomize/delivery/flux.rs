@@ -71,7 +71,7 @@ fn root(request: &Request<'_>, view: &View<'_>) -> Option<Root> {
     }
 }
 
-/// Reports errors in `spec.components` that do not depend on the tree.
+/// Reports errors in `spec.components` and `spec.patches` that do not depend on the tree.
 fn judged(request: &Request<'_>) -> Vec<Finding> {
     let spec = request.object().get("spec");
     let field = |name: &str| spec.and_then(|spec| spec.get(name));

@@ -91,7 +91,8 @@ impl Judge for Inline {
     fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
 }
 
-/// Judges a root of a tree. All roots of the tree may share parsed files; those of the same profile may share bases.
+/// Judges a root of a tree. All roots of the tree can share the parsed `files`, and roots with the same profile can
+/// share the built bases in `shared`.
 pub fn judge(tree: &Tree, root: &Root, (files, shared): (&Files, &Shared)) -> Judged {
     let mut judged = Judged::default();
     let mut reported = HashSet::new();
@@ -107,8 +108,8 @@ pub fn judge(tree: &Tree, root: &Root, (files, shared): (&Files, &Shared)) -> Ju
     judged
 }
 
-/// The identity of a finding: rule, file, offset in it, and message. A finding that several roots share is reported
-/// once.
+/// The identities of the findings reported so far: rule, file, offset in the file, and message. A finding that several
+/// roots share is reported once.
 type Reported = HashSet<(&'static str, TreePath, usize, String)>;
 
 impl Judged {

@@ -35,7 +35,7 @@ pub(super) static KUSTOMIZATIONS: Kind = Kind {
     ]),
 };
 
-/// Index of Kustomizations by their source: `GitRepository/flux-system/apps`.
+/// Index of Kustomizations by their source, such as `GitRepository/flux-system/apps`.
 pub(super) static BY_SOURCE: Index = Index {
     name: "source",
     parts: &[&["spec"]],
@@ -55,8 +55,8 @@ pub(super) static BY_CLUSTER: Index = Index {
     },
 };
 
-/// Returns a key of the cluster to which a Kustomization applies. The Secret in `spec.kubeConfig` is in its own
-/// namespace, so Kustomizations of other namespaces may apply to another cluster.
+/// Returns a key of the cluster to which a Kustomization applies. The Secret in `spec.kubeConfig` is in the namespace
+/// of the Kustomization, so the same name in another namespace may mean another cluster.
 pub(super) fn cluster(object: &Value, namespace: &str) -> String {
     match object.at(&["spec", "kubeConfig"]) {
         Some(config) => format!("{namespace}/{config}"),
@@ -75,7 +75,8 @@ pub(in crate::kustomize) struct SourceRef {
 }
 
 impl SourceRef {
-    /// Reads the reference from a Kustomization; `None` under the same conditions as for [`Kustomization::of`].
+    /// Reads the reference from a Kustomization; `None` if it has none, is suspended, or has unresolved variables
+    /// (`${…}`) in its source, path or components.
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let spec = object.get("spec")?;
         if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
@@ -108,7 +109,8 @@ pub(in crate::kustomize) struct Kustomization {
 }
 
 impl Kustomization {
-    /// Reads a Kustomization; `None` if it is suspended, or if fields contain unresolved variables (`${…}`).
+    /// Reads a Kustomization; `None` if it has no `sourceRef`, is suspended, or has unresolved variables (`${…}`) in
+    /// its source, path or components.
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let source = SourceRef::of(object, namespace)?;
         let spec = object.get("spec")?;

@@ -22,7 +22,8 @@ pub struct DeletionLimits {
     pub max_percent: u8,
 }
 
-/// The kinds that are protected by default, each with what else is lost when an object is deleted.
+/// The kinds that are protected by default, each with the further loss that the deletion of an object causes, such as
+/// `its pods`.
 const PROTECTED: [(&str, &str); 7] = [
     ("Namespace", "everything in the namespace"),
     ("CustomResourceDefinition.apiextensions.k8s.io", "all objects of its kind"),
@@ -53,7 +54,7 @@ impl DeletionLimits {
 
     /// Returns the limits as JSON, as [`DeletionLimits::read`] expects them.
     pub fn to_value(&self) -> Value {
-        // Texts and numbers: serializing them cannot fail.
+        // All fields are texts or numbers, whose serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
@@ -76,14 +77,15 @@ impl DeletionLimits {
         })
     }
 
-    /// Returns whether a number of deletions, out of a number of applied objects, exceeds the limits.
+    /// Returns whether `deleted` deletions among `applied` objects exceed the limits.
     pub fn is_exceeded(&self, deleted: usize, applied: usize) -> bool {
         let is_most = deleted * 100 > applied * usize::from(self.max_percent);
         deleted > 0 && (deleted >= applied || deleted > self.max_count && is_most)
     }
 }
 
-/// Returns what else is lost when an object is deleted, such as `its pods`, if its kind is protected by default.
+/// Returns the further loss that the deletion of an object causes, such as `its pods`; `None` if its kind is not
+/// protected by default.
 pub(in crate::kustomize) fn takes_along(id: &ObjectId) -> Option<&'static str> {
     let is_kind = |name: &str| name.split_once('.').unwrap_or((name, "")) == (&*id.kind, &*id.group);
     PROTECTED.iter().find(|(kind, _)| is_kind(kind)).map(|(_, consequence)| *consequence)

@@ -71,7 +71,7 @@ pub struct Delivery {
     pub limited_by: Option<&'static RuleInfo>,
     /// The requests for which the delivery runs.
     pub matchers: &'static [Match],
-    /// Match conditions that restrict these requests, if any.
+    /// Match conditions that restrict the requests in `matchers` further, if any.
     pub narrowed: Option<&'static Narrowed>,
     /// The kinds that the delivery looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
@@ -79,7 +79,7 @@ pub struct Delivery {
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// Returns the artifacts that later requests will need. They are fetched ahead of these requests, at any level.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
-    /// Changes the object so that it reports a denial, in the mutating webhook if the level is `deny`.
+    /// Changes the object so that it reports a denial. Runs in the mutating webhook if the level is `deny`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
     /// The check of what happens to objects in the cluster once a root is built, such as deletions.
     pub consequences: Option<&'static Consequences>,
@@ -89,15 +89,17 @@ pub struct Delivery {
 
 /// A check of what happens to objects in the cluster once a root is built, such as deletions.
 pub struct Consequences {
-    /// Returns the other Kustomizations, whose roots are judged for comparison.
+    /// Returns the other Kustomizations of the cluster, whose roots are judged for comparison.
     pub siblings: fn(&Request<'_>, &View<'_>, &Root) -> Vec<Sibling>,
-    /// Returns the findings, given the judged siblings.
+    /// Returns the findings about the effects of a judged root on the cluster, given the other Kustomizations.
     pub findings: ConsequencesOf,
-    /// Whether these findings replace those about the tree, which are then not reported.
+    /// Whether the findings about effects on the cluster replace the findings about the tree, which are then not
+    /// reported.
     pub replaces_tree_findings: bool,
 }
 
-/// A function that returns findings about a judged root, given the judged siblings.
+/// A function that returns findings about the effects of a judged root on the cluster, given the other Kustomizations
+/// with their judged roots.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
 /// Match conditions for the requests of a delivery, which get a separate webhook.

@@ -18,17 +18,17 @@ const MAX_SIBLINGS: usize = 200;
 /// would delay fetches that other requests wait for.
 const MAX_SOURCES: usize = 50;
 
-/// Another Kustomization that applies to the same cluster.
+/// A Flux Kustomization that applies to the same cluster as the Kustomization that is judged.
 #[derive(Debug, Clone)]
 pub struct Sibling {
     /// Namespace and name, such as `flux-system/apps`.
     pub name: String,
     /// The root that the Kustomization builds.
     pub root: Root,
-    /// The Kustomizations for which this one waits, from `spec.dependsOn`: `flux-system/infra`.
+    /// The Kustomizations for which this one waits, from `spec.dependsOn`, such as `flux-system/infra`.
     pub depends_on: Vec<String>,
     /// The source with its revision, such as `revision main@sha1:1 of GitRepository flux-system/web`; `None` if the
-    /// sibling has the same source.
+    /// Kustomization that is judged has the same source.
     pub elsewhere: Option<String>,
 }
 
@@ -51,7 +51,8 @@ impl Sibling {
     }
 }
 
-/// Returns the siblings of the Kustomization in a request, which builds `root`.
+/// Returns the other Kustomizations that apply to the same cluster as the one in the request. `root` is the root that
+/// the Kustomization in the request builds.
 pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) -> Vec<Sibling> {
     let (Some(source), Some(artifact), None) = (source_of(request), root.artifact(), root.late) else {
         return Vec::new();
@@ -60,7 +61,8 @@ pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) ->
     Own { namespace, name, object: request.object(), source: &source, artifact }.siblings(view)
 }
 
-/// Returns the siblings of a stored Kustomization that builds from `artifact`.
+/// Returns the other Kustomizations that apply to the same cluster as the stored Kustomization `object`, which builds
+/// from `artifact`.
 pub(super) fn of_stored(catalog: &Catalog, object: &Value, artifact: &Artifact) -> Vec<Sibling> {
     let metadata = Metadata::of(object);
     let (namespace, name) = (metadata.namespace(), metadata.name());
@@ -69,7 +71,7 @@ pub(super) fn of_stored(catalog: &Catalog, object: &Value, artifact: &Artifact) 
     own.siblings(&View::new(catalog, &LiveReads::new()))
 }
 
-/// The Kustomization whose siblings are looked up.
+/// The Kustomization for which the others that apply to the same cluster are looked up.
 struct Own<'a> {
     namespace: &'a str,
     name: &'a str,
@@ -79,7 +81,7 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Returns the Kustomizations that apply to the same cluster, those with the same source first.
+    /// Returns the other Kustomizations that apply to the same cluster, those with the same source first.
     fn siblings(&self, view: &View<'_>) -> Vec<Sibling> {
         let same = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_SIBLINGS);
         let key = cluster(self.object, self.namespace);
@@ -90,8 +92,8 @@ impl Own<'_> {
         of_source.chain(self.of_other_sources(&all, view)).take(MAX_SIBLINGS).collect()
     }
 
-    /// Returns the siblings with other sources, each with the current artifact of its source. Omits those whose
-    /// artifact is unknown.
+    /// Returns the Kustomizations of other sources that apply to the same cluster, each with the current artifact of
+    /// its source. Omits those whose artifact is unknown.
     fn of_other_sources(&self, all: &[Arc<Stored>], view: &View<'_>) -> Vec<Sibling> {
         let mut sources: Vec<(SourceRef, Option<Artifact>)> = Vec::new();
         let sibling = |stored: &Arc<Stored>| {
@@ -121,8 +123,8 @@ fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
     }
 }
 
-/// Returns the Kustomizations in `spec.dependsOn` that must apply the revision before the object does. Omits entries
-/// with `readyExpr`, which do not wait for the revision.
+/// Returns the Kustomizations in `spec.dependsOn` that must apply the revision before `object` does. Omits entries with
+/// `readyExpr`, which do not wait for the revision.
 pub(super) fn dependencies(object: &Value) -> Vec<String> {
     let own = Metadata::of(object).namespace();
     let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten();
@@ -134,9 +136,9 @@ pub(super) fn dependencies(object: &Value) -> Vec<String> {
     entries.filter_map(read).collect()
 }
 
-/// Returns whether a Kustomization with these dependencies waits for `target`, directly or through siblings, until it
-/// has applied the same revision. Does not follow siblings with another source: Flux waits until these are ready, not
-/// for a revision.
+/// Returns whether a Kustomization with the dependencies `depends_on` waits until `target` has applied the same
+/// revision, directly or through the dependencies of `siblings`. Ignores the dependencies of siblings with another
+/// source: Flux waits until these siblings are ready, not for a revision.
 pub(super) fn waits_for(depends_on: &[String], target: &str, siblings: &[&Sibling]) -> bool {
     let (mut open, mut seen): (VecDeque<&String>, HashSet<&String>) = (depends_on.iter().collect(), HashSet::new());
     while let Some(name) = open.pop_front() {

@@ -53,7 +53,7 @@ pub struct Artifact {
     pub revision: String,
 }
 
-/// Number of digits of a hash that are shown.
+/// Number of digits that messages show of the hash in a revision or digest.
 const SHOWN_DIGITS: usize = 12;
 /// Length of a short digest: `sha256:` and the shown digits.
 const SHORT_DIGEST: usize = 7 + SHOWN_DIGITS;

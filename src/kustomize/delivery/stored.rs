@@ -36,7 +36,8 @@ const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -
     }
 }
 
-/// The parts of an object that the catalog keeps: the annotation with its folder, and [`LISTS`].
+/// The fields that the catalog keeps of a stored Kustomization or Component: the annotation with its folder, and
+/// [`LISTS`].
 static PARTS: [Path; 7] = [
     &["metadata", "annotations", PATH_ANNOTATION],
     &["resources"],
@@ -54,13 +55,13 @@ static COMPONENTS: Kind = kind("v1alpha1", "Component", "components");
 static KINDS: [&Kind; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 static LOOKS_UP: [&Kind; 3] = [&KUSTOMIZATIONS, &COMPONENTS, &NAMESPACES];
 
-/// Index of objects by folder.
+/// Index of stored Kustomizations and Components by their own folder, from the annotation `portcullis.dev/path`.
 static BY_PATH: Index = Index {
     name: "path",
     parts: &PARTS,
     keys: |object| folder(object).map(|folder| folder.to_string()).into_iter().collect(),
 };
-/// Index of objects by the folders to which their entries lead.
+/// Index of stored Kustomizations and Components by the folders that their entries refer to.
 static BY_REFERENCE: Index = Index {
     name: "reference",
     parts: &PARTS,
@@ -98,7 +99,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
 /// Maximum number of objects that refer to a base and are judged with it.
 const MAX_USERS: usize = 200;
 
-/// An entry of a list that may lead to a folder.
+/// An entry of a list such as `resources`, which may refer to a folder.
 struct Entry<'o> {
     list: &'static str,
     index: usize,
@@ -109,7 +110,7 @@ struct Entry<'o> {
 /// The lists whose entries may be folders. The entries of the last list must be Components.
 const LISTS: [&str; 6] = ["resources", "bases", "generators", "transformers", "validators", "components"];
 
-/// Returns the folder of an object, from its annotation.
+/// Returns the folder of a stored object, from the annotation `portcullis.dev/path`.
 fn folder(object: &Value) -> Option<TreePath> {
     path_annotation(object).map(TreePath::from)
 }
@@ -140,7 +141,7 @@ fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     Some(here)
 }
 
-/// A request, together with the other stored objects of its namespace.
+/// A request for a stored Kustomization or Component, together with the other stored objects of its namespace.
 struct Stage<'a> {
     request: &'a Request<'a>,
     view: &'a View<'a>,
@@ -176,8 +177,8 @@ impl<'a> Stage<'a> {
         self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
-    /// Reports entries of the object under admission that lead to an object of the wrong kind, or to its own or a
-    /// parent folder.
+    /// Reports entries of the object under admission that refer to an object of the wrong kind, to the folder `own` of
+    /// the object, or to a parent folder.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);
@@ -194,7 +195,7 @@ impl<'a> Stage<'a> {
         entries(self.request.object()).iter().filter_map(judge).collect()
     }
 
-    /// Reports other objects in the same folder.
+    /// Reports other objects in the folder `own`, because a folder can have only one.
     fn beside(&self, own: &TreePath) -> Vec<Finding> {
         let others = self.at(own).into_iter();
         let findings = others.map(|(kind, stored)| {
@@ -205,7 +206,8 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Returns the errors that an object which refers to the folder would have if the request were admitted.
+    /// Returns the errors that admitting the request would cause in another object with entries that refer to the
+    /// folder `own`.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
@@ -236,13 +238,13 @@ impl<'a> Stage<'a> {
         self.users(old).into_iter().filter_map(tell).collect()
     }
 
-    /// Returns the other objects in a folder.
+    /// Returns the other stored objects in a folder.
     fn at(&self, folder_of: &TreePath) -> Vec<Object> {
         let stands = |object: &Value| folder(object).as_ref() == Some(folder_of);
         self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
     }
 
-    /// Returns the other objects with entries that lead to a folder.
+    /// Returns the other stored objects with entries that refer to a folder.
     fn users(&self, folder: &TreePath) -> Vec<Object> {
         let leads = |object: &Value| entries(object).iter().any(|entry| entry.folder == *folder);
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()

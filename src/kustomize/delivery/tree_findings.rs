@@ -22,8 +22,8 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a finding in a tree (of KZ064) is about the effect of its objects on the cluster, not about the
-/// build.
+/// Returns whether a finding in a tree is about the effect of the objects on the cluster, not about the build. This is
+/// so for KZ064 only.
 pub fn is_planned(finding: &Finding) -> bool {
     finding.rule == kz064::RULE.id
 }
@@ -63,8 +63,8 @@ fn is_of_object(field: &FieldPath) -> bool {
     field.to_string().starts_with("spec.")
 }
 
-/// Returns the revision for a message: ` (revision main@sha1:3f2c…)`. A finding about a field of an object holds for
-/// one revision only.
+/// Returns the revision of a root's tree as the end of a message: ` (revision main@sha1:3f2c…)`; empty if an object
+/// contains the tree. A finding about a field of an object holds for one revision only.
 fn revision(root: &Root) -> String {
     match &root.content {
         Content::Artifact(artifact) => format!(" (revision {})", artifact.short_revision()),

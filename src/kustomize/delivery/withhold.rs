@@ -71,7 +71,8 @@ fn paragraphs(denials: &[Finding]) -> String {
     lines.join("\n")
 }
 
-/// Sets the condition `Ready` to unknown until its artifact is stored; keeps the message about a denied revision.
+/// Sets the condition `Ready` to unknown until the artifact of the new revision is stored. If the previous condition
+/// reports a pending or denied revision, restores it.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {
@@ -83,8 +84,8 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     }
 }
 
-/// Returns whether the condition `stored` is about the artifact in the status: its message names the revision, or has
-/// another form.
+/// Returns whether the condition `stored` describes the artifact in the status: its message names the revision, or does
+/// not start with `stored artifact`.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.at(&["status", "artifact", "revision"]).and_then(Value::as_str);

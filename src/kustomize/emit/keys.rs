@@ -1,4 +1,4 @@
-//! The order of the keys of a mapping: go-yaml v2's natural order.
+//! Sorts the keys of a mapping in go-yaml v2's natural order, such as `a2` before `a10`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::Value;
 
-/// Returns the entries in the order in which they are printed.
+/// Returns the entries of a mapping in the order in which kustomize prints them.
 ///
 /// The order is not transitive, and the standard library's sort may panic on such an order. The merge sort here always
 /// terminates.
@@ -38,7 +38,7 @@ fn merge_sort<'a>(entries: &mut Vec<&(Cow<'a, str>, Value<'a>)>) {
     entries.extend(left.chain(right));
 }
 
-/// Returns whether `left` is printed before `right`.
+/// Returns whether the key `left` is printed before the key `right`.
 ///
 /// Source: `keyList.Less` in go-yaml v2.
 fn precedes(left: &str, right: &str) -> bool {

@@ -42,7 +42,7 @@ pub use value::Value;
 pub(super) use keys::sorted;
 use writer::Writer;
 
-/// The line between two documents.
+/// The line that kustomize prints between two documents.
 pub const SEPARATOR: &str = "---\n";
 
 /// Appends a value to `out` as one YAML document, as kustomize prints it.
@@ -60,7 +60,7 @@ pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
 ///
 /// # Errors
 ///
-/// As [`document`].
+/// See [`document`].
 pub(super) fn document_with_ends(value: &Value<'_>, out: &mut String) -> Result<Vec<usize>, EmitError> {
     let mut writer = Writer::new(out);
     writer.ends = Some(Vec::new());

@@ -1,4 +1,4 @@
-//! Numbers as kustomize prints them.
+//! Formats numbers as kustomize prints them.
 
 use super::Problem;
 use crate::go::format_float;
@@ -19,8 +19,8 @@ pub(super) fn float(float: f64) -> Result<String, Problem> {
     Ok(integer.unwrap_or_else(|| format_float(float, 'g', None)))
 }
 
-/// Returns the integer that YAML parses from digits, as text; `None` if it does not fit into 64 bits. It takes the
-/// digits that Go prints for a float, because they are not always the exact value of the float.
+/// Returns the integer that YAML parses from digits, as text; `None` if it does not fit into 64 bits. `digits` are
+/// those that Go prints for a float, because they are not always the exact value of the float.
 fn integer(digits: &str) -> Option<String> {
     match digits.parse::<i64>() {
         Ok(int) => Some(int.to_string()),

@@ -13,12 +13,12 @@ pub(super) fn escapes_all(text: &str) -> bool {
     text.starts_with(BOM)
 }
 
-/// Returns whether a character is escaped in double quotes.
+/// Returns whether go-yaml v2 escapes a character in double quotes.
 pub(super) fn is_escaped(char: char) -> bool {
     !is_printable(char) || is_break(char) || matches!(char, '"' | '\\')
 }
 
-/// Appends the escape of a character, and returns its length in characters.
+/// Appends the escape of a character, such as `\n`, and returns the length of the escape in characters.
 ///
 /// Source: `yaml_emitter_write_double_quoted_scalar` in go-yaml v2.
 pub(super) fn escape(char: char, out: &mut String) -> usize {

@@ -1,4 +1,4 @@
-//! Converts texts as kustomize does when it prints JSON and then parses that as YAML.
+//! Converts texts as kustomize does when it prints objects as JSON and parses this JSON as YAML.
 //!
 //! Go's JSON does not escape U+0085, which breaks lines in YAML 1.1, and the control characters from U+007F on, which
 //! YAML rejects.
@@ -24,7 +24,8 @@ pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     Ok(if text.contains(BREAK) { Cow::Owned(folded(text)) } else { Cow::Borrowed(text) })
 }
 
-/// Checks that YAML can parse a key from Go's JSON.
+/// Checks that a YAML parser accepts a mapping key as Go's JSON encoder writes it: without line breaks and control
+/// characters, and at most [`MAX_KEY`] characters long.
 pub(super) fn key(key: &str) -> Result<(), Problem> {
     let quoted = text(key)?;
     if matches!(quoted, Cow::Owned(_)) {
@@ -35,7 +36,7 @@ pub(super) fn key(key: &str) -> Result<(), Problem> {
     if is_long { Err(Problem::LongKey) } else { Ok(()) }
 }
 
-/// Returns whether YAML rejects a character.
+/// Returns whether YAML does not allow a character.
 ///
 /// Source: `yaml_parser_update_buffer` in go-yaml v2.
 fn is_refused(char: char) -> bool {

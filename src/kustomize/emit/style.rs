@@ -2,7 +2,7 @@
 
 use crate::yaml;
 
-/// The style of a printed string.
+/// The style in which a string is printed: plain, quoted or block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// A plain scalar, without quotes.
@@ -31,7 +31,7 @@ pub(super) enum Position {
     Other,
 }
 
-/// The styles in which a string can be printed.
+/// The properties of a string that determine in which styles it can be printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Whether the string contains a line break, `\n` or another one.
@@ -105,7 +105,7 @@ fn is_simple(text: &str) -> bool {
     text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.bytes().all(is_word)
 }
 
-/// The properties of a string that were found so far.
+/// The properties of a string that its analysis has found so far.
 #[derive(Debug, Default)]
 struct Seen {
     /// Whether a character has a special meaning in plain scalars.

@@ -14,7 +14,7 @@ const INDENT: usize = 2;
 /// Maximum length of a simple key, in bytes. A longer key is written on its own line.
 const SIMPLE_KEY: usize = 128;
 
-/// The node that directly contains a value.
+/// The type of node that directly contains a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parent {
     Document,
@@ -22,7 +22,7 @@ enum Parent {
     Map,
 }
 
-/// A writer of one document. It has the state of libyaml's emitter, because line breaks depend on it.
+/// A writer of one YAML document. It has the state of libyaml's emitter, because line breaks depend on this state.
 pub(super) struct Writer<'o> {
     out: &'o mut String,
     /// The current column, in characters.
@@ -43,14 +43,14 @@ impl<'o> Writer<'o> {
         Self { out, column: 0, whitespace: true, indention: true, ends: None, header: None }
     }
 
-    /// Writes a document, and returns the positions in `ends`; none if they are not recorded.
+    /// Writes a document, and returns the positions where comments can follow; empty if they are not recorded.
     pub(super) fn document(mut self, value: &Value<'_>) -> Result<Vec<usize>, EmitError> {
         self.value(value, None, Parent::Document)?;
         self.indent(0);
         Ok(self.ends.unwrap_or_default())
     }
 
-    /// Writes a value; `indent` is the indentation of its parent, `None` for the document.
+    /// Writes a value; `indent` is the indentation of the list or mapping that contains it, `None` for the document.
     fn value(&mut self, value: &Value<'_>, indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
         match value {
             Value::Null => self.word("null"),

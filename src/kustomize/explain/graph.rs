@@ -5,7 +5,7 @@
 use super::{Step, StepKind};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
 
-/// A step, with the index of its parent and its depth.
+/// A step of a build in the graph, with the index of its parent and its depth.
 struct Node<'s> {
     step: &'s Step,
     parent: Option<usize>,

@@ -46,7 +46,7 @@ pub struct Step {
     pub path: Option<TreePath>,
     /// The kind of the target.
     pub kind: StepKind,
-    /// Whether the list does not allow such a target, such as a Component in `resources`.
+    /// Whether the target is not allowed in the list, such as a Component in `resources`.
     pub misplaced: bool,
     /// The effects of the step, in order: `2 objects`, `namePrefix p-`.
     pub adds: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Creates a step without parts.
+    /// Creates a step without effects and inner steps.
     pub(super) fn new(list: &'static str, entry: &str, path: Option<TreePath>, kind: StepKind) -> Self {
         Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
     }

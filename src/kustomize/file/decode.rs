@@ -41,7 +41,8 @@ pub enum FaultKind {
 /// Maximum length of a value in a message.
 const MAX_FOUND_LENGTH: usize = 60;
 
-/// Decodes a value: returns it with the field names of the Go struct and without null fields, and the errors.
+/// Decodes a value like kustomize: returns it with the field names of the Go struct and without null fields, and the
+/// errors.
 pub(super) fn decode(value: &Value, fields: &'static Fields) -> (Value, Vec<Fault>) {
     let mut decoder = Decoder { faults: Vec::new() };
     let decoded = decoder.fields(value, fields, &FieldPath::root());

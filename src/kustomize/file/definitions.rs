@@ -29,17 +29,18 @@ enum Shape {
     Anything,
     List,
     Texts,
-    /// A string, or a list of them.
+    /// The field contains a string, or a list of strings.
     TextOrTexts,
     Schema,
     Schemas,
     SchemasByName,
-    /// A schema, a list of schemas, or anything that is neither mapping nor list.
+    /// The field contains a schema, a list of schemas, or anything that is neither mapping nor list.
     SchemaOrSchemas,
     SchemaOrFlag,
-    /// A mapping of names to schemas, lists of strings, or anything that is neither mapping nor list.
+    /// The field contains a mapping whose values are schemas, lists of strings, or anything that is neither mapping
+    /// nor list.
     Dependencies,
-    /// A mapping with the strings `description` and `url`.
+    /// The field contains a mapping with the strings `description` and `url`.
     Docs,
 }
 
@@ -242,7 +243,7 @@ impl Reader {
         }
     }
 
-    /// Follows references from a type, and reports a cycle. `way` contains the types on the path to it, `seen` all
+    /// Follows references from a type, and reports a cycle. `way` contains the types that lead to this type, `seen` all
     /// visited types.
     fn follow<'m>(
         &mut self,

@@ -66,7 +66,7 @@ pub struct Patch {
     pub options: Option<PatchOptions>,
 }
 
-/// `options` of a patch.
+/// The field `options` of a patch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -100,7 +100,7 @@ pub struct Replacement {
     pub targets: Option<Vec<Target>>,
 }
 
-/// `source` of a replacement.
+/// The field `source` of a replacement, which selects the value to copy.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -156,7 +156,7 @@ pub struct Var {
     pub fieldref: VarField,
 }
 
-/// `objref` of a var.
+/// The field `objref` of a var, which names an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -169,7 +169,7 @@ pub struct VarTarget {
     pub namespace: String,
 }
 
-/// `fieldref` of a var.
+/// The field `fieldref` of a var, which names a field of the object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -203,7 +203,7 @@ pub struct Generator {
     pub secret_type: String,
 }
 
-/// `options` of a generator, and `generatorOptions`.
+/// The field `options` of a generator, or the field `generatorOptions`, which applies to all generators.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -234,7 +234,7 @@ impl Kustomization {
         self.kind == COMPONENT
     }
 
-    /// Returns the apiVersion that its kind requires.
+    /// Returns the apiVersion that the kind of the file requires.
     pub fn required_version(&self) -> &'static str {
         if self.is_component() { COMPONENT_VERSION } else { KUSTOMIZATION_VERSION }
     }

@@ -79,7 +79,7 @@ pub enum BadFile {
 ///
 /// # Errors
 ///
-/// If it is not UTF-8, or has control characters.
+/// If the file is not UTF-8, or has control characters.
 pub fn text(bytes: &[u8]) -> Result<&str, BadFile> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(BadFile::Utf16);
@@ -191,7 +191,7 @@ impl KustomizationFile {
         }
     }
 
-    /// Returns the place of the key of a field.
+    /// Returns the position of the key of a field.
     pub fn key_place(&self, path: &FieldPath) -> Place {
         let document = self.document.as_ref();
         document.and_then(|d| d.key_place(&written(&d.value, path))).unwrap_or_else(|| self.place(path))
@@ -218,11 +218,12 @@ pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document
     Ok((decoded, faults, document))
 }
 
-/// Decodes a replacement in a file of its own. Scalars become strings where a field is one, and unknown fields are dropped.
+/// Decodes a replacement that is in a file of its own. Numbers and booleans become strings if their field is a string,
+/// and unknown fields are dropped.
 ///
 /// # Errors
 ///
-/// The path of the first value of another type than its field, and what is wrong with it.
+/// Returns the path of the first value whose type is not that of its field, and a description of the error.
 pub fn replacement(value: &Value) -> Result<Replacement, (FieldPath, String)> {
     let fields = &schema::REPLACEMENT_IN_FILE;
     let (decoded, faults) = decode::decode(&lax::relaxed(value, fields), fields);
@@ -233,7 +234,7 @@ pub fn replacement(value: &Value) -> Result<Replacement, (FieldPath, String)> {
     wrong.map_or_else(|| Ok(serde_json::from_value(decoded).unwrap_or_default()), Err)
 }
 
-/// Returns a path with its keys spelled as in the file.
+/// Returns a field path with its keys spelled as in the file, where their case may differ.
 fn written(value: &Value, path: &FieldPath) -> FieldPath {
     let (mut at, mut spelled) = (Some(value), FieldPath::root());
     for segment in path.segments() {

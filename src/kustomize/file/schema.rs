@@ -1,24 +1,24 @@
 //! The fields of a kustomization file and their types, at all levels: those of kustomize's `api/types`.
 
-/// The type of a field.
+/// The type of a field in a kustomization file.
 #[derive(Debug)]
 pub(super) enum Type {
-    /// A string.
+    /// The field contains a string.
     Text,
-    /// A boolean.
+    /// The field contains a boolean.
     Flag,
-    /// An integer of 64 bits.
+    /// The field contains an integer of 64 bits.
     Integer,
-    /// A mapping with any content.
+    /// The field contains a mapping with any content.
     Anything,
-    /// A mapping of strings.
+    /// The field contains a mapping of strings.
     Texts,
     List(&'static Type),
-    /// A mapping with exactly these fields.
+    /// The field contains a mapping with exactly these fields.
     Fields(&'static Fields),
 }
 
-/// The fields of a Go struct.
+/// The fields of a Go struct of kustomize.
 #[derive(Debug)]
 pub(super) struct Fields {
     /// The name of the struct in kustomize's errors.

@@ -28,7 +28,7 @@ const MAX_DEPTH: usize = 64;
 /// Maximum number of files that are searched. A repository of 1 000 roots has some 20 000 files.
 const MAX_FILES: usize = 100_000;
 
-/// Returns the file that Flux generates for `root`.
+/// Returns the kustomization file that Flux generates for `root`, a folder without one.
 pub(in crate::kustomize) fn generate(tree: &Tree, root: &TreePath, files: &Files) -> Generated {
     let mut walk =
         Walk { tree, root, files, resources: Vec::new(), findings: Vec::new(), uncertainties: Vec::new(), seen: 0 };

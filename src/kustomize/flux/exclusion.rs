@@ -9,7 +9,7 @@ use crate::kustomize::node::Node;
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::options::CommonMetadata;
 
-/// The group in the keys of these labels and annotations.
+/// The API group in the keys of Flux's labels and annotations.
 const GROUP: &str = "kustomize.toolkit.fluxcd.io";
 /// Labels and annotations that exclude an object: the key without its group, the value in lower case, and whether Flux
 /// still creates an absent object.
@@ -28,7 +28,7 @@ pub struct Excluded {
 }
 
 impl Excluded {
-    /// Reads a rendered object; `None` if Flux applies it.
+    /// Returns why Flux does not apply a rendered object; `None` if Flux applies it.
     pub(in crate::kustomize) fn of(id: &ObjectId, node: &Node, common: &CommonMetadata) -> Option<Self> {
         let value = |place: &str, common: &BTreeMap<String, String>, key: &str| {
             let own = || node.at_path(&["metadata", place, key]).and_then(Node::text).map(str::to_owned);

@@ -57,15 +57,15 @@ impl Own {
     }
 }
 
-/// Sets the defaults that Flux sets in a kustomization file before merging.
+/// Sets the defaults that Flux sets in the root's kustomization file before it merges the spec into it.
 pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
     if kustomization.resources.is_empty() {
         kustomization.build_metadata = vec![ORIGINS.to_owned()];
     }
 }
 
-/// Merges the spec into the root's file. `is_there` returns whether a component exists. Returns the state before the
-/// merge, and the errors that Flux reports.
+/// Merges the spec of a Flux Kustomization into the root's kustomization file. `is_there` returns whether a component
+/// exists. Returns the state before the merge, and the errors that Flux reports.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &FluxSpec,

@@ -12,7 +12,8 @@ use crate::kustomize::object_id::ObjectId;
 
 /// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;
-/// The letters of these hashes: hexadecimal digits, some of which are replaced so that no words appear.
+/// The letters of the hashes in the names of generated objects: hexadecimal digits, some of which are replaced so that
+/// no words appear.
 const HASH_LETTERS: &str = "2456789bcdfghkmt";
 
 impl ObjectId {
@@ -26,7 +27,7 @@ impl ObjectId {
         Some(Self { namespace: namespace.to_owned(), name, group: group.to_owned(), kind: kind.to_owned() })
     }
 
-    /// Returns the identity that Flux reads from the entry of this object: `__` in a name stands for a colon.
+    /// Returns the identity that Flux reads from the inventory entry of this object: `__` in a name stands for a colon.
     fn as_parsed(&self) -> Self {
         Self { name: self.name.replace("__", ":"), ..self.clone() }
     }
@@ -43,8 +44,8 @@ impl ObjectId {
         entries.into_iter().flatten().filter_map(|entry| Self::parse(entry.get("id")?.as_str()?)).collect()
     }
 
-    /// Returns the identity without the namespace: kustomize adds one to objects of unknown kinds, which may have none
-    /// in the cluster.
+    /// Returns the identity without its namespace, to compare objects that have none in the cluster: for an object of
+    /// an unknown kind, kustomize sets a namespace even if the kind is cluster-scoped.
     fn without_namespace(&self) -> (&str, &str, &str) {
         (&self.name, &self.group, &self.kind)
     }
@@ -70,7 +71,7 @@ pub(in crate::kustomize) struct Compared<'p> {
 }
 
 impl<'p> Compared<'p> {
-    /// Compares an inventory with the rendered objects.
+    /// Compares an inventory with the objects that a revision renders.
     pub(in crate::kustomize) fn of(inventory: &'p [ObjectId], rendered: &'p [ObjectId]) -> Self {
         if inventory.is_empty() {
             return Self { created: rendered.iter().collect(), ..Self::default() };

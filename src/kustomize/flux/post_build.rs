@@ -10,9 +10,9 @@ use crate::kustomize::node::{Kind, Node, Origin};
 use crate::kustomize::options::PostBuild;
 use crate::kustomize::rules::{kz013, kz018, kz030};
 
-/// The label or annotation that excludes objects from substitution with the value `disabled`.
+/// The label or annotation whose value `disabled` excludes an object from the substitution of variables.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
-/// The field of findings about variables.
+/// The field of a Flux Kustomization to which findings about variables refer.
 const POST_BUILD: [&str; 2] = ["spec", "postBuild"];
 
 /// An object as the build returns it, before substitution.
@@ -116,7 +116,7 @@ fn is_name(text: &str) -> bool {
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// The origin of an object, and whether substitution changes its identity.
+/// The origin of an object with a certain identity, and whether substitution gave the object this identity.
 #[derive(Clone)]
 struct Named {
     origin: Origin,
@@ -217,7 +217,7 @@ pub(in crate::kustomize) fn is_left_alone(node: &Node) -> bool {
     opts_out("labels") || opts_out("annotations")
 }
 
-/// Collects every text in an object, and whether it is a key.
+/// Collects every scalar and every key in an object; the flag is `true` for a key.
 fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
     match &node.kind {
         Kind::Scalar(text) => texts.push((text, false)),

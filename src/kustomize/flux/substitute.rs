@@ -25,15 +25,15 @@ pub(in crate::kustomize) enum Variable<'a> {
 /// The reason why a text cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::kustomize) enum Failure {
-    /// A syntax error.
+    /// The text has a syntax error; contains its description.
     Syntax(&'static str),
     /// The text ends inside braces. The following text of the object would belong to them.
     Unclosed,
-    /// An unset variable without a default; contains its name.
+    /// A variable without a default is not set; contains its name.
     NotSet(String),
-    /// An error of a function.
+    /// A function in the text fails; contains the reason.
     Function(&'static str),
-    /// Flux's result is not implemented here.
+    /// The result of Flux for this text is not implemented here; contains the reason.
     Unclear(&'static str),
 }
 
@@ -84,7 +84,7 @@ impl Template {
         Ok(Self { nodes })
     }
 
-    /// Substitutes the variables; returns `None` if the value of a variable that matters is unknown.
+    /// Substitutes the variables; returns `None` if the result depends on a variable whose value is unknown.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ struct Reader<'t> {
     depth: usize,
 }
 
-/// Returns whether a character is allowed in a name; letters of any script are.
+/// Returns whether a character is allowed in the name of a variable; letters of any script are.
 fn is_name(letter: char) -> bool {
     letter.is_alphabetic() || letter.is_numeric() || letter == '_'
 }
@@ -228,7 +228,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses an operator of one or two characters.
+    /// Parses an operator: at most two characters for which `is_part` returns true.
     fn operator(&mut self, is_part: impl Fn(char) -> bool) -> String {
         let end = self.rest.char_indices().take(2).take_while(|(_, letter)| is_part(*letter)).count();
         let (taken, rest) = self.rest.split_at(end);
@@ -246,7 +246,7 @@ impl Reader<'_> {
         self.closed(Call { operator, arguments, ..call })
     }
 
-    /// Parses `${name:offset:length}`.
+    /// Parses the rest of `${name:offset:length}` after the name.
     fn part(&mut self, call: Call) -> Result<Call, Failure> {
         self.next();
         let mut arguments = vec![self.argument(|letter| letter != ':' && letter != '}', false)?];
@@ -256,7 +256,7 @@ impl Reader<'_> {
         self.closed(Call { operator: ":".to_owned(), arguments, ..call })
     }
 
-    /// Parses `${name/old/new}`.
+    /// Parses the rest of `${name/old/new}` after the name.
     fn replacement(&mut self, call: Call) -> Result<Call, Failure> {
         self.next();
         let kind = self.peek().filter(|letter| ['/', '#', '%'].contains(letter));
@@ -274,7 +274,7 @@ impl Reader<'_> {
         self.closed(Call { operator, arguments, ..call })
     }
 
-    /// Parses an argument: braces, or text up to the next braces or delimiter.
+    /// Parses an argument of an operator: `${…}`, or text up to the next `${` or delimiter.
     fn argument(&mut self, is_part: impl Fn(char) -> bool, escapes: bool) -> Result<Node, Failure> {
         if self.takes("${") {
             return self.call();

@@ -6,7 +6,7 @@ use super::Problem;
 use super::element;
 use crate::kustomize::node::{Kind, Node};
 
-/// The key of a directive.
+/// The key of a directive in a patch.
 pub(super) const KEY: &str = "$patch";
 
 /// The operation on a mapping or list that a patch requests.
@@ -17,7 +17,7 @@ pub(super) enum Directive {
     Delete,
 }
 
-/// Finds the directive of a patch and removes it.
+/// Removes the directive `$patch` from a mapping or list of a patch, and returns it; `Merge` if there is none.
 pub(super) fn take(patch: &mut Node) -> Result<Directive, Problem> {
     match &patch.kind {
         Kind::Map(_) => of_map(patch),
@@ -34,7 +34,7 @@ fn of_map(patch: &mut Node) -> Result<Directive, Problem> {
     Ok(directive)
 }
 
-/// Finds and removes the directive of a list: an element that contains only `$patch`.
+/// Removes the directive of a list, an element that contains only `$patch`, and returns it; `Merge` if there is none.
 fn of_list(patch: &mut Node) -> Result<Directive, Problem> {
     let mut elements = patch.items().iter();
     let Some(element) = elements.find(|element| element.get(KEY).is_some()) else { return Ok(Directive::Merge) };

@@ -6,8 +6,8 @@ use super::Problem;
 use super::error::kind_name;
 use crate::kustomize::node::Node;
 
-/// Replaces all elements that have these values at these keys, or appends the element if there is none. `None` as the
-/// element removes them.
+/// Replaces all elements of a list that have `values` at `keys` by `element`, or appends `element` if there are none.
+/// If `element` is `None`, removes them.
 ///
 /// Empty and null elements are dropped. An empty value matches any value; a missing one matches nothing.
 pub(super) fn set(
@@ -47,8 +47,8 @@ pub(super) fn is_empty(node: &Node) -> bool {
     node.is_null() || (node.is_map() && node.entries().is_empty())
 }
 
-/// Returns whether an element has the values at the keys. Keys beyond the end of `values` are ignored; without any
-/// value, nothing matches.
+/// Returns whether an element has `values` at `keys`. Keys beyond the end of `values` are ignored; without any value,
+/// nothing matches.
 fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem> {
     let mut is_match = false;
     for (at, key) in keys.iter().enumerate() {
@@ -74,8 +74,8 @@ fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     Ok(item.get(key).is_some_and(|found| value.is_empty() || text(found) == value))
 }
 
-/// Returns the index of the first element with exactly these values, including empty ones. Without a key, returns that
-/// of the first element that equals the value.
+/// Returns the index of the first element with exactly `values` at `keys`; an empty value matches only an empty one.
+/// Without a key, returns the index of the first element that equals the first value.
 pub(super) fn find(items: &[Node], keys: &[&str], values: &[&str]) -> Option<usize> {
     if keys.first().is_none_or(|key| key.is_empty()) {
         let value = values.first().copied().unwrap_or_default();

@@ -3,7 +3,7 @@
 use crate::admission::field::FieldPath;
 use crate::kustomize::node::{Kind, Node};
 
-/// The reason why a patch cannot be merged, and the field.
+/// The reason why a patch cannot be merged into an object, and the path of the field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct MergeError {
@@ -33,7 +33,7 @@ pub enum Problem {
     /// Object and patch have nodes of different types, such as a list and a mapping.
     #[error("{expected} was expected here, not {found}")]
     WrongKind {
-        /// The type of the node with which it is merged, such as `a mapping`.
+        /// The expected type of node, such as `a mapping`.
         expected: &'static str,
         /// The type of the unexpected node, such as `a list`.
         found: &'static str,

@@ -2,10 +2,11 @@
 //!
 //! Source: `mergeValues`, `match` and `validateKeys` in `kyaml/yaml/walk/associative_sequence.go`.
 
-/// The values of an element, one for each merge key; an empty text if the element lacks the key.
+/// The values of a list element, one for each merge key; an empty text if the element lacks the key.
 pub(super) type Values = Vec<String>;
 
-/// Fills empty values of elements from other elements: those that agree at one key at least, and contradict at none.
+/// Fills empty values of each element from other elements that have an equal value for at least one merge key, and no
+/// different value for any.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();
@@ -27,8 +28,8 @@ fn united(left: &Values, right: &Values) -> Option<Values> {
     Some(left.iter().zip(right).map(|(left, right)| if left.is_empty() { right } else { left }.clone()).collect())
 }
 
-/// Returns the keys for which any element has a value, and one element's values of these keys. If no element has any
-/// value, returns everything.
+/// Returns the merge keys for which at least one element of `all` has a value, and the items of `values` for these
+/// keys. If no element has a value, returns all keys and values.
 pub(super) fn valid<'k, 'v>(all: &[Values], values: &'v Values, keys: &[&'k str]) -> (Vec<&'k str>, Vec<&'v str>) {
     let is_valid = |at: usize| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty()));
     let none = !(0..keys.len()).any(is_valid);

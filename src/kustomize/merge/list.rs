@@ -9,26 +9,27 @@ use std::collections::HashSet;
 use super::directive::{self, Directive};
 use super::element::{self, is_empty, text};
 use super::keys::{self, Values};
-use super::walk::{Side, Sources, Walked, Walker, with_quotes};
+use super::quotes::with_quotes;
+use super::walk::{Side, Sources, Walked, Walker};
 use super::{MergeError, Problem};
 use crate::kustomize::node::{Entry, Kind, Node};
 use crate::kustomize::schema::FieldSchema;
 
-/// The key for elements that are compared as a whole.
+/// The placeholder for a merge key if the elements of a list have none and are compared as a whole.
 const ITSELF: &str = "";
 
 /// The lists of the object and the patch, while they are merged.
 struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
-    /// Whether both are the same list.
+    /// Whether both are the same list in kustomize, so that a change of one changes the other.
     same: bool,
     /// The merged elements, which precede the rest of `dest`.
     first: Vec<Node>,
 }
 
 impl Walker<'_> {
-    /// Merges two lists by the keys of their schema.
+    /// Merges two lists by the merge keys that their schema defines.
     pub(super) fn list(self, sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
         let (sources, side) = match visit_list(sources)? {
             Ok(visited) => visited,
@@ -59,8 +60,8 @@ impl Walker<'_> {
         })
     }
 
-    /// Merges the elements of both lists that have the same values at `keys`. Returns whether `all` contains any
-    /// values.
+    /// Merges the elements of both lists that have the same values at `keys`, for all values in `all`. Returns whether
+    /// `all` contains any values.
     fn elements(
         self,
         lists: &mut Lists,
@@ -116,7 +117,8 @@ impl Walker<'_> {
     }
 }
 
-/// Decides into which list the other is merged. Source: `Merger.VisitList`.
+/// Applies the directive of a list in a patch. Returns the lists to merge and the side of the result, or the result if
+/// nothing is left to merge. Source: `Merger.VisitList`.
 fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {
     let is_present = |node: &Option<Node>| node.as_ref().is_some_and(|node| !node.is_null());
     let Some(patch) = sources.patch.as_mut() else { return Ok(Ok((sources, Side::Dest))) };
@@ -139,12 +141,12 @@ fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, P
 }
 
 impl Lists {
-    /// Returns the elements as values without duplicates, those of the patch first.
+    /// Returns the scalar elements of both lists as values without duplicates, those of the patch first.
     fn own_values(&self) -> Vec<Values> {
         self.distinct(|item| vec![text(item).to_owned()])
     }
 
-    /// Returns the values of the elements at some keys without duplicates, those of the patch first.
+    /// Returns the values that the elements of both lists have at `keys`, without duplicates, those of the patch first.
     fn values(&self, keys: &[&str]) -> Vec<Values> {
         let value = |item: &Node, key: &str| {
             item.get(key).filter(|value| !value.is_null_or_empty()).map(text).unwrap_or_default().to_owned()
@@ -165,7 +167,7 @@ impl Lists {
         (element::find(&self.dest, &keys, &values), element::find(&self.patch, &keys, &values))
     }
 
-    /// Removes the directive from an element of the patch that was merged.
+    /// Removes `$patch` from the element of the patch at index `patch`, after the element was merged.
     fn take_directive(&mut self, dest: Option<usize>, patch: Option<usize>) {
         if let Some(element) = patch.and_then(|at| self.patch.get_mut(at))
             && element.is_map()
@@ -179,7 +181,7 @@ impl Lists {
         }
     }
 
-    /// Replaces an element by the result of merging it.
+    /// Replaces the merged element by the result, in the list from which the result comes.
     fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
         let place = match side {
             Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),

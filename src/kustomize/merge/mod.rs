@@ -44,6 +44,7 @@ mod element;
 mod error;
 mod keys;
 mod list;
+mod quotes;
 mod settled;
 mod walk;
 

@@ -1,13 +1,14 @@
-//! Detects parts of an object that a walk without a patch does not change.
+//! Detects parts of an object that a merge without a patch does not change.
 
 use std::collections::HashSet;
 
 use super::directive;
 use super::element::{is_empty, text};
+use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The reason why a part of an object is walked without a patch.
+/// The reason why a part of an object is merged without a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for the part.
@@ -16,12 +17,13 @@ pub(super) enum Mode {
     Moved,
 }
 
-/// Returns whether a walk certainly neither changes a node nor fails.
+/// Returns whether a merge without a patch certainly neither changes a node nor fails.
 pub(super) fn is_settled(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;
     }
     match &node.kind {
+        Kind::Scalar(_) if needs_quotes(node) => false,
         Kind::Scalar(text) => !node.is_null() || (mode == Mode::Untouched && !text.is_empty()),
         Kind::Map(_) => is_settled_map(schemas, node, schema, mode),
         Kind::Seq(items) => match schema.filter(|schema| schema.merges()) {
@@ -41,8 +43,8 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a walk certainly does not change a list: it has one merge key, at which all elements have different
-/// values.
+/// Returns whether a merge without a patch certainly does not change a list: the list has one merge key, at which all
+/// elements have different values.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

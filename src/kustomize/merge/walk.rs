@@ -6,24 +6,24 @@ use std::collections::BTreeSet;
 
 use super::directive::{self, Directive};
 use super::element::wrong_kind;
+use super::quotes::{quote, with_quotes};
 use super::settled::{self, Mode, schema_of_kind};
 use super::{MergeError, Problem};
-use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
+use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag};
 use crate::kustomize::schema::{FieldSchema, Schema};
-use crate::yaml;
 
-/// The two nodes to merge. Null differs from a missing node.
+/// The nodes of the object and the patch that are merged with each other. Null differs from a missing node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sources {
     /// The node of the object.
     pub(super) dest: Option<Node>,
     /// The node of the patch.
     pub(super) patch: Option<Node>,
-    /// Whether both are the same node: a part of the patch that was moved into the object.
+    /// Whether both are the same node, because this part of the patch was moved into the object.
     pub(super) same: bool,
 }
 
-/// The side that a result comes from.
+/// The side from which the result of a merge comes: the object (`Dest`) or the patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Dest,
@@ -36,7 +36,7 @@ pub(super) struct Walked {
     /// The merged node; `None` if it is removed.
     pub(super) node: Option<Node>,
     pub(super) side: Side,
-    /// Whether a null value is kept.
+    /// Whether a field with the result `null` is kept instead of removed.
     keeps_null: bool,
 }
 
@@ -77,15 +77,15 @@ impl Sources {
     }
 }
 
-/// Merges nodes, with a schema that contains the merge keys of lists.
+/// A recursive merger of nodes, with the schema that defines the merge keys of lists.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walker<'s> {
     pub(super) schema: &'s Schema,
 }
 
 impl Walker<'_> {
-    /// Merges two nodes. A schema in a comment takes precedence over that of the field; without either, the schema of
-    /// the kind is used.
+    /// Merges two nodes. A schema in a comment takes precedence over the schema of the field; without either, uses the
+    /// schema of the object's kind.
     pub(super) fn walk(self, sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
         let comment = sources.present().find_map(|node| Schema::fragment(node.comment.as_ref()?));
         if let Some(fragment) = comment {
@@ -155,12 +155,16 @@ impl Walker<'_> {
             // for an empty name, kyaml returns the mapping itself instead of a field
             return Err(wrong_kind("a scalar", merged).into());
         }
+        let is_own = same || walked.side == Side::Dest;
         set_field(merged, name, walked, entry.map_or(Tag::Str, |entry| entry.key_tag));
+        if is_own && let Some(value) = merged.get_mut(name) {
+            quote(value);
+        }
         Ok(())
     }
 }
 
-/// The next action for a mapping.
+/// The next action for merging a mapping.
 enum Visited {
     /// The merge is complete.
     Done(Walked),
@@ -168,7 +172,8 @@ enum Visited {
     Merge(Side),
 }
 
-/// Decides into which mapping the other is merged. Source: `Merger.VisitMap`.
+/// Applies the directive of a mapping in a patch, and returns whether fields must still be merged. Source:
+/// `Merger.VisitMap`.
 fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
     let Some(dest) = sources.dest.as_ref().filter(|dest| !dest.is_null()) else { return Ok(visit_missing(sources)) };
     let Some(patch) = &mut sources.patch else { return Ok(Visited::Merge(Side::Dest)) };
@@ -204,7 +209,7 @@ fn visit_missing(sources: &mut Sources) -> Visited {
     Visited::Merge(Side::Patch)
 }
 
-/// Returns the node of the patch, or that of the object if the patch has none.
+/// Returns the node of the patch, or the node of the object if the patch has none.
 fn replaced(sources: Sources) -> Walked {
     match sources.patch {
         Some(patch) => Walked::from(Side::Patch, Some(patch)),
@@ -240,12 +245,4 @@ pub(super) fn overwrite(old: &mut Node, new: Node) {
     let (style, tagged) = (old.style, old.tagged);
     let origin = if new.origin == Origin::default() { old.origin } else { new.origin };
     *old = Node { style, tagged, origin, ..new };
-}
-
-/// Quotes a string that YAML 1.1 would parse as another type.
-pub(super) fn with_quotes(mut value: Node) -> Node {
-    if value.is_string() && value.style == Style::Plain && !value.text().is_none_or(yaml::is_plain_string) {
-        value.style = Style::DoubleQuoted;
-    }
-    value
 }

@@ -22,7 +22,7 @@ fn is_block(text: &str) -> bool {
     text.chars().all(is_plain) && !text.contains(" \n") && !text.ends_with(' ')
 }
 
-/// Returns the lines as go-yaml writes them, and the number of breaks at the end.
+/// Returns the lines that go-yaml writes for a text in a folded block scalar, and the number of line breaks at the end.
 fn written(text: &str) -> (Vec<&str>, usize) {
     let starts_blank = text.starts_with([' ', '\t', '\n']);
     let body = text.trim_end_matches('\n');
@@ -38,7 +38,7 @@ fn written(text: &str) -> (Vec<&str>, usize) {
     (lines, text.len() - body.len())
 }
 
-/// Returns the text that go-yaml parses from the lines.
+/// Returns the text that go-yaml parses from the lines of a folded block scalar with `breaks` line breaks at the end.
 fn read(lines: &[&str], breaks: usize) -> String {
     let mut out = String::new();
     let mut pending: Option<(usize, bool)> = None;

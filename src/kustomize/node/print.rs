@@ -49,7 +49,7 @@ pub enum UnprintableKind {
     /// A key that is a mapping or sequence.
     #[error("{0} cannot be the key of a mapping")]
     CollectionKey(&'static str),
-    /// Infinity, or not a number.
+    /// A number that is infinite or NaN.
     #[error("{0} is not a finite number")]
     NotFinite(String),
     /// A scalar that does not match its tag.
@@ -95,7 +95,7 @@ struct Within {
 fn printed_within<'n>(node: &'n Node, within: Within) -> Result<Value<'n>, Unprintable> {
     let inner = Within { flow: within.flow || node.style == Style::Flow, top: false };
     match &node.kind {
-        // go-yaml writes an empty scalar with quotes there
+        // go-yaml writes an empty scalar inside brackets or braces with quotes
         Kind::Scalar(text) if within.flow && text.is_empty() && !node.tagged => Ok(Value::Text("".into())),
         Kind::Scalar(text) if node.style == Style::Folded && !within.flow => {
             Ok(folded::refolded(text).map_or_else(|| scalar(node, text), |text| Ok(Value::Text(text.into())))?)

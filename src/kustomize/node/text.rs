@@ -153,7 +153,7 @@ impl Writer {
         let _ = write!(self.out, "{:indent$}", "");
     }
 
-    /// Writes the comments above a line.
+    /// Writes the comments of the source that are above the line `line`.
     fn heads(&mut self, line: u32, indent: usize, at_start: bool) {
         while let Some(comment) = self.comments.get(self.next).filter(|comment| !comment.is_tail && comment.line < line)
         {
@@ -169,7 +169,7 @@ impl Writer {
         }
     }
 
-    /// Writes the comment after a value.
+    /// Writes the comment of the source at the end of the line `line`, if there is one.
     fn tail(&mut self, line: u32) {
         if let Some(comment) = self.comments.get(self.next).filter(|comment| comment.is_tail && comment.line == line) {
             let _ = write!(self.out, " {}", comment.text);

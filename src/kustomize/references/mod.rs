@@ -7,7 +7,7 @@ pub use remote::{Repository, is_git, is_http};
 use super::options::{Options, Restrictor, Version};
 use super::tree::{Located, Lost, Tree, TreePath};
 
-/// The folder that is built, to which entries are relative, with the folders that led to it.
+/// A folder that is being built, to which its entries are relative, with the folders that refer to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Loader<'a> {
     /// The folder that is built.
@@ -19,39 +19,39 @@ pub struct Loader<'a> {
 /// The reason why an entry is not a file that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFile {
-    /// A URL, which must be fetched; if fetching failed, the reason.
+    /// The entry is a URL, which must be fetched; contains the reason if fetching failed.
     Http(Option<String>),
-    /// A folder.
+    /// The entry is a folder.
     Folder(TreePath),
-    /// A file that is neither in the folder of the kustomization nor below it.
+    /// The entry is a file that is neither in the folder of the kustomization nor below it.
     Restricted(TreePath),
-    /// A path that cannot be resolved.
+    /// The entry is a path that cannot be resolved.
     Lost(Lost),
-    /// A device, socket or pipe.
+    /// The entry is a device, socket or pipe.
     Other,
 }
 
 /// The reason why an entry is not a folder that can be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFolder {
-    /// The empty string.
+    /// The entry is the empty string.
     Empty,
-    /// A git repository.
+    /// The entry is the address of a git repository, which was not fetched.
     Git {
         /// The existing folder with the same name, if any.
         local: Option<TreePath>,
         /// Why fetching failed, if it was tried.
         failure: Option<String>,
     },
-    /// An absolute path, which kustomize does not allow for folders.
+    /// The entry is an absolute path, which kustomize does not allow for folders.
     Absolute,
-    /// A name that contains `..` among other characters, which kustomize rejects after 5.8.
+    /// The entry has a name that contains `..` among other characters, which kustomize rejects after 5.8.
     Ambiguous,
-    /// A path that cannot be resolved.
+    /// The entry is a path that cannot be resolved.
     Lost(Lost),
-    /// A file.
+    /// The entry is a file.
     File(TreePath),
-    /// A folder that is being built, or a parent of one.
+    /// The entry is a folder that is being built, or a parent of one.
     Ancestor {
         /// The folder that the entry names.
         folder: TreePath,
@@ -126,7 +126,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns the folder of a fetched repository that an entry names.
+    /// Resolves `folder` in a fetched repository, whose top folder in the tree is `top`.
     fn folder_in(&self, tree: &Tree, top: &TreePath, folder: &str) -> Result<TreePath, String> {
         match tree.locate(top, folder) {
             Ok(Located::Folder(found)) if !found.is_within(top) => Err(format!("{folder} leads out of the repository")),
@@ -136,7 +136,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns whether this folder, or one that led to it, is `folder` or inside it.
+    /// Returns whether this folder, or a folder that led to it, is `folder` or inside it.
     pub fn is_visited_within(&self, folder: &TreePath) -> bool {
         self.visited_within(folder).is_some()
     }

@@ -65,7 +65,8 @@ impl Repository {
     }
 }
 
-/// Splits an address into host and rest; also returns whether the rest is the repository, without a folder.
+/// Splits the address of a repository into host and rest. The flag is `true` if the rest is the path of the repository,
+/// without a folder in it.
 fn host(address: &str) -> Option<(String, &str, bool)> {
     let address = without(address, "git::").unwrap_or(address);
     let scheme = SCHEMES.into_iter().find(|scheme| without(address, scheme).is_some()).unwrap_or_default();
@@ -89,13 +90,13 @@ fn host(address: &str) -> Option<(String, &str, bool)> {
     Some((host, path, false))
 }
 
-/// Removes a prefix, ignoring case.
+/// Removes a prefix, ignoring case; `None` if the text does not start with it.
 fn without<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let head = text.get(..prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// Removes a user name with `@`.
+/// Removes a user name at the start of an address, such as `git@`.
 fn without_user(text: &str) -> &str {
     let Some((user, rest)) = text.split_once('@') else { return text };
     let mut chars = user.chars();
@@ -150,7 +151,7 @@ fn leads_out(folder: &str) -> bool {
     false
 }
 
-/// Returns `ref` of a query, or otherwise `version`; empty if Go cannot parse the query.
+/// Returns the parameter `ref` of a URL query, or otherwise `version`; empty if Go cannot parse the query.
 fn reference(query: &str) -> String {
     let Some(pairs) = pairs(query) else { return String::new() };
     let first = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());

@@ -25,12 +25,12 @@ pub(in crate::kustomize) fn empty_list(site: Site) -> TreeFinding {
     RULE.at(site, "there is no patch in it").help("take it out")
 }
 
-/// Returns a finding about an entry without path and patch.
+/// Returns a finding about a patch entry with neither `path` nor `patch`.
 pub(in crate::kustomize) fn without_patch(site: Site) -> TreeFinding {
     RULE.at(site, "the patch has neither path nor patch").help("give it one of them")
 }
 
-/// Returns a finding about an entry with path and patch.
+/// Returns a finding about a patch entry with both `path` and `patch`.
 pub(in crate::kustomize) fn path_and_patch(site: Site) -> TreeFinding {
     RULE.at(site, "the patch has both path and patch").help("keep one of them")
 }

@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ025.md"),
 };
 
-/// Returns a finding about a target that selects no object.
+/// Returns a finding about the target of a patch that selects no object.
 pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding {
     let parts = [&target.kind, &target.name, &target.namespace];
     let said: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
@@ -23,8 +23,8 @@ pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding 
         .help("correct the target, or take the patch out")
 }
 
-/// Lowers the level of a finding to `audit`: for a target without a name in a Component, and for a build with a listed
-/// file without objects, which may get objects before the build.
+/// Lowers the level of a finding to `audit`: for a target without a name in a Component, and for a build that lists a
+/// file without objects, because objects may be added to this file before the build.
 pub(in crate::kustomize) fn unimportant(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Audit, ..finding }
 }

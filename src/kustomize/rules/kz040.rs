@@ -4,7 +4,7 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The id of this rule.
+/// The id of the rule about parts of a tree whose result is unknown.
 pub(in crate::kustomize) const ID: &str = "KZ040";
 
 /// The rule definition of KZ040.

@@ -29,7 +29,7 @@ pub(super) static DEFINITIONS: Definitions = Definitions {
 mod tests {
     use super::*;
 
-    /// The table that `DEFINITIONS` is made of.
+    /// The table from which `DEFINITIONS` is generated.
     const TABLE: &str = include_str!("built_in.txt");
     /// The placeholder for an empty value in the table.
     const NONE: &str = "-";

@@ -70,7 +70,7 @@ fn decoded(document: &Map<String, Value>, is_json: bool) -> Result<(), BadSchema
     }
 }
 
-/// Decodes the definitions of a document.
+/// Decodes the definitions of an OpenAPI document.
 pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
     let mut definitions = Definitions::default();
     for (name, schema) in object(document, "definitions")? {
@@ -86,13 +86,13 @@ pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
     Ok(definitions)
 }
 
-/// Decodes the schema in a comment; `None` if it is invalid or empty.
+/// Decodes the schema that a YAML comment contains as JSON; `None` if it is invalid or empty.
 pub(super) fn fragment(text: &str) -> Option<Definitions> {
     let schema: Map<String, Value> = serde_json::from_str(text).ok()?;
     if schema.is_empty() {
         return None;
     }
-    // The first definition is the comment's own; the others are parts of it.
+    // The first definition is the schema in the comment; the others are parts of it.
     let mut definitions = Definitions::default();
     let first = definitions.add(Shape::default());
     let shape = shape(&Value::Object(schema), &mut definitions);
@@ -120,7 +120,8 @@ fn object<'d>(document: &'d Value, field: &str) -> Result<impl Iterator<Item = (
     .map(|entries| entries.into_iter().flatten())
 }
 
-/// Returns the apiVersion and kind in an extension. kustomize panics if one is missing.
+/// Returns the apiVersion and kind in an extension `x-kubernetes-group-version-kind`. kustomize panics if one is
+/// missing.
 fn kind_of(extension: &Value, owner: &str) -> Result<Option<(String, String)>, BadSchema> {
     let Value::Object(parts) = extension else { return Ok(None) };
     let part = |name: &str| parts.get(name).and_then(Value::as_str);
@@ -160,7 +161,8 @@ fn shape(schema: &Value, definitions: &mut Definitions) -> Shape {
     }
 }
 
-/// Returns the merge keys of a list: several from `x-kubernetes-list-map-keys`, or one from the older extension.
+/// Returns the merge keys of a list: several from `x-kubernetes-list-map-keys`, or one from
+/// `x-kubernetes-patch-merge-key`.
 fn keys(schema: &Value) -> Vec<Name> {
     let owned = |key: &Value| key.as_str().map(|key| Name::Owned(key.to_owned()));
     match &schema["x-kubernetes-list-map-keys"] {

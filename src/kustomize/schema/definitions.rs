@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// The index of a [`Shape`] in [`Definitions`].
 pub(super) type ShapeId = usize;
 
-/// A static text from the binary, or an owned one from a file.
+/// A name in a definition: a static text from the binary, or an owned one from a file.
 pub(super) type Name = Cow<'static, str>;
 
 /// A schema: the parts of an OpenAPI schema that merging needs.
@@ -37,7 +37,7 @@ pub(super) struct Definitions {
     pub(super) names: Cow<'static, [(Name, ShapeId)]>,
     /// Kinds with their apiVersion and definition.
     pub(super) kinds: Cow<'static, [(Name, Name, ShapeId)]>,
-    /// The shape of omitted definitions; `None` if all are present.
+    /// The schema that stands for omitted definitions; `None` if no definition is omitted.
     pub(super) opaque: Option<ShapeId>,
 }
 
@@ -72,7 +72,7 @@ impl Definitions {
         self.shapes.len()
     }
 
-    /// Returns the shape that was added first.
+    /// Returns the id of the schema that was added first.
     pub(super) fn first(&self) -> Option<ShapeId> {
         (!self.shapes.is_empty()).then_some(0)
     }

@@ -50,7 +50,7 @@ pub struct Schema {
     beside: Option<Preferred>,
 }
 
-/// The precedence of definitions with the same name.
+/// The precedence of definitions with the same name in the built-in schema and in the file of `openapi.path`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preferred {
     /// The built-in definition takes precedence: kustomize has loaded the built-in schema after the file.
@@ -85,7 +85,7 @@ impl Schema {
         Ok(Arc::new(Self { own: Some(custom::definitions(&document)?), cluster_scoped, beside }))
     }
 
-    /// Parses the schema in a comment beside a field; see [`Schema::of_comment`].
+    /// Parses the schema that a YAML comment beside a field contains as JSON; see [`Schema::of_comment`].
     ///
     /// Returns `None` if the text is not a schema, or an empty one.
     pub fn fragment(text: &str) -> Option<Self> {
@@ -171,13 +171,13 @@ impl<'s> FieldSchema<'s> {
         self.definitions.shape(self.shape)
     }
 
-    /// Returns the schema of parts that the reduced built-in definitions omit.
+    /// Returns the schema of parts that the reduced built-in definitions omit; `None` for complete definitions.
     fn of_unknown(self) -> Option<Self> {
         let shape = self.definitions.opaque()?;
         Some(Self { shape, ..self })
     }
 
-    /// Resolves references.
+    /// Follows references (`$ref`) to a definition; `None` if it is missing.
     fn resolved(self) -> Option<Self> {
         let mut found = self;
         // kustomize never returns from a cycle of references; here it counts as a reference to a missing definition

@@ -67,7 +67,7 @@ impl Tree {
         if is_packed { Self::archive_within(whole, base, limits) } else { Self::unpacked_within(whole, base, limits) }
     }
 
-    /// Reads the files of a `tar.gz`, with other limits.
+    /// Reads the files of a `tar.gz` archive within the given limits.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Tree {
     }
 }
 
-/// A reader that fails at the limit. With `Read::take`, a large archive would look truncated.
+/// A reader that fails when an archive exceeds its size limit. With `Read::take`, a large archive would look truncated.
 struct Bounded<'l, R> {
     unpacked: R,
     left: &'l Cell<u64>,

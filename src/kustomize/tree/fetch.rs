@@ -21,7 +21,7 @@ pub trait Fetch: Send + Sync {
     /// If there is no such file, with the reason.
     fn file(&self, url: &str) -> Result<TreePath, String>;
 
-    /// Returns the top folder of the fetched repository that contains a folder, if one does.
+    /// Returns the top folder of the fetched repository that contains `folder`, if there is one.
     fn repository_of(&self, folder: &TreePath) -> Option<TreePath>;
 }
 

@@ -104,12 +104,9 @@ impl Known {
                 let (key, value) = ANNOTATIONS[dice.below(ANNOTATIONS.len())];
                 let annotations = Yaml::Map(vec![(format!("\"{key}\""), raw(value))]);
                 *metadata = metadata.clone().with("annotations", annotations);
-            }
-            if let (Yaml::Map(members), true) = (metadata, dice.chance(2)) {
-                let texts = ["", "{}", "[]", "{note: first}", "{note: second, more: 1}"];
-                for _ in 0..2 {
-                    members.push(("annotations".to_owned(), raw(dice.pick(&texts))));
-                }
+            } else if dice.chance(2) {
+                let texts = ["", "{}", "[]", "text", "{note: first}"];
+                *metadata = metadata.clone().with("annotations", raw(dice.pick(&texts)));
             }
         }
         Yaml::Map(head).document(dice)

@@ -58,7 +58,8 @@ impl ClusterOverview {
         nodes
     }
 
-    /// Groups siblings without children by the first `parts` parts of their folder; `None` groups nothing.
+    /// Groups Kustomizations that have the same parent and render no others by the first `parts` parts of their folder;
+    /// `None` groups nothing.
     fn grouped(&self, parts: Option<usize>) -> Vec<Node<'_>> {
         let parents: BTreeSet<usize> = self.entries.iter().filter_map(|entry| entry.parent).collect();
         let (mut nodes, mut of_entry): (Vec<Node<'_>>, Vec<usize>) = (Vec::new(), Vec::new());

@@ -30,7 +30,8 @@ pub struct Overview {
 /// The Flux Kustomizations of a cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClusterOverview {
-    /// The folder from which Flux was bootstrapped; `None` for Kustomizations in roots that cannot be built.
+    /// The folder with the objects that are applied by hand or by `flux bootstrap`; `None` for Kustomizations in roots
+    /// that cannot be built.
     pub folder: Option<String>,
     /// The Kustomizations, each after the one that renders it, and siblings in the order in which Flux applies them.
     pub entries: Vec<Entry>,
@@ -77,7 +78,7 @@ pub struct Unused {
 }
 
 impl Overview {
-    /// Creates the overview of a survey. `show` converts a path to the form for display.
+    /// Creates the overview from a survey of the repository. `show` converts a path to the form for display.
     pub fn of(survey: &Survey, unused: Unused, show: &dyn Fn(&TreePath) -> String) -> Self {
         let reasons = Reasons::of(survey);
         let of = |cluster: &Cluster| ClusterOverview {
@@ -132,7 +133,8 @@ impl ClusterOverview {
     }
 }
 
-/// The builds of a survey; and for Kustomizations without a build, by name, the repository, artifact or reason.
+/// A lookup of what each Kustomization builds: the builds of a survey; and for Kustomizations without a build, by name,
+/// the repository, the artifact or the reason.
 struct Reasons<'s> {
     builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,

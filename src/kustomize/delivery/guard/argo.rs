@@ -46,7 +46,8 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }
 
-/// Returns the finding about the deletion, if any.
+/// Returns a finding if Argo CD deletes the object, and the deletion is approved, of a protected kind, or beyond the
+/// limit.
 pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     let found = || {
         let reference = application(deletion)?;

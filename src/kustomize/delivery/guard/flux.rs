@@ -46,8 +46,8 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     [owner].into_iter().chain(source).collect()
 }
 
-/// Returns the findings that need no tree, and the root of the Kustomization; `None` if Flux does not delete the
-/// object.
+/// Returns the findings that do not depend on the tree, and the root of the Kustomization that deletes the object;
+/// `None` if Flux does not delete it.
 pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
     let reference = owner(deletion)?;
     let Some(deleting) = Deleting::of(deletion, &reference) else {
@@ -79,7 +79,7 @@ fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
     (is_flux && deletion.limits.protects(&deletion.id)).then(|| gd001::unread(&deletion.id, &place, why))
 }
 
-/// Reports a deletion beyond the limits, from the objects that the revision renders.
+/// Reports a deletion beyond the limits, given the objects that the current revision of the Kustomization renders.
 pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let deleting = Deleting::of(deletion, &owner(deletion)?)?;
     let plan = Plan {
@@ -98,8 +98,8 @@ pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged)
 }
 
 impl Deleting {
-    /// Reads the owner of the object; `None` if the owner cannot be found, or the user who deletes the object is not
-    /// Flux.
+    /// Finds the Kustomization that deletes the object; `None` if it cannot be found, or if the user who deletes the
+    /// object is not Flux.
     fn of(deletion: &Deletion<'_>, owner: &Reference) -> Option<Self> {
         let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
         let user = &*deletion.request.user.name;

@@ -87,7 +87,7 @@ pub struct Guard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Hold {
-    /// At its source, which keeps its old artifact for all Kustomizations.
+    /// At the Flux source of the revision, which keeps its old artifact for all Kustomizations.
     Source,
 }
 
@@ -104,7 +104,7 @@ impl Default for Guard {
 impl Guard {
     /// Returns the section as JSON, in the form that rules read.
     pub fn to_value(&self) -> Value {
-        // Texts: serializing them cannot fail.
+        // All fields are texts, whose serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
@@ -127,7 +127,7 @@ struct Deletion<'a> {
 }
 
 impl<'a> Deletion<'a> {
-    /// Reads a request; `None` if the object is being deleted already.
+    /// Creates a deletion from a request; `None` if the object is already being deleted.
     fn of(request: &'a Request<'a>, view: &'a View<'a>) -> Option<Self> {
         let metadata = Metadata::of(request.old_object());
         let id = ObjectId {

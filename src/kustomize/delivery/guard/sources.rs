@@ -22,7 +22,7 @@ use crate::kustomize::object_id::ObjectId;
 /// inventory while source-controller waits; an inventory of 5,000 objects takes some 500 KB.
 const MAX_JUDGED: usize = 100;
 
-/// Judges what a new artifact deletes. It is off unless `guard.hold` is `source`.
+/// Judges the deletions that a new artifact of a Flux source causes. It is off unless `guard.hold` is `source`.
 pub(in super::super) static DELIVERY: Delivery = Delivery {
     name: SOURCES,
     family: FAMILY,
@@ -50,13 +50,14 @@ struct Publication {
 }
 
 impl Publication {
-    /// Reads a request; `None` if it publishes no new artifact, or one without a revision, which could not be approved.
+    /// Returns the new artifact that a request publishes, with its source; `None` if there is none, or if it has no
+    /// revision, which an approval must name.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (source, artifact) = flux_sources::published(request)?;
         (!artifact.revision.is_empty()).then_some(Self { source, artifact })
     }
 
-    /// Returns the Kustomizations that use the source, and whether there are more than are judged.
+    /// Returns the Kustomizations that use the source, at most [`MAX_JUDGED`], and whether there are more.
     fn users(&self, view: &View<'_>) -> (Vec<Reference>, bool) {
         let stored = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_JUDGED + 1);
         let reference = |user: &std::sync::Arc<Stored>| Reference::new(&APPLIED, user.namespace(), user.name());
@@ -97,8 +98,8 @@ fn look(request: &Request<'_>, view: &View<'_>) -> Look {
     look
 }
 
-/// Judges the deletions of one Kustomization. An object that moves to another Kustomization counts as deleted, as in
-/// GD001.
+/// Returns the finding about the deletions of one Kustomization, if they are unknown or beyond the limits. An object
+/// that moves to another Kustomization counts as deleted, as in GD001.
 fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let (owner, artifact) = (root.of.as_ref()?, root.artifact()?);
     let stored = view.find(&APPLIED, &owner.namespace, &owner.name)?;
@@ -117,8 +118,8 @@ fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding>
     Some(if is_approved { gd002::approved(&excess) } else { gd002::found(&excess) })
 }
 
-/// Returns the finding that the objects of a revision are unknown; `None` if it cannot be built, because it then
-/// deletes nothing.
+/// Returns the finding that the objects of a revision are unknown; `None` if the revision cannot be built, because Flux
+/// then deletes nothing.
 fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
     let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
     let why = "the names of its objects depend on what is not known here";

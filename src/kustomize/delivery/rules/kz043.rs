@@ -29,8 +29,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Kustomizations that are followed from one dependency: more than the largest clusters have for one
-/// application, and few enough to read them during a request.
+/// Maximum number of Kustomizations that the search for a cycle visits from one dependency: more than the largest
+/// clusters have for one application, and few enough to read them during a request.
 const MAX_FOLLOWED: usize = 256;
 
 /// Namespace and name of a Kustomization.
@@ -62,8 +62,8 @@ struct Dependency {
     has_expression: bool,
 }
 
-/// Returns the objects to read live before a finding: missing dependencies may exist now, and cycles may have been
-/// removed.
+/// Returns the objects to read live before a finding is reported: missing dependencies may exist now, and cycles may
+/// have been removed.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let own = Key::of(request);
     let dependencies = dependencies(request.object(), &request.namespace);

@@ -39,7 +39,8 @@ fn first_letter(value: &str, change: impl Fn(char) -> String) -> String {
     letters.next().map(|letter| change(letter) + letters.as_str()).unwrap_or_default()
 }
 
-/// Evaluates `${name:offset:length}`, in bytes. Ignores arguments that are not numbers.
+/// Evaluates `${name:offset:length}`, where offset and length are numbers of bytes. Ignores arguments that are not
+/// numbers.
 fn part(value: &str, arguments: &[String]) -> Result<String, Failure> {
     let number = |at: usize| arguments.get(at).map(|text| text.parse::<i64>().ok());
     let Some(Some(offset)) = number(0) else { return Ok(value.to_owned()) };
