@@ -1,4 +1,5 @@
-//! The configuration file: levels, exemptions, modes. Checked when it is loaded.
+//! Loads the configuration file of Portcullis: levels of rules, exemptions, modes of mutators. Loading checks all
+//! values.
 //!
 //! ```yaml
 //! rules:                 # a rule id or a family: deny, warn, audit or off
@@ -72,7 +73,7 @@ pub enum ConfigError {
     /// The file cannot be read.
     #[error("{path}: {source}")]
     Unreadable {
-        /// The path of the file, for messages.
+        /// The path of the configuration file, for messages.
         path: String,
         /// The error of the operating system.
         source: std::io::Error,
@@ -80,7 +81,7 @@ pub enum ConfigError {
     /// The file is not valid YAML, or has unknown keys, values or names.
     #[error("{}", lines(path, problems))]
     Invalid {
-        /// The path of the file, for messages.
+        /// The path of the configuration file, for messages.
         path: String,
         /// All problems that were found, in the order of their lines and columns.
         problems: Vec<Problem>,
@@ -113,14 +114,15 @@ struct File {
     check: Option<Spanned<Repository>>,
 }
 
-/// The section `check`: facts about a repository that its files do not contain. Folders are relative to the
-/// configuration file.
+/// The section `check` of the configuration file, which gives `portcullis check` facts that are not in the files of the
+/// checked repository. Folders are relative to the configuration file.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Repository {
     /// The root folder of each Flux source, by `NAMESPACE/NAME` of the source.
     pub sources: BTreeMap<String, String>,
-    /// The folders that contain all objects of a cluster, so that objects that are missing there do not exist.
+    /// Folders that contain all objects of a cluster. If all checked paths are in these folders, `portcullis check`
+    /// reports references to objects that are not in the checked files.
     pub complete: Vec<String>,
 }
 

@@ -1,14 +1,14 @@
 //! Shared parts of drawings: colours, escaping for each notation, and the SVG document.
 
-/// Fill colour of roots.
+/// Light blue: the fill colour of roots of trees, and of other nodes to highlight.
 pub const BLUE: &str = "#dbeafe";
-/// Fill colour of parts.
+/// Light green: the fill colour of nodes that differ from their siblings, such as Components in a kustomize tree.
 pub const GREEN: &str = "#dcfce7";
-/// Fill colour of other nodes.
+/// Light grey: the fill colour of nodes that are not highlighted.
 pub const PALE: &str = "#f3f4f6";
-/// Colour of errors.
+/// Red: the colour of borders and lines that show an error or a deletion.
 pub const RED: &str = "#dc2626";
-/// Colour of lines.
+/// Grey: the colour of all other borders and lines.
 pub const GREY: &str = "#6b7280";
 
 /// Escapes a text for XML.
@@ -90,7 +90,7 @@ impl Row {
     }
 }
 
-/// Returns an SVG document of a tree: a row for each node, from top to bottom.
+/// Returns an SVG document that shows a tree as an outline: a row for each node, from top to bottom.
 pub fn outline(rows: &[Row]) -> String {
     let width = rows.iter().map(|row| row.x() + row.width() + 20).max().unwrap_or_default();
     let lines = rows.iter().enumerate().filter_map(|(number, row)| Some(row.line(row.parent?, number)));
@@ -98,7 +98,8 @@ pub fn outline(rows: &[Row]) -> String {
     svg(width, rows.len() * ROW + 20, &lines.chain(shapes).collect::<String>())
 }
 
-/// Returns an SVG document with these `shapes`, of this size in pixels, with text 13 pixels high.
+/// Returns an SVG document that contains the SVG elements `shapes`. `width` and `height` are in pixels; text is 13
+/// pixels high.
 pub fn svg(width: usize, height: usize, shapes: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" \

@@ -1,6 +1,6 @@
 //! The `portcullis` command.
 
-/// The memory allocator. mimalloc halves the time of parsing JSON, and keeps the memory of a busy server flat.
+/// The memory allocator. mimalloc halves the time of parsing JSON, and the memory use of a busy server stays constant.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -9,13 +9,13 @@ use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
 use crate::catalog::{Declaration, Kind, Reference, View};
 
-/// The description of a rule that checks requests or trees: id, name, level, summary and page. Levels in the
-/// configuration, metrics labels, `portcullis rules` and SARIF are derived from it.
+/// The description of a rule, which checks requests or kustomize trees: id, name, level, summary and page. Levels in
+/// the configuration, metrics labels, `portcullis rules` and SARIF are derived from it.
 #[derive(Debug)]
 pub struct RuleInfo {
-    /// Stable id, such as `OW001`. The meaning of an id never changes.
+    /// Stable id of the rule, such as `OW001`. The meaning of an id never changes.
     pub id: &'static str,
-    /// Stable name in words, such as `repository-context-not-an-object`.
+    /// Stable name of the rule in words, such as `repository-context-not-an-object`.
     pub name: &'static str,
     /// Level of the rule's findings, unless the configuration sets another one.
     pub level: Level,
@@ -51,8 +51,9 @@ pub struct Rule {
     pub matchers: &'static [Match],
     /// The kinds of objects that the rule looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// Returns the objects to read live, given the live reads so far; called again until it returns no more. `None` if
-    /// the rule reads none.
+    /// Returns references to objects that the gate reads from the API server before it calls `check`. The gate calls
+    /// the function again with the objects that it has read, until there are no further references. `None` if the rule
+    /// reads no objects live.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// Returns the findings of the rule for a request.
     pub check: fn(&Request<'_>, &View<'_>) -> Vec<Finding>,
@@ -67,7 +68,7 @@ impl Rule {
 
 /// A mutator, which computes a change of the object in a request. The change is sent as a JSON Patch.
 pub struct Mutator {
-    /// Stable name, such as `overwrite-patch`.
+    /// Stable name of the mutator, such as `overwrite-patch`.
     pub name: &'static str,
     /// The family of rules, such as `OW`; the mutator is on if this family is on.
     pub family: &'static str,
@@ -79,7 +80,7 @@ pub struct Mutator {
     pub looks_up: &'static [&'static Kind],
     /// Returns the objects to read live, as in [`Rule::live_reads`].
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// The mode unless the configuration sets another one.
+    /// The mode of the mutator, unless the configuration sets another one.
     pub mode: Mode,
     /// Changes the draft of the object, and returns messages for the user, or the finding that denies the request.
     pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Mutated,
@@ -93,14 +94,14 @@ pub type Mutated = Result<Vec<String>, Box<Finding>>;
 pub struct Definition {
     /// The family of rules, such as `DR`; the definition is used if this family is on.
     pub family: &'static str,
-    /// The file name of the manifest.
+    /// The file name of the manifest of the CustomResourceDefinition.
     pub file: &'static str,
-    /// The manifest as YAML.
+    /// The manifest of the CustomResourceDefinition as YAML.
     pub text: &'static str,
 }
 
-/// The value of [`Match::group`] for kinds that objects of the cluster declare, such as composites. [`Match::plural`]
-/// is then the name of the [`Declaration`].
+/// The value of [`Match::group`] for kinds that objects in the cluster define, as CompositeResourceDefinitions define
+/// the kinds of composites. [`Match::plural`] is then the name of the [`Declaration`].
 pub const DECLARED: &str = "*";
 
 /// The value of [`Match::group`] and [`Match::plural`] for all resources.
@@ -109,9 +110,9 @@ pub const ANY: &str = "*";
 /// A request matcher, which selects requests for one resource, or for all resources.
 #[derive(Debug)]
 pub struct Match {
-    /// API group, or [`DECLARED`], or [`ANY`].
+    /// API group of the resource, or [`DECLARED`], or [`ANY`].
     pub group: &'static str,
-    /// API versions; the API server converts others (`matchPolicy: Equivalent`).
+    /// API versions of the resource; the API server converts objects of other versions (`matchPolicy: Equivalent`).
     pub versions: &'static [&'static str],
     /// Plural name of the resource, or the name of a [`Declaration`], or [`ANY`].
     pub plural: &'static str,
@@ -132,20 +133,20 @@ pub struct Match {
 pub enum FailurePolicy {
     /// The request is denied (`Fail`): admitting it would cause lasting harm.
     Fail,
-    /// The request is denied (`Fail`), unless the match condition is true for it.
+    /// The request is denied (`Fail`), unless the match condition is true for the request.
     FailUnless(&'static MatchCondition),
     /// The request is admitted (`Ignore`).
     Ignore,
 }
 
 impl FailurePolicy {
-    /// Returns whether all or some requests are denied if no replica answers.
+    /// Returns whether requests may be denied because no replica answers; `false` only for [`Ignore`](Self::Ignore).
     pub fn fails(self) -> bool {
         self != Self::Ignore
     }
 }
 
-/// A match condition for requests that need not be denied if no replica answers.
+/// A match condition that selects requests that need not be denied if no replica answers.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatchCondition {
     /// The name of the condition, such as `roots`.
@@ -155,7 +156,7 @@ pub struct MatchCondition {
     pub expression: &'static str,
 }
 
-/// The use of a mutator's result.
+/// The mode of a mutator: whether it is off, writes only annotations, or patches the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -195,7 +196,7 @@ impl Match {
         Self { reads: Some(parts), ..self }
     }
 
-    /// Returns whether this matches kinds that objects of the cluster declare, such as composites.
+    /// Returns whether the matcher covers kinds that objects in the cluster define, such as composites.
     pub fn is_declared(&self) -> bool {
         self.group == DECLARED && self.plural != ANY
     }

@@ -1,4 +1,4 @@
-//! The answer to a review as JSON.
+//! The answer to an AdmissionReview, and how it is written as JSON.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::review::Version;
 
-/// The answer to a review: `AdmissionReview.response`.
+/// The answer to an AdmissionReview: the content of its `response`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
@@ -49,7 +49,7 @@ pub(super) struct Details {
     pub causes: Vec<Cause>,
 }
 
-/// One of `response.status.details.causes`.
+/// An element of `response.status.details.causes`: one finding that denies the request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Cause {
     pub reason: &'static str,
@@ -66,12 +66,13 @@ struct WireAnswer<'a> {
 }
 
 impl Answer {
-    /// Returns whether the request is admitted.
+    /// Returns whether the answer admits the request.
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }
 
-    /// Returns the AdmissionReview as JSON, without the request, which would double the traffic.
+    /// Returns an AdmissionReview that contains this answer, as JSON. It omits the request, which would double the
+    /// traffic.
     pub fn to_json(&self) -> Vec<u8> {
         let wire = WireAnswer { kind: "AdmissionReview", api_version: self.version, response: self };
         let mut json = serde_json::to_vec(&wire).unwrap_or_default();
@@ -82,8 +83,8 @@ impl Answer {
     }
 }
 
-/// Appends the patch as the last member of the response. Base64 needs no escaping; a serializer would search it for
-/// characters to escape, which costs more than the encoding.
+/// Appends the patch, in Base64, as the last member of `response`. Base64 needs no escaping; a serializer would still
+/// search it for characters to escape, which costs more than the encoding.
 fn add_patch(json: &mut Vec<u8>, patch: &[u8]) {
     json.truncate(json.len().saturating_sub("}}".len()));
     json.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);

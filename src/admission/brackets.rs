@@ -5,9 +5,9 @@
 
 use memchr::memchr2;
 
-/// Bytes in a block: as many as a word has bits.
+/// Size of a block in bytes: the number of bits in a bit mask.
 const BLOCK: usize = u64::BITS as usize;
-/// Padding of the last block.
+/// Spaces that fill up the last block of a text.
 const BLANKS: [u8; BLOCK] = [b' '; BLOCK];
 
 /// A brace or square bracket.
@@ -19,14 +19,15 @@ pub(super) struct Bracket {
     pub opens: bool,
 }
 
-/// An iterator over the brackets of a text, in order. The text must begin outside a string.
+/// An iterator over the brackets of a JSON text, in order, except those inside strings. The text must begin outside a
+/// string.
 #[derive(Debug)]
 pub(super) struct Brackets<'a> {
     block: [u8; BLOCK],
     /// Offset of the block in the text.
     start: usize,
     rest: &'a [u8],
-    /// Brackets of the block that are not returned yet, one bit each.
+    /// Bit mask of the brackets in the block that the iterator has not returned yet.
     found: u64,
     /// All ones if the next block begins inside a string, else zero.
     quoted: u64,
@@ -150,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// Finds brackets byte by byte, as a reference.
+    /// Finds brackets byte by byte, to compare with [`Brackets`].
     fn bracket_by_bracket(text: &str) -> Vec<Bracket> {
         let (mut quoted, mut escaped, mut found) = (false, false, Vec::new());
         for (at, byte) in text.bytes().enumerate() {

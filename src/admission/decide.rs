@@ -6,9 +6,9 @@ use super::{Phase, Request, Verdict};
 
 /// An interface for decisions about requests. The gate implements it; the server depends on this trait only.
 pub trait Decide: Send + Sync + 'static {
-    /// Decides about a request, or returns `None` if no rule or mutator matches it. The server then admits and counts it
-    /// without parsing its object.
+    /// Decides about a request, or returns `None` if no rule or mutator matches it. The server then admits and counts
+    /// it without parsing its object.
     ///
-    /// The server drops the future at `request.deadline`; a panic fails this call only.
+    /// The server drops the future at `request.deadline`; if the future panics, only this request fails.
     fn decision<'a>(&'a self, phase: Phase, request: &'a Request<'a>) -> Option<BoxFuture<'a, Verdict>>;
 }

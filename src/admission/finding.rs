@@ -65,7 +65,7 @@ pub struct Finding<Location = InFiles> {
     pub is_exempt: bool,
 }
 
-/// The position in the files behind an object, if any: `apps/kustomization.yaml:6:5 of main@sha1:3f2c`.
+/// The position of a finding in the files of an object, if known: `apps/kustomization.yaml:6:5 of main@sha1:3f2c`.
 pub type InFiles = Option<String>;
 
 impl Finding {
@@ -88,7 +88,7 @@ impl<Location> Finding<Location> {
         Self { rule, level, field, message, location, found, allowed, help, is_exempt: false }
     }
 
-    /// Replaces the location, and its type.
+    /// Returns the finding with another location, which may have another type.
     pub fn with_location<Other>(self, location: Other) -> Finding<Other> {
         let Self { rule, level, field, message, found, allowed, help, is_exempt, .. } = self;
         Finding { rule, level, field, message, location, found, allowed, help, is_exempt }

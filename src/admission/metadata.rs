@@ -25,7 +25,7 @@ impl<'v> Metadata<'v> {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the prefix from which the API server generates a name.
+    /// Returns `metadata.generateName`, the prefix from which the API server generates a name.
     pub fn generate_name(self) -> Option<&'v str> {
         self.text("generateName")
     }
@@ -50,22 +50,22 @@ impl<'v> Metadata<'v> {
         self.0.get("generation")?.as_i64()
     }
 
-    /// Returns all labels.
+    /// Returns all labels; `None` if there is no map of labels.
     pub fn labels(self) -> Option<&'v Map<String, Value>> {
         self.0.get("labels")?.as_object()
     }
 
-    /// Returns the value of a label.
+    /// Returns the value of the label `key`.
     pub fn label(self, key: &str) -> Option<&'v str> {
         self.labels()?.get(key)?.as_str()
     }
 
-    /// Returns all annotations.
+    /// Returns all annotations; `None` if there is no map of annotations.
     pub fn annotations(self) -> Option<&'v Map<String, Value>> {
         self.0.get("annotations")?.as_object()
     }
 
-    /// Returns the value of an annotation.
+    /// Returns the value of the annotation `key`.
     pub fn annotation(self, key: &str) -> Option<&'v str> {
         self.annotations()?.get(key)?.as_str()
     }

@@ -29,7 +29,7 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Returns a draft without changes.
+    /// Creates a draft of `original` without changes.
     pub fn new(original: &'a Value) -> Self {
         Self { original, annotations: BTreeMap::new(), whole: None }
     }
@@ -98,7 +98,8 @@ impl<'a> Draft<'a> {
         object
     }
 
-    /// Returns patch operations for the changed annotations of an object that has metadata.
+    /// Returns the patch for the changed annotations of an object with metadata. `now` is the current value of
+    /// `metadata.annotations`.
     fn operations(&self, now: Option<&Value>) -> Option<Patch> {
         let map = || PointerBuf::from_tokens(["metadata", "annotations"]);
         let set = || self.annotations.iter().filter_map(|(key, text)| Some((key.clone(), text.as_deref()?.into())));

@@ -16,11 +16,12 @@ const MANAGED_FIELDS: &str = "managedFields";
 
 /// Parses an object without `metadata.managedFields`; with `parts`, only metadata and these parts.
 ///
-/// The remaining values are skipped by their quotes and brackets, or with `jumps` from an earlier scan.
+/// Skips all other values: searches for their closing quotes and brackets, or uses the `jumps` that an earlier scan
+/// recorded.
 ///
 /// # Errors
-/// For invalid or unusual input: invalid JSON, not an object, too deep, metadata that is not an object. [`json::parse`]
-/// describes the problem.
+/// For input that is not valid JSON, is not an object, is nested too deep, or has another value where an object is
+/// expected, such as in `metadata`. [`json::parse`] describes the problem.
 pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Result<Value, Unread> {
     if json::is_too_deep(text) {
         return Err(Unread::Misplaced("an object with fewer levels", 0));

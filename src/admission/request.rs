@@ -127,7 +127,7 @@ impl<'a> Object<'a> {
         Self { raw, ..Self::default() }
     }
 
-    /// Like [`Object::raw`], with the jumps that a scan of the text recorded.
+    /// Like [`Object::raw`], with the [`Jump`]s that a scan of the text recorded.
     pub(super) fn scanned(raw: Option<&'a str>, jumps: Vec<Jump>) -> Self {
         Self { raw, jumps, ..Self::default() }
     }
@@ -148,10 +148,11 @@ impl<'a> Object<'a> {
         self.raw.map(Cow::Borrowed).or_else(parsed)
     }
 
-    /// Parses metadata and `parts`, or the whole object. A second call with other parts parses the whole object.
+    /// Parses `metadata` and `parts` of the object, or the whole object if `parts` is `None`. A second call with other
+    /// parts parses the whole object.
     ///
     /// # Errors
-    /// If it is nested too deep or is not a JSON object.
+    /// If the object is nested too deep or is not a JSON object.
     pub fn read(&self, parts: Option<&[Path]>) -> Result<(), JsonError> {
         let Some(raw) = self.raw else { return Ok(()) };
         if let Some(parsed) = self.parsed.get() {

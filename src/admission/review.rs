@@ -33,7 +33,7 @@ impl Version {
     }
 }
 
-/// A valid review.
+/// A parsed AdmissionReview.
 #[derive(Debug)]
 pub struct Review<'a> {
     /// The API version of the review.
@@ -120,7 +120,7 @@ struct WireRequest<'a> {
     user_info: Raw<'a>,
     object: Raw<'a>,
     old_object: Raw<'a>,
-    /// The jumps that the scan recorded for `object` and for `oldObject`.
+    /// The [`Jump`]s that the scan recorded for `object` and for `oldObject`.
     jumps: [Vec<Jump>; 2],
     dry_run: Raw<'a>,
 }

@@ -1,7 +1,7 @@
 //! A scanner that finds members in a JSON text without parsing their values.
 //!
-//! A review adds about a kilobyte to objects of any size, most of which are never parsed. The scanner skips values by
-//! their quotes and brackets; a parser reads those that are needed.
+//! An AdmissionReview adds about a kilobyte to its objects, and most of their content is never parsed. The scanner
+//! skips values by their quotes and brackets; a parser reads those that are needed.
 
 use std::borrow::Cow;
 
@@ -24,8 +24,9 @@ pub(super) struct Scanner<'a> {
     jumps: &'a [Jump],
 }
 
-/// The start and end of an object or list at the third level of a value, such as `spec.imports` in an Installation. A
-/// second scan skips it without following its content. Offsets are relative to the value, in bytes.
+/// The start and end of an object or list at the third level of a value, such as `spec.imports` in an Installation.
+/// With it, a second scan skips the object or list without scanning its content. Offsets are relative to the value, in
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
     from: usize,
@@ -41,7 +42,7 @@ const MAX_JUMPS: usize = 64;
 /// The reason why a text could not be scanned.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
-    /// The missing token, and its offset in bytes.
+    /// A token is missing: its description, and the offset in bytes at which it is expected.
     #[error("{0} is missing at byte {1}")]
     Misplaced(&'static str, usize),
     /// A value that is not valid JSON.

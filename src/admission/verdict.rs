@@ -87,7 +87,8 @@ const IMMUTABLE: &str = "immutable";
 /// The replacement for [`IMMUTABLE`].
 const NOT_MUTABLE: &str = "not mutable";
 
-/// Replaces the words for which a client would delete an object, also in quoted user input.
+/// Replaces `immutable` by `not mutable` where kustomize-controller would delete an object because of this word, also
+/// in quoted user input.
 ///
 /// With `force`, kustomize-controller treats a denial as a change of an immutable field if its message contains `is
 /// immutable` or `immutable field`: it deletes the live object and creates it again (`IsImmutableError` in fluxcd/pkg's
@@ -125,13 +126,14 @@ pub const SHADOW: &str = "shadow";
 pub const MAX_WARNINGS: usize = 16;
 /// The length at which the API server cuts a warning.
 pub const MAX_WARNING_CHARS: usize = 256;
-/// The length that the API documentation recommends for a warning. Help text that does not fit is omitted, except suggestions.
+/// The length that the API documentation recommends for a warning. Help text that does not fit is omitted, except
+/// suggestions.
 pub const RECOMMENDED_WARNING_CHARS: usize = 120;
 /// The beginning of help texts that suggest a similar name.
 const SUGGESTION: &str = "did you mean ";
 /// Maximum number of findings in a message, more than a person reads; the rest are counted.
 pub const MAX_MESSAGE_FINDINGS: usize = 100;
-/// Maximum length of an audit annotation, enough to search for.
+/// Maximum length of an audit annotation, in characters. Longer texts are cut.
 const MAX_AUDIT_CHARS: usize = 1024;
 
 impl Verdict {
@@ -223,8 +225,9 @@ impl Verdict {
         }
     }
 
-    /// Returns the answer in shadow mode: the request is admitted unchanged and without warnings, except for the answer to
-    /// `portcullis verify`. The audit annotations have the findings, and under [`SHADOW`] the outcome that was not sent.
+    /// Returns the answer in shadow mode: the request is admitted unchanged and without warnings, except for the answer
+    /// to `portcullis verify`. The audit annotations have the findings, and under [`SHADOW`] the outcome that was not
+    /// sent.
     pub fn shadow_answer(&self, version: Version, uid: &str) -> Answer {
         let mut audit_annotations = self.audit_annotations();
         let would = match &self.refusal {

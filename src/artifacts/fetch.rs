@@ -30,10 +30,10 @@ const SUFFIXES: [&str; 4] = ["", ".svc", ".svc.cluster.local", ".svc.cluster.loc
 /// The port of plain HTTP.
 const HTTP: u16 = 80;
 
-/// The reason why an artifact was not fetched. The message is the end of a sentence.
+/// The reason why an artifact was not fetched. The message completes a sentence that the caller begins.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The URL is not a plain HTTP URL.
+    /// The URL is invalid, contains a user name, or does not begin with `http://`.
     #[error("{0:?} is not an http:// URL")]
     Url(String),
     /// The host is not one of Flux's own hosts or of the configured ones.
@@ -42,13 +42,13 @@ pub enum FetchError {
     /// The digest has an unknown algorithm or format.
     #[error("{0:?} is not a sha256, sha384 or sha512 digest")]
     Digest(String),
-    /// The host does not answer.
+    /// The host of the artifact does not answer.
     #[error("{0} does not answer")]
     Unreachable(String),
     /// The host did not send the archive within the timeout.
     #[error("{0} did not send it within {1:?}")]
     Slow(String, Duration),
-    /// The connection was interrupted.
+    /// The connection to the host of the artifact was interrupted.
     #[error("the connection to {0} was interrupted: {1}")]
     Broken(String, String),
     /// The status of the response is neither 200 nor a redirect.
@@ -57,7 +57,7 @@ pub enum FetchError {
     /// The response is a redirect.
     #[error("{0} answered with a redirect, which is not followed")]
     Redirect(String),
-    /// The archive is larger than this limit in bytes.
+    /// The archive is larger than this number of bytes.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
     /// The digest of the archive differs from the one in the source's status.
@@ -71,7 +71,7 @@ pub enum FetchError {
     /// The archive is invalid or exceeds a limit.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// Unpacking panicked.
+    /// Unpacking the archive panicked.
     #[error("it could not be unpacked")]
     Unpacking,
 }
@@ -161,7 +161,8 @@ fn algorithm(digest: &str) -> Option<&'static Algorithm> {
     fits.then_some(algorithm)
 }
 
-/// Fetches an archive and checks its digest. Returns the archive with the permit that reserves memory for it.
+/// Fetches an archive and checks its digest. Returns the archive, and the permit of `arriving` that reserves memory for
+/// it.
 pub(super) async fn fetch<'a>(
     target: &Target,
     limits: &Limits,

@@ -1,4 +1,4 @@
-//! Fetches of artifacts, each at most once at a time.
+//! Runs the fetches of artifacts. Concurrent requests for an artifact share one fetch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,13 +10,13 @@ use super::{State, Unpacked, once};
 use crate::cache::{RecentFailures, SharedResult, SingleFlight};
 use crate::kustomize::delivery::Artifact;
 
-/// The tree of an artifact, or why it was not fetched, as the end of a sentence.
+/// The tree of an artifact, or the reason why it was not fetched, worded as the end of a sentence.
 type Fetched = Result<Arc<Unpacked>, String>;
-/// The key of a fetch: digest and URL. The URL belongs to it, because it may serve content that does not have the
+/// The key of a fetch: digest and URL. The URL is part of the key, because it may serve content that does not have the
 /// digest.
 type Key = (String, String);
 
-/// Fetches that are in flight, and those that failed recently.
+/// The fetches of artifacts that are in flight, and those that failed recently.
 pub(super) struct Fetches {
     me: Weak<Self>,
     state: Arc<State>,
@@ -45,7 +45,7 @@ impl Fetches {
         })
     }
 
-    /// Returns the cached tree of an artifact, or the result of its fetch, which it starts if necessary.
+    /// Returns the cached tree of an artifact, or the fetch in flight. Starts a fetch if there is none.
     ///
     /// # Errors
     /// The reason why the artifact is not fetched, as the end of a sentence.

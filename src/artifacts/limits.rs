@@ -62,23 +62,23 @@ pub struct Limits {
     pub kept_trees: u64,
     /// Maximum number of cached trees.
     pub max_trees: usize,
-    /// Maximum total size of cached verdicts, in bytes.
+    /// Maximum total size of cached verdicts about trees, in bytes.
     pub kept_verdicts: u64,
-    /// Maximum number of cached verdicts.
+    /// Maximum number of cached verdicts about trees.
     pub max_verdicts: usize,
-    /// Maximum bytes that are read to judge one root.
+    /// Maximum number of bytes that are read from a tree to judge one root.
     pub read: u64,
     /// Maximum number of concurrent fetches from one host.
     pub fetches: usize,
-    /// Maximum number of running or waiting fetches.
+    /// Maximum number of running or waiting fetches of artifacts.
     pub max_fetches: usize,
-    /// Maximum number of recent failures that are cached.
+    /// Maximum number of recently failed fetches that are cached.
     pub max_failures: usize,
-    /// Timeout of a fetch.
+    /// Timeout of fetching one artifact.
     pub fetch: Duration,
-    /// Timeout of a connection.
+    /// Timeout of connecting to the host of an artifact.
     pub connect: Duration,
-    /// Time for which a failed fetch is not retried.
+    /// Time for which a failed fetch is not retried; callers get its error at once.
     pub failed: Duration,
 }
 

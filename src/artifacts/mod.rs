@@ -36,7 +36,7 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::Tree;
 use fetches::Fetches;
 
-/// The artifact cache, which fetches and judges trees.
+/// The artifact cache, which fetches, judges and caches kustomize trees.
 pub struct Artifacts {
     state: Arc<State>,
     fetches: Arc<Fetches>,
@@ -54,7 +54,7 @@ struct State {
     judging: Semaphore,
 }
 
-/// A fetched tree, with its parsed kustomization files.
+/// A fetched and unpacked tree, with its parsed kustomization files.
 struct Unpacked {
     tree: Arc<Tree>,
     /// The parsed kustomization files of the tree; `None` if they are too large to be cached.
@@ -74,7 +74,7 @@ impl Unpacked {
     }
 }
 
-/// The key of a cached verdict: the tree, the folder in it, and the options of the build.
+/// The key of a cached verdict: the digest of the tree, the folder in it, and the options of the build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     digest: String,
@@ -160,7 +160,8 @@ impl Artifacts {
 }
 
 impl State {
-    /// Returns the bases that the roots of a tree share, as built for one profile.
+    /// Returns the cache of built bases that the roots of a tree share, for one profile. Creates the cache if
+    /// necessary.
     fn bases_of(&self, digest: &str, profile: Profile) -> Arc<Shared> {
         let key = (digest.to_owned(), profile);
         self.bases.get(&key).unwrap_or_else(|| {
@@ -170,7 +171,8 @@ impl State {
         })
     }
 
-    /// Runs `work`, which judges a root, on a blocking thread, one root at a time. Fails after `last`.
+    /// Runs `work`, which judges a root, on a blocking thread. Only one root is judged at a time. Returns an error if
+    /// the work has not ended at `last`.
     async fn work(
         self: Arc<Self>,
         work: impl FnOnce() -> Result<Arc<Judged>, String> + Send + 'static,

@@ -24,7 +24,8 @@ pub async fn fetch_once(artifact: &Artifact, limits: &Limits) -> Result<Tree, Fe
     unpacked(packed, limits).await
 }
 
-/// Reads an artifact from the body of a response of `host`.
+/// Reads an artifact from the body of an HTTP response, checks its digest, and unpacks it. `host` is only for error
+/// messages.
 ///
 /// # Errors
 ///

@@ -54,7 +54,7 @@ impl Subject {
 /// The outcome of a finding, as in policy reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// The finding is exempt.
+    /// An exemption in the configuration applies to the finding.
     Skip,
     /// The finding is a warning or is only recorded.
     Warn,
@@ -136,7 +136,7 @@ fn cut(text: String) -> String {
     text.chars().take(MAX_MESSAGE_CHARS - 1).chain(['…']).collect()
 }
 
-/// A kind whose objects could not be read.
+/// A kind whose objects an audit could not list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// Full name of the resource: `installations.landscaper.gardener.cloud`.
@@ -152,13 +152,13 @@ pub struct Unread {
 pub struct Audited {
     /// The findings, the most severe first.
     pub entries: Vec<Entry>,
-    /// Number of findings that were omitted because there are more than the maximum.
+    /// Number of findings that were omitted because there are too many.
     pub cut: usize,
     /// Number of judged objects.
     pub objects: usize,
     /// Number of passes by namespace. A pass is one rule that reports nothing for one object.
     pub passes: BTreeMap<String, usize>,
-    /// The kinds that could not be read.
+    /// The kinds whose objects could not be listed.
     pub unread: Vec<Unread>,
 }
 

@@ -31,7 +31,8 @@ pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     }
 }
 
-/// Runs the rules on an object, as an update without changes. Rules that match only creations run on its creation.
+/// Runs the rules on a stored object as if it were updated without changes. Rules that match only creations run as if
+/// it were created.
 pub(super) async fn judge(gate: &Gate, chosen: &Chosen, target: &Target, object: Value) -> Audited {
     let subject = Subject::of(&object);
     let mut entries: Vec<Entry> = Vec::new();

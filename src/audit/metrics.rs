@@ -13,7 +13,7 @@ use super::Audited;
 type Label = [(&'static str, &'static str); 1];
 type Labels = [(&'static str, &'static str); 2];
 
-/// The metrics of audits.
+/// The metrics of periodic audits: runs, duration, objects and findings.
 #[derive(Clone, Default)]
 pub struct Metrics {
     runs: Family<Label, Counter>,
@@ -52,7 +52,7 @@ impl Metrics {
         self.found(audited);
     }
 
-    /// Sets the numbers of findings, also after only some objects were audited again.
+    /// Sets the number of findings by rule and outcome. To be called also after only some objects were audited again.
     pub fn found(&self, audited: &Audited) {
         self.findings.clear();
         for entry in &audited.entries {

@@ -67,7 +67,7 @@ pub struct Progress {
 }
 
 impl Audit {
-    /// Audits a cluster; calls `progress` after every page.
+    /// Audits a cluster; calls `progress` after each judged object.
     ///
     /// # Errors
     /// If the cluster cannot be reached. Kinds that cannot be read are part of the result.
@@ -132,7 +132,7 @@ impl Audit {
         self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace)
     }
 
-    /// Judges the objects of a resource, if the cluster serves it.
+    /// Judges all objects of a resource. The result is empty if the cluster does not serve the resource.
     async fn target(
         &self,
         client: &Client,
@@ -229,7 +229,7 @@ pub struct Listed {
 }
 
 /// Returns the resources that an audit lists, for granting permissions. Excludes composites, whose kinds are known only
-/// at run time, and resources that only the guard needs, which judges deletions.
+/// at run time, and resources that only the guard (family `GD`) needs.
 pub fn listed() -> Vec<Listed> {
     let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for family in Registry::standard().default_families() {

@@ -74,8 +74,8 @@ pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
 
 type Matchers<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
 
-/// Returns the matchers of the chosen rules; also, with `None`, those of the sources of trees if a chosen rule checks
-/// trees.
+/// Returns the matchers of the chosen rules, each with its rule. If a chosen rule checks kustomize trees, adds the
+/// matchers of all sources of trees, with `None`.
 fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Matchers<'r> {
     let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
     let of_rules = rules.flat_map(|rule| rule.matchers.iter().map(move |matcher| (matcher, Some(*rule))));
@@ -85,7 +85,8 @@ fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Mat
     of_rules.chain(deliveries.flat_map(|delivery| delivery.matchers.iter().map(|matcher| (matcher, None)))).collect()
 }
 
-/// Returns the resources that a matcher covers; for declared kinds, one for each kind in the catalog.
+/// Returns the resources that a matcher covers. If it covers declared kinds, such as composites, returns one target for
+/// each of these kinds in the catalog.
 fn of(matcher: &Match, gate: &Gate) -> Vec<Target> {
     if !matcher.is_declared() {
         let versions = matcher.versions.iter().map(|version| (*version).to_owned()).collect();
@@ -128,7 +129,7 @@ impl Target {
         };
     }
 
-    /// Returns the full name: `installations.landscaper.gardener.cloud`.
+    /// Returns the full name of the resource, such as `installations.landscaper.gardener.cloud`.
     pub(super) fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -169,7 +170,7 @@ impl Served {
         }
     }
 
-    /// Returns the client for the objects of the target, in one namespace or, with `None`, in all.
+    /// Returns the client for the objects of the target in one namespace, or in all namespaces if it is `None`.
     pub(super) fn api(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk(&self.target.group, &self.version, &self.target.kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, &self.target.plural);
@@ -180,7 +181,7 @@ impl Served {
     }
 }
 
-/// Returns the resources of a group and version; `None` if the cluster does not serve it.
+/// Returns the resources of an API group and version; `None` if the cluster does not serve this version.
 async fn resources(client: &Client, group: &str, version: &str) -> Result<Option<APIResourceList>, kube::Error> {
     let listed = match group {
         "" => client.list_core_api_resources(version).await,

@@ -11,7 +11,7 @@ use time::{Duration, OffsetDateTime};
 /// its clock is right.
 pub const BACKDATED: Duration = Duration::HOUR;
 
-/// A certificate in DER, with the times of issue and expiry.
+/// An X.509 certificate in DER, with the times of issue and expiry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Certificate {
     der: Vec<u8>,

@@ -15,18 +15,19 @@ pub struct Reading {
     pub steady: Duration,
 }
 
-/// A source of time, which returns a [`Reading`] on each call.
+/// A source of the current time. Each call of [`Clock::read`] returns the times of the wall clock and the monotonic
+/// clock.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Reading + Send + Sync>);
 
 impl Clock {
-    /// Creates a source that reads the system's clocks.
+    /// Creates a clock that reads the wall clock and the monotonic clock of the system.
     pub fn system() -> Self {
         let began = Instant::now();
         Self::driven_by(move || Reading { wall: OffsetDateTime::now_utc(), steady: began.elapsed() })
     }
 
-    /// Creates a source that calls `read` for each reading. Tests use it.
+    /// Creates a clock that gets its times from `read`. Tests use it to control the time.
     pub fn driven_by(read: impl Fn() -> Reading + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }

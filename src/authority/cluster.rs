@@ -19,14 +19,14 @@ use super::certificate::Certificate;
 use super::state::{Data, State};
 use super::steps::Bundle;
 
-/// The names of Portcullis's webhook configurations, mutating and validating. The second one exists only if composites
-/// are handled.
+/// The names of Portcullis's webhook configurations: a mutating and a validating one may exist for each name. The
+/// second name exists only if Portcullis handles Crossplane composites.
 pub const CONFIGURATIONS: [&str; 2] = ["portcullis", "portcullis-composites"];
 /// The suffix of the names of Portcullis's webhooks. Other webhooks in the same configurations are not changed.
 pub const DOMAIN: &str = ".portcullis.dev";
 /// The annotation on the Secret of the CA that requests a new CA. It is removed when the rotation begins.
 pub const RENEW: &str = "portcullis.dev/renew-ca";
-/// The field manager of writes to the Secret and the webhook configurations.
+/// The field manager of Portcullis's writes to the Secret of the CA and to the webhook configurations.
 const MANAGER: &str = "portcullis";
 
 /// An error while reading or writing the Secret of the CA or a webhook configuration.
@@ -68,7 +68,7 @@ pub(super) struct Cluster {
     kinds: [(&'static str, Api<DynamicObject>); 2],
 }
 
-/// A webhook configuration, as read from the API server.
+/// A webhook configuration of Portcullis, as read from the API server.
 pub(super) struct Configuration {
     kind: usize,
     name: &'static str,
@@ -102,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// Reads the webhook configurations of Portcullis that exist.
+    /// Reads Portcullis's webhook configurations; leaves out those that do not exist.
     pub(super) async fn configurations(&self) -> Result<Vec<Configuration>, ClusterError> {
         let mut found = Vec::new();
         for (kind, (kind_name, api)) in self.kinds.iter().enumerate() {
@@ -115,7 +115,7 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Reads the Secret of the CA; returns the default if it does not exist.
+    /// Reads the Secret of the CA. Returns an empty [`Stored`] if the Secret does not exist.
     pub(super) async fn stored(&self) -> Result<Stored, ClusterError> {
         let read = self.secrets.get_opt(&self.secret).await.map_err(failed("read", &self.secret_name()))?;
         let Some(secret) = read else { return Ok(Stored::default()) };
@@ -125,8 +125,8 @@ impl Cluster {
         Ok(Stored { secret: Some(secret), state, problems, rotation_requested })
     }
 
-    /// Writes `state` into the Secret, unless another client changed the Secret after `stored` was read. If `answered`,
-    /// the annotation that requests a new CA is removed.
+    /// Writes `state` into the Secret of the CA. Fails if another client changed the Secret after `stored` was read. If
+    /// `answered`, also removes the annotation [`RENEW`], which requests a new CA.
     pub(super) async fn write(&self, stored: &Stored, state: &State, answered: bool) -> Result<(), ClusterError> {
         let post = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let mut secret = stored.secret.clone().unwrap_or_default();
@@ -146,8 +146,8 @@ impl Cluster {
         written.map(drop).map_err(failed("written", &self.secret_name()))
     }
 
-    /// Writes the CAs `wanted` into every caBundle of a configuration that differs, unless another client changed the
-    /// configuration after it was read. Returns the number of changed bundles.
+    /// Replaces each caBundle of a webhook configuration that does not contain exactly the CAs `wanted`. Fails if
+    /// another client changed the configuration after it was read. Returns the number of replaced caBundles.
     pub(super) async fn publish(
         &self,
         configuration: &Configuration,
@@ -173,7 +173,8 @@ impl Cluster {
         patched.map(|_| wrong.len()).map_err(failed("written", &what))
     }
 
-    /// Notifies `changed` whenever the Secret or a webhook configuration changes. Never returns.
+    /// Notifies `changed` whenever the Secret of the CA or a webhook configuration of Portcullis changes. Never
+    /// returns.
     pub(super) async fn watch(&self, changed: Arc<Notify>) {
         let configurations = self.kinds.iter().flat_map(|(_, api)| CONFIGURATIONS.map(|name| (api, name)));
         let watches = configurations.map(|(api, name)| watch(api.clone(), name, &changed));
@@ -186,7 +187,8 @@ impl Cluster {
     }
 }
 
-/// Watches one object by name and notifies `changed` of every event. A permission for that name suffices.
+/// Watches one object by its name, and notifies `changed` of every event. RBAC permissions that are limited to that
+/// name suffice.
 async fn watch<K>(api: Api<K>, name: &str, changed: &Notify)
 where
     K: Resource + Clone + fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
@@ -214,7 +216,7 @@ impl Configuration {
         }
     }
 
-    /// Returns the caBundles of the Portcullis webhooks in this configuration.
+    /// Returns the caBundle of each Portcullis webhook in this webhook configuration.
     pub(super) fn bundles(&self) -> impl Iterator<Item = Bundle> {
         self.bundles.iter().map(|(_, bundle)| bundle.clone())
     }
@@ -230,8 +232,8 @@ fn bundle(webhook: &Value) -> Bundle {
     Bundle(text.and_then(|text| Certificate::read_all(&text).ok()).unwrap_or_default())
 }
 
-/// Converts an error of the Kubernetes client. At a write, 404, 409 and 422 (a failed test of a JSON Patch) mean that
-/// another client changed the object.
+/// Returns a function that converts an error of the Kubernetes client to a [`ClusterError`]. After a write, the status
+/// codes 404, 409 and 422 (a failed test of a JSON Patch) mean that another client changed the object.
 fn failed(done: &'static str, what: &str) -> impl FnOnce(kube::Error) -> ClusterError {
     let what = what.to_owned();
     move |source| match &source {

@@ -24,13 +24,13 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Returns whether the leaf should be replaced, because `signer` is another CA or the leaf is due.
+    /// Returns whether the leaf should be replaced: it was not signed by the CA `signer`, or [`Certificate::is_due`].
     pub fn is_due(&self, signer: &Certificate, now: OffsetDateTime) -> bool {
         self.signer != *signer || self.certificate.is_due(now)
     }
 }
 
-/// Creates a self-signed CA that is valid from `now` for `life`.
+/// Creates a CA with a self-signed certificate, which is valid from `now` for `life`.
 ///
 /// # Errors
 /// If key generation or signing fails.
@@ -46,7 +46,8 @@ pub fn authority(now: OffsetDateTime, life: Duration) -> Result<Authority, rcgen
     Ok(Authority { certificate: certificate_of(certificate.der(), &params), key: key.serialize_pem() })
 }
 
-/// Signs a leaf for `names` (DNS names or IP addresses). It expires no later than its CA.
+/// Creates a key and signs a leaf certificate for `names` (DNS names or IP addresses). The leaf expires no later than
+/// its CA.
 ///
 /// # Errors
 /// If a name is invalid in a certificate, or the CA cannot sign.

@@ -20,11 +20,12 @@ use super::state::State;
 use super::steps::{self, Bundle, Seen, Step, Timing};
 use crate::process::Condition;
 
-/// Shortest interval between two iterations, however often the objects change.
+/// Shortest interval between two iterations of the control loop, however often the Secret and the caBundles change.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Pause after a failure. A restart of the API server takes seconds.
+/// Pause of the control loop after a failed iteration. A restart of the API server takes seconds.
 const RETRY: Duration = Duration::from_secs(1);
-/// Conflicts in a row before an error is logged. Concurrent writes of replicas settle after a few rounds.
+/// Number of consecutive write conflicts that are retried without logging an error. Conflicts between replicas end
+/// after a few retries.
 const MANY_CONFLICTS: usize = 5;
 
 /// The settings of a [`Keeper`].
@@ -35,7 +36,7 @@ pub struct Settings {
     pub namespace: String,
     /// The name of the Secret of the CA.
     pub secret: String,
-    /// The source of the certificate of this replica.
+    /// The origin of this replica's serving certificate.
     pub source: Source,
     /// The lifetimes of certificates, and the overlap of CAs in a rotation.
     pub timing: Timing,
@@ -47,7 +48,7 @@ pub struct Settings {
     pub condition: Condition,
 }
 
-/// The source of the certificate of a replica.
+/// The origin of a replica's serving certificate.
 pub enum Source {
     /// The replica signs its leaf with the CA in the Secret.
     SelfManaged {
@@ -74,14 +75,14 @@ enum KeeperError {
     Provided { path: String, problem: String },
 }
 
-/// Maintains the leaf of one replica and, together with the other replicas, the CA.
+/// A control loop that renews the leaf certificate of one replica and, together with the other replicas, the CA.
 pub struct Keeper {
     settings: Settings,
     cluster: Cluster,
     leaf: Option<Leaf>,
-    /// The state that was read last, and the time of the monotonic clock since which it is unchanged.
+    /// The state of the CA that was read last, and the time of the monotonic clock since which it is unchanged.
     known: Option<(State, Duration)>,
-    /// The last state with a signing CA that was read, to restore a lost Secret from.
+    /// The last state with a signing CA that was read. It is used to restore a lost Secret.
     remembered: Option<State>,
     problems: Vec<String>,
     failure: Option<String>,
@@ -89,7 +90,7 @@ pub struct Keeper {
     is_ready: bool,
 }
 
-/// The webhook configurations, the Secret and the time, as read in one iteration.
+/// The webhook configurations, the Secret of the CA and the time, as read in one iteration of the control loop.
 struct Observation {
     configurations: Vec<Configuration>,
     bundles: Vec<Bundle>,
@@ -123,7 +124,7 @@ impl Keeper {
         let control = async {
             loop {
                 let rest = self.iterate().await;
-                // A notification between two calls is stored as a permit, so none is lost.
+                // `Notify` stores a notification that arrives between two calls, so none is lost.
                 let _ = timeout(rest, changed.notified()).await;
                 sleep(SETTLE).await;
             }
@@ -131,7 +132,7 @@ impl Keeper {
         futures::join!(watches, control);
     }
 
-    /// Runs one iteration, and returns the time until the next one.
+    /// Runs one iteration of the control loop, and returns the time until the next one.
     async fn iterate(&mut self) -> Duration {
         match self.step().await {
             Ok(rest) => {
@@ -150,7 +151,7 @@ impl Keeper {
         }
     }
 
-    /// Counts a failure of an iteration, and logs it unless it repeats the previous one.
+    /// Counts a failed iteration of the control loop, and logs the error unless it is equal to the previous one.
     fn fail(&mut self, error: String) {
         self.settings.metrics.failed();
         if !self.is_ready {
@@ -202,7 +203,7 @@ impl Keeper {
         Ok(Some(authorities))
     }
 
-    /// Reads the webhook configurations, and then the Secret; [`steps`] explains the order.
+    /// Reads the webhook configurations, and then the Secret of the CA; [`steps`] explains the order.
     async fn observe(&self) -> Result<Observation, ClusterError> {
         let configurations = self.cluster.configurations().await?;
         let stored = self.cluster.stored().await?;
@@ -210,7 +211,8 @@ impl Keeper {
         Ok(Observation { configurations, bundles, stored, reading: self.settings.clock.read() })
     }
 
-    /// Signs and serves a new leaf if the current one is due, with the CA that was just read.
+    /// Signs a new leaf with the CA that was just read, and serves it. Does nothing if the current leaf is not due, or
+    /// if the replica does not sign its own leaf.
     fn renew_leaf(&mut self, observed: &Observation) -> Result<(), KeeperError> {
         let Source::SelfManaged { names, serve } = &self.settings.source else { return Ok(()) };
         let now = observed.reading.wall;
@@ -254,7 +256,8 @@ impl Keeper {
         }
     }
 
-    /// Records the observed state, and returns for how long it has not changed, ignoring [`State::used`].
+    /// Records the observed state of the CA, and returns for how long the state has not changed, ignoring
+    /// [`State::used`].
     fn unchanged(&mut self, observed: &Observation) -> time::Duration {
         let steady = observed.reading.steady;
         let since = match &self.known {
@@ -289,7 +292,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Returns the time until the next iteration: `rest`, or less if the leaf is due earlier.
+    /// Returns the time until the next iteration of the control loop: `rest`, or less if the leaf is due earlier.
     fn rest(&self, rest: time::Duration, now: OffsetDateTime) -> Duration {
         let leaf = self.leaf.as_ref().map_or(rest, |leaf| leaf.certificate.due() - now);
         rest.min(leaf).try_into().unwrap_or_default()

@@ -20,7 +20,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Creates the metrics and registers them.
+    /// Creates the metrics and registers them in `registry`.
     pub fn register(registry: &mut Registry) -> Self {
         let family: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
         registry.register("ca_steps", "Steps of CA rotations that this replica took", family.clone());

@@ -1,5 +1,5 @@
-//! Self-managed certificates: one CA in a Secret, a leaf certificate for every replica, and the caBundles of the webhook
-//! configurations.
+//! Self-managed certificates: one CA in a Secret, a leaf certificate for every replica, and the caBundles of the
+//! webhook configurations.
 //!
 //! ```text
 //! keeper ─ observes, signs, takes a step ─┬ cluster: the Secret, the bundles, the watches
@@ -8,8 +8,8 @@
 //!                                            └ state: contents of the Secret ─ certificate
 //! ```
 //!
-//! There is no leader. All replicas compute the same step from what they read, and write it with the resourceVersion that they
-//! read: one succeeds, the others read again. If a replica dies between two steps, another one continues.
+//! There is no leader. All replicas compute the same step from what they read, and write it with the resourceVersion
+//! that they read: one succeeds, the others read again. If a replica dies between two steps, another one continues.
 //!
 //! Replicas with a certificate that is issued elsewhere keep its CA in the same bundles; see [`provided`].
 //!

@@ -22,7 +22,7 @@ use super::certificate::Certificate;
 use super::state::State;
 use super::steps::{MAX_OLD, POLL, Seen, Step, Timing, UNREPORTED, all_hold, in_use, is_report_due, unknown};
 
-/// Returns the next step of a replica that serves a leaf of one of the `provided` CAs.
+/// Returns the next write, or a wait, of a replica that serves a leaf of one of the `provided` CAs.
 pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step {
     let wanted = seen.state.bundle();
     if !provided.iter().all(|certificate| wanted.contains(certificate)) {
@@ -41,9 +41,9 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the state that also trusts the provided CAs. CAs that only the bundles contain stay trusted, because
-/// replicas may serve their leaves. If no other CA is trusted, `announced` is set to an overlap ago, so that no replica
-/// waits for API servers.
+/// Returns the state that also trusts the provided CAs. CAs that only the caBundles contain stay trusted, because
+/// replicas may serve their leaves. If no other CA is trusted, [`State::announced`] is set to one overlap before now,
+/// so that no replica waits until API servers have seen the CAs.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
@@ -53,7 +53,7 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     let is_first = state.bundle().iter().all(|certificate| provided.contains(certificate));
     state.announced = is_first.then_some(seen.now - timing.overlap);
     if !is_first {
-        // Report the signing CA as used too; its replicas repeat the report from now on.
+        // Report the signing CA as used too; the replicas that use it repeat the report from now on.
         let signing = state.current.as_ref().map(|current| current.certificate.clone());
         state.record_use(provided.iter().chain(&signing), seen.now);
     }
@@ -76,15 +76,15 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether a provided CA lacks a recent report while other CAs are trusted too, so that their replicas could
-/// remove it.
+/// Returns whether replicas with other CAs could remove a provided CA: other CAs are trusted too, and the Secret has no
+/// recent report that a replica uses the provided one.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)
 }
 
 /// Returns the reason why an API server might not trust a leaf of the provided CAs, now or until this replica's next
-/// report; `None` if all of them trust it.
+/// report; `None` if every API server trusts it.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

@@ -10,7 +10,8 @@
 //! | `old.confirmed` | since when every bundle contains the provided CAs; absent before, and without one |
 //! | `used` | for each CA whose leaves replicas serve, when one of them reported it last; absent unless a CA is provided |
 //!
-//! An unreadable entry counts as absent: the next steps repair a damaged Secret, and [`State::read`] reports the problems.
+//! An unreadable entry counts as absent: the next steps repair a damaged Secret, and [`State::read`] reports the
+//! problems.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +22,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::certificate::Certificate;
 
-/// The times of the last reports that a replica serves a leaf of a CA, by the fingerprint of the CA.
+/// For each CA, by its fingerprint, the time when a replica last reported that it serves a leaf of that CA.
 pub type Uses = BTreeMap<String, OffsetDateTime>;
 
 /// A CA: its certificate and its key in PEM.
@@ -45,24 +46,28 @@ impl fmt::Debug for Authority {
 pub struct Next {
     /// The certificate and the key of the CA.
     pub authority: Authority,
-    /// The time since which every bundle contains the CA; `None` before.
+    /// The time since which every caBundle contains the CA; `None` if one does not contain it yet.
     pub published: Option<OffsetDateTime>,
 }
 
 /// The state of the CA that all replicas share through the Secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// The CA that signs leaves; `None` before the first one signs, or if the Secret was lost.
+    /// The CA that signs leaves; `None` before the first CA signs, or if the Secret was lost.
     pub current: Option<Authority>,
     /// The next CA, during a rotation; `None` otherwise.
     pub next: Option<Next>,
-    /// Former and provided CAs, the most recent first.
+    /// Further CAs that caBundles contain: former CAs, whose leaves replicas may still serve, and the CAs of mounted
+    /// certificates. The most recent is the first.
     pub old: Vec<Certificate>,
-    /// The time at which the current CA replaced the most recent former one, or a provided one was added.
+    /// The time at which the current CA replaced the most recent former one, or the CA of a mounted certificate was
+    /// added to `old`.
     pub switched: Option<OffsetDateTime>,
-    /// The time since which every bundle contains the provided CAs, which are listed in `old`; `None` before.
+    /// The time since which every caBundle contains the CAs of mounted certificates, which are in `old`; `None` before,
+    /// and if there are none.
     pub announced: Option<OffsetDateTime>,
-    /// The last reports of replicas about the CAs that they use, while provided CAs and others are trusted.
+    /// The last reports of replicas about the CAs whose leaves they serve. Replicas report only while CAs of mounted
+    /// certificates and other CAs are trusted at the same time.
     pub used: Uses,
 }
 
@@ -78,7 +83,7 @@ const ANNOUNCED: &str = "old.confirmed";
 const USED: &str = "used";
 
 impl State {
-    /// Parses a Secret's data. Returns the state, and a sentence for each unreadable entry.
+    /// Parses the data of the Secret of the CA. Returns the state, and a sentence for each entry that cannot be parsed.
     pub fn read(data: &Data) -> (Self, Vec<String>) {
         let mut reader = Reader { data, problems: Vec::new() };
         let next = reader.authority(NEXT);
@@ -93,7 +98,7 @@ impl State {
         (state, reader.problems)
     }
 
-    /// Writes the state into a Secret's data. Unrelated keys are kept.
+    /// Writes the state into a Secret's data. Other keys of the data are kept.
     pub fn write(&self, data: &mut Data) {
         let mut set = |key: &str, value: Option<String>| match value {
             Some(value) => drop(data.insert(key.to_owned(), value.into_bytes())),

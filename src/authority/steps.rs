@@ -10,20 +10,21 @@
 //!
 //! Why no replica ever serves a leaf that a bundle does not trust:
 //!
-//! - A leaf of B is signed only after Switch. Switch requires that this process has observed, for the length of an overlap, that
-//!   B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
-//! - A leaf of A is signed only from a Secret that was just read. After Switch the Secret has no key of A, so the last leaf of A
-//!   expires a leaf's life after Switch, and Retire follows an overlap later.
+//! - A leaf of B is signed only after Switch. Switch requires that this process has observed, for the length of an
+//!   overlap, that B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
+//! - A leaf of A is signed only from a Secret that was just read. After Switch the Secret has no key of A, so the last
+//!   leaf of A expires a leaf's life after Switch, and Retire follows an overlap later.
 //! - While provided CAs are trusted too (see [`super::provided`]), every replica reports that it uses its CA, before it
 //!   is ready and regularly. Retire waits until no replica can use a former CA any more.
-//! - If the Secret is lost, a replica that remembers a CA which every bundle still contains restores it; no leaf changes.
-//! - If there is no CA but bundles contain certificates, other replicas' leaves may be signed by them; Keep makes them former
-//!   CAs. Only if the bundles are empty does the first CA sign at once, and only after a second observation, because the
-//!   bundles of the first one may be older than the previous state of the Secret.
+//! - If the Secret is lost, a replica that remembers a CA which every bundle still contains restores it; no leaf
+//!   changes.
+//! - If there is no CA but bundles contain certificates, other replicas' leaves may be signed by them; Keep makes them
+//!   former CAs. Only if the bundles are empty does the first CA sign at once, and only after a second observation,
+//!   because the bundles of the first one may be older than the previous state of the Secret.
 //!
-//! Every step but Publish writes the Secret with its resourceVersion, so one of two concurrent replicas succeeds and the other
-//! reads again. Bundles are read before the Secret: a successful write of a bundle is therefore based on a state that was
-//! current after that version of the bundle.
+//! Every step but Publish writes the Secret with its resourceVersion, so one of two concurrent replicas succeeds and
+//! the other reads again. Bundles are read before the Secret: a successful write of a bundle is therefore based on a
+//! state that was current after that version of the bundle.
 
 use time::{Duration, OffsetDateTime};
 
@@ -32,20 +33,20 @@ use super::state::{Authority, Next, State};
 
 /// Maximum number of former CAs. Bundles grow with each; further rotations wait until the first one is complete.
 pub const MAX_OLD: usize = 8;
-/// Polling interval; watches report changes sooner.
+/// Longest interval between two reads of the Secret and the caBundles; watches usually report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
 
-/// Overlap when there is no signing CA: longer than client-go takes to notice a lost watch (45 s). No replica signs with another
-/// CA meanwhile, so the clock differences that the full overlap covers do not matter.
+/// Overlap when there is no signing CA: longer than client-go takes to notice a lost watch (45 s). No replica signs
+/// with another CA meanwhile, so the clock differences that the full overlap covers do not matter.
 const RECOVERY: Duration = Duration::seconds(50);
 
 /// The reason why a replica is not ready before its first report about its CA.
 pub(super) const UNREPORTED: &str = "the Secret has no recent report that replicas use the CA; reporting it";
 
-/// Pause before the second observation.
+/// Pause between the two reads of the Secret and the caBundles that must agree before the first CA signs.
 const MOMENT: Duration = Duration::milliseconds(100);
 
-/// Lifetimes of certificates, and the overlap of CAs.
+/// The lifetimes of the CA and the leaves, and the overlap of old and new CA in a rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// Life of a CA. A rotation begins after two thirds of it.
@@ -68,7 +69,7 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Returns the timing for these lifetimes and this overlap.
+    /// Creates the timing from the life of a CA, the life of a leaf, and the overlap of CAs.
     pub fn new(authority: Duration, leaf: Duration, overlap: Duration) -> Self {
         Self { authority, leaf, overlap, recovery: overlap.min(RECOVERY) }
     }
@@ -92,7 +93,7 @@ impl Timing {
         Ok(())
     }
 
-    /// Returns the time after Switch for which replicas may serve leaves of the former CA: a leaf's life and an
+    /// Returns for how long replicas may serve leaves of a former CA after [`Step::Switch`]: a leaf's life and an
     /// overlap.
     pub(super) fn retirement(&self) -> Duration {
         self.leaf + self.overlap
@@ -103,8 +104,8 @@ impl Timing {
         self.leaf / 4
     }
 
-    /// Returns the time after the last report for which replicas may serve leaves of a CA. A replica that cannot reach
-    /// the API server renewed its leaf before its next report was due.
+    /// Returns for how long replicas may serve leaves of a CA after their last report that they use it. A replica that
+    /// can no longer reach the API server has renewed its leaf at the latest before its next report was due.
     fn lease(&self) -> Duration {
         self.retirement() + self.report()
     }
@@ -126,7 +127,7 @@ impl Bundle {
     }
 }
 
-/// The observed state, bundles and times: the input of [`next`].
+/// The state of the CA, the caBundles and the times that a replica has observed: the input of [`next`].
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'s> {
     /// The state of the CA, as read from the Secret.
@@ -137,7 +138,7 @@ pub struct Seen<'s> {
     pub remembered: Option<&'s State>,
     /// The time of the wall clock.
     pub now: OffsetDateTime,
-    /// The time for which this process has observed this state, by the monotonic clock.
+    /// For how long this process has observed this state without a change, by the monotonic clock.
     pub unchanged: Duration,
     /// Whether an annotation on the Secret requests a new CA.
     pub rotation_requested: bool,
@@ -148,25 +149,26 @@ pub struct Seen<'s> {
 pub enum Step {
     /// Create the next CA.
     Prepare,
-    /// Record these CAs as former ones: bundles contain them, and the Secret has no signing CA.
+    /// Record these CAs as former ones, because caBundles contain them and the Secret has no signing CA.
     Keep(Vec<Certificate>),
     /// Write this state, with the signing CA that this process remembers, because the Secret was lost.
     Restore(Box<State>),
-    /// Withdraw the announcement of the next CA, because a bundle does not contain the CA any more.
+    /// Withdraw the announcement of the next CA, because a caBundle does not contain that CA any more.
     Withdraw,
     /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
-    /// Record that every bundle contains the next CA.
+    /// Record that every caBundle contains the next CA.
     Announce,
     /// Make the next CA the signing one.
     Switch,
     /// Set the time of the last switch to now, because the recorded time is missing or in the future.
     Redate,
-    /// Remove the former CAs.
+    /// Remove the former CAs from the Secret.
     Retire,
-    /// Write this state, which trusts the CAs of this replica's mounted certificate, in addition to others or alone.
+    /// Write this state, which trusts the CAs of this replica's mounted certificate: in addition to other CAs, or as
+    /// the only ones.
     Trust(Box<State>),
-    /// Record that every bundle contains the CAs of this replica's mounted certificate.
+    /// Record that every caBundle contains the CAs of this replica's mounted certificate.
     AnnounceProvided,
     /// Report that this replica serves a leaf of one of these CAs, so that replicas with another CA do not remove them.
     Use(Vec<Certificate>),
@@ -195,7 +197,7 @@ impl Step {
     }
 }
 
-/// Returns the next step of a replica that signs its own leaf.
+/// Returns the next write, or a wait, of a replica that signs its own leaf.
 pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     if let Some(restored) = restored(seen) {
         return Step::Restore(Box::new(restored));
@@ -230,20 +232,22 @@ fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether the signing CA lacks a recent report while provided CAs are trusted too, so that their replicas
-/// could remove it.
+/// Returns whether replicas with provided CAs could remove the signing CA: provided CAs are trusted too, and the Secret
+/// has no recent report that a replica uses the signing one.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)
 }
 
-/// Returns whether the last report about one of these CAs is missing, old or in the future.
+/// Returns whether a replica should report that it uses these CAs: the last report about one of them is missing, old or
+/// in the future.
 pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timing: &Timing) -> bool {
     let is_recent = |at: OffsetDateTime| at <= seen.now + timing.overlap && seen.now < at + timing.report();
     certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
 }
 
-/// Returns for how long replicas may still serve leaves of these CAs, from the last reports; zero without reports.
+/// Returns for how long replicas may still serve leaves of these CAs, according to the last reports; zero without
+/// reports.
 pub(super) fn in_use<'c>(
     seen: &Seen<'_>,
     certificates: impl IntoIterator<Item = &'c Certificate>,
@@ -254,9 +258,9 @@ pub(super) fn in_use<'c>(
     uses.map(|at| (at.min(seen.now + timing.overlap) + timing.lease()) - seen.now).max().unwrap_or(Duration::ZERO)
 }
 
-/// Returns the state to restore, if the signing CA is missing and the remembered one is valid and in every bundle.
-/// Certificates in bundles that the restored state does not contain become former CAs, because other replicas may have
-/// rotated since.
+/// Returns the state to restore if the signing CA was lost: if the Secret has none, and the CA that this process
+/// remembers is valid and in every caBundle. Certificates in caBundles that the restored state does not contain become
+/// former CAs, because other replicas may have rotated since.
 fn restored(seen: &Seen<'_>) -> Option<State> {
     let authority = seen.remembered?.current.as_ref().filter(|_| seen.state.current.is_none())?;
     let certificate = &authority.certificate;
@@ -279,8 +283,8 @@ pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns the reason why API servers might not trust a leaf of the signing CA, now or until this replica's next
-/// report; `None` if all of them trust it.
+/// Returns the reason why an API server might not trust a leaf of the signing CA, now or until this replica's next
+/// report; `None` if every API server trusts it.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
@@ -298,8 +302,8 @@ pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     is_use_unreported(seen, certificate, timing).then(|| UNREPORTED.to_owned())
 }
 
-/// Returns the certificates in bundles that are not `wanted`, at most as many as the state can add to its former CAs
-/// ([`MAX_OLD`]). The order is that of the bundles, because bundles list the signing CA first and then the former ones,
+/// Returns the certificates in caBundles that are not `wanted`, at most as many as the state can add to its former CAs
+/// ([`MAX_OLD`]). The order is that of the caBundles, because they list the signing CA first and then the former ones,
 /// most recent first. Expired certificates are included, because this clock may be wrong; the time of issue is not
 /// used, because clocks differ.
 pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
@@ -316,13 +320,13 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
     unknown
 }
 
-/// Returns the step when the first CA is prepared and the bundles contain no other CA: Switch, after a second
-/// observation.
+/// Returns the step if the first CA is prepared and the caBundles contain no other CA: a wait at the first observation,
+/// then [`Step::Switch`].
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
 
-/// Returns the step when no rotation is in progress and every bundle is correct.
+/// Returns the step if no rotation is in progress and every caBundle is correct.
 fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
     let State { old, switched, .. } = seen.state;
     if current.is_due(seen.now) || seen.rotation_requested && old.len() < MAX_OLD {
@@ -341,7 +345,8 @@ fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
 }
 
 impl State {
-    /// Returns the state after a step other than [`Step::Prepare`], for which [`State::prepared`] is used.
+    /// Returns the state that results from a step. [`Step::Prepare`] changes nothing here: use [`State::prepared`] for
+    /// it.
     #[must_use]
     pub fn after(&self, step: &Step, now: OffsetDateTime) -> Self {
         let mut after = self.clone();

@@ -7,7 +7,7 @@ use super::{Catalog, Coverage, Kind, Reference, Stored};
 /// A change of one object in the catalog: created, updated or deleted.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The object's kind.
+    /// The kind of the changed object.
     pub kind: &'static Kind,
     /// The object before the change; `None` if it was created.
     pub before: Option<Arc<Stored>>,
@@ -30,7 +30,7 @@ pub trait Observe: Send + Sync {
     /// Handles a created, changed or deleted object.
     fn changed(&self, change: &Change, catalog: &Catalog);
 
-    /// Handles a new coverage of a kind, for example when its first listing ends.
+    /// Handles a change of a kind's coverage, for example when all its objects were listed for the first time.
     fn covered(&self, kind: &'static Kind, coverage: Coverage) {
         let _ = (kind, coverage);
     }

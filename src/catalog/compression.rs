@@ -31,11 +31,11 @@ thread_local! {
 /// The form in which a text is stored: plain or compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Plain text.
+    /// The text is stored as it is.
     Plain,
-    /// Compressed without a dictionary.
+    /// The text is compressed without a dictionary.
     Alone,
-    /// Compressed with the dictionary of its kind.
+    /// The text is compressed with the dictionary of the object's kind.
     WithDictionary,
 }
 

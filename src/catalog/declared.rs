@@ -83,7 +83,7 @@ impl Declared {
     }
 }
 
-/// A declared kind, and the store of its objects.
+/// A kind that an object declares, and the store of the objects of this kind.
 #[derive(Clone)]
 struct Held {
     declaration: &'static Declaration,
@@ -101,16 +101,16 @@ struct Declaring {
 /// The declared kinds, by the index of their [`Declaration`] and the name of the declaring object.
 type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 
-/// The declared kinds of a catalog.
+/// The kinds that objects in a catalog declare at run time, with the stores of their objects.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
-    /// The declared kinds by declaring object. They are stored separately from the objects, so that a change of one
-    /// object does not require parsing all others.
+    /// The declared kind of each declaring object. The kinds are stored separately from the objects, so that a change
+    /// of one object does not require parsing all others.
     declaring: Mutex<AllDeclaring>,
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,
     changes: watch::Sender<()>,
-    /// Whether whole objects are stored instead of their declared parts.
+    /// Whether whole objects are stored instead of the parts in [`Declaration::storage`].
     pub(super) is_whole: bool,
 }
 
@@ -127,7 +127,7 @@ impl DeclaredKinds {
         }
     }
 
-    /// Returns the store of a kind; `None` if the kind is not declared.
+    /// Returns the store with the objects of a declared kind; `None` if no object declares the kind.
     pub(super) fn store(&self, kind: &'static Kind) -> Option<Arc<RwLock<Store>>> {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
@@ -142,7 +142,7 @@ impl DeclaredKinds {
         self.all().into_iter().map(|(_, kind)| kind).filter(|kind| !kind.is_read_by_name()).collect()
     }
 
-    /// Returns all declared kinds, with their declarations.
+    /// Returns the selected kinds that objects declare, each with its declaration.
     pub(super) fn all(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
         held.iter().map(|held| (held.declaration, held.kind)).collect()
@@ -161,8 +161,8 @@ impl DeclaredKinds {
         self.declaring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Selects the kinds whose declaring objects have one of these names, in addition to those with the label. `*`
-    /// selects all.
+    /// Selects the kinds whose declaring objects have one of these names, in addition to those with [`CHOOSING_LABEL`].
+    /// `*` selects all.
     pub(super) fn choose(&self, names: HashSet<String>) {
         *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
         self.follow(&self.declaring());

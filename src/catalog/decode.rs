@@ -1,7 +1,7 @@
-//! Decodes JSON text directly into the declared parts of an object.
+//! Decodes the selected parts of an object directly from its JSON text.
 //!
-//! An object is decoded in one pass without building a tree of values: declared values are copied as text, others are
-//! skipped.
+//! An object is decoded in one pass without building a tree of values: the values in these parts are copied as text,
+//! others are skipped.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ const RESOURCE_VERSION: &str = "resourceVersion";
 /// The annotation with the copy of the whole object that `kubectl apply` writes; it is not stored.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The result of decoding an object; incomplete after an error.
+/// The metadata and the selected parts of a decoded object; incomplete after an error.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     /// `metadata.namespace`; empty if absent.
@@ -29,11 +29,11 @@ pub(super) struct Decoded {
     pub(super) resource_version: String,
     /// `apiVersion`; empty if absent.
     pub(super) api_version: String,
-    /// A JSON object with the declared parts, without kind, name and namespace.
+    /// The JSON text of an object with the selected parts, without kind, name and namespace.
     pub(super) text: String,
 }
 
-/// Decodes the declared parts of an object.
+/// Decodes the parts of an object that `part` selects from its JSON text, and writes them to `out`.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ enum Member<'p> {
     ApiVersion,
     Namespace,
     Name,
-    /// Always decoded, and stored if it is declared.
+    /// `metadata.resourceVersion`: always decoded, and copied to the text if `is_kept`.
     ResourceVersion {
         is_kept: bool,
     },
@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-/// A serde visitor that writes the declared parts of a value while it is deserialized.
+/// A serde visitor that writes the selected parts of a value as JSON text while the value is deserialized.
 struct Write<'p, 'o> {
     part: &'p Part,
     place: Place,
@@ -244,7 +244,7 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// The name of a member, borrowed from the text unless it has escapes.
+/// The key of a JSON member, borrowed from the text unless it contains escapes.
 struct Key<'de>(Cow<'de, str>);
 
 impl<'de> serde::Deserialize<'de> for Key<'de> {

@@ -11,22 +11,24 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, Builder, JoinHandle, available_parallelism, sleep};
 use std::time::Duration;
 
-/// Longer than the time for which mimalloc keeps freed memory: 10 ms for pages, 100 ms for segments.
+/// Time to wait before freed memory is returned to the operating system: longer than the time for which mimalloc keeps
+/// freed memory: 10 ms for pages, 100 ms for segments.
 const PURGE_DELAY: Duration = Duration::from_millis(150);
 
 /// Runs `work` on a separate thread. Soon after its end, the memory that `work` and its threads freed returns to the
 /// operating system.
 pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| scope.spawn(work).join());
-    // One for the thread of `work`, and one for each thread that it starts.
+    // One thread for the thread of `work`, and one for each thread that `work` starts.
     let (holders, are_ready) = hold(available_parallelism().map_or(1, NonZero::get) + 1);
     are_ready.into_iter().for_each(drop);
     start(move || release(holders));
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Starts short-lived threads that take over the memory of ended threads. Otherwise, a long-lived thread that starts
-/// now would take it over and never return it. The receiver is closed when all threads have taken over memory.
+/// Starts `count` short-lived threads that take over the memory of ended threads. Otherwise, a long-lived thread that
+/// starts now would take over this memory and never return it. The receiver is closed when all threads have taken over
+/// memory.
 fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     let (sender, are_ready) = channel();
     let holders = (0..count).filter_map(|_| {
@@ -51,7 +53,7 @@ fn release(holders: Vec<JoinHandle<()>>) {
     let _ = start(|| drop(black_box(Box::new(0_u64)))).map(JoinHandle::join);
 }
 
-/// Starts a thread; `None` if this fails, and then the memory is returned later.
+/// Starts a thread; returns `None` if this fails, which only delays the return of freed memory.
 fn start(work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     Builder::new().spawn(work).ok()
 }

@@ -18,7 +18,7 @@ use tower::{Layer, Service};
 
 use super::Kind;
 
-/// The times of the last events, by the URL path of a kind. Clones share them.
+/// The time of the last event of each kind, by the URL path at which the kind is listed. Clones share the times.
 #[derive(Debug, Clone, Default)]
 pub struct Freshness(Arc<RwLock<HashMap<String, Instant>>>);
 
@@ -49,7 +49,7 @@ impl Freshness {
     }
 }
 
-/// Returns the path at which the objects of a kind are listed, in all namespaces.
+/// Returns the URL path at which the API server lists the objects of a kind in all namespaces.
 fn path_of(kind: &Kind) -> String {
     match kind.group {
         "" => format!("/api/{}/{}", kind.version, kind.plural),

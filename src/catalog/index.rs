@@ -10,7 +10,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::ordered::Ordered;
 use super::records::{Id, Records};
 
-/// The objects under one key. Up to three need no allocation.
+/// The ids of the objects that an index has under one key. Up to three ids need no allocation.
 #[derive(Debug)]
 enum Posting {
     One(Id),
@@ -20,7 +20,7 @@ enum Posting {
 }
 
 impl Posting {
-    /// Returns the objects of a posting with up to three objects, sorted by name; an empty list for a larger posting.
+    /// Returns the ids in a posting of up to three objects, sorted by name; an empty list for a larger posting.
     fn few(&self) -> &[Id] {
         match self {
             Self::One(id) => std::slice::from_ref(id),
@@ -42,7 +42,7 @@ impl Posting {
         self.few().iter().copied().chain(self.many().into_iter().flat_map(Ordered::iter))
     }
 
-    /// Creates the posting of ids that are sorted by name; `None` if there are none.
+    /// Creates a posting from ids that are sorted by name; `None` if `ids` is empty.
     fn of(ids: &[Id], records: &Records) -> Option<Self> {
         match ids {
             [] => None,
@@ -71,7 +71,7 @@ impl Posting {
         }
     }
 
-    /// Removes an object; returns whether it was the only one.
+    /// Removes an object from the posting; returns whether the posting is then empty.
     fn remove(&mut self, id: Id, records: &Records) -> bool {
         if let Self::Many(many) = self {
             many.remove(id, records);
@@ -102,7 +102,7 @@ impl Hasher for Hashed {
     }
 }
 
-/// The objects under each key, by the hash of namespace and key.
+/// The entries of one index: the ids of the objects under each key, by the hash of namespace and key.
 #[derive(Debug, Default)]
 pub(super) struct Postings {
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
@@ -114,7 +114,7 @@ pub(super) struct Postings {
 const SHARED_BYTES: usize = 6;
 
 impl Postings {
-    /// Adds an object under a key.
+    /// Adds an object under the key with this hash.
     pub(super) fn insert(&mut self, hash: u64, id: Id, records: &Records) {
         let Some(posting) = self.postings.get_mut(&hash) else {
             self.postings.insert(hash, Posting::One(id));
@@ -125,7 +125,7 @@ impl Postings {
         self.shared = self.shared + shared(posting) - before;
     }
 
-    /// Removes an object from a key. The record of the object must still exist.
+    /// Removes an object from the key with this hash. The record of the object must still exist.
     pub(super) fn remove(&mut self, hash: u64, id: Id, records: &Records) {
         let Some(posting) = self.postings.get_mut(&hash) else { return };
         let before = shared(posting);
@@ -137,12 +137,12 @@ impl Postings {
         }
     }
 
-    /// Returns the objects under a key, sorted by name.
+    /// Returns the ids of the objects under the key with this hash, sorted by the names of the objects.
     pub(super) fn get(&self, hash: u64) -> impl Iterator<Item = Id> {
         self.postings.get(&hash).into_iter().flat_map(Posting::iter)
     }
 
-    /// Returns the number of objects under a key.
+    /// Returns the number of objects under the key with this hash.
     pub(super) fn count(&self, hash: u64) -> usize {
         self.postings.get(&hash).map_or(0, Posting::len)
     }
@@ -152,7 +152,7 @@ impl Postings {
         self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.shared * SHARED_BYTES
     }
 
-    /// Frees memory after many objects were removed.
+    /// Frees unused capacity after many objects were removed.
     pub(super) fn shrink(&mut self) {
         if self.postings.capacity() > 4 * self.postings.len() {
             self.postings.shrink_to_fit();

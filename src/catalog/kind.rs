@@ -28,20 +28,21 @@ pub struct Kind {
 /// The scope of a kind: namespaced or cluster-scoped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Objects belong to a namespace.
+    /// Objects of the kind belong to a namespace.
     Namespaced,
-    /// Objects belong to no namespace.
+    /// Objects of the kind belong to no namespace.
     Cluster,
 }
 
-/// An index: computes keys under which an object is found within its namespace.
+/// An index of the catalog, with the function that computes the keys under which an object is found in its namespace.
 #[derive(Debug)]
 pub struct Index {
     /// The name of the index, which describes its keys, such as `label`.
     pub name: &'static str,
-    /// The paths that `keys` reads, besides the name and the namespace. Only these are parsed when an object is stored.
+    /// The paths of the fields that `keys` reads, besides the name and the namespace. Only these are parsed when an
+    /// object is stored.
     pub parts: &'static [Path],
-    /// Returns the keys of an object.
+    /// Returns the keys under which the index finds an object.
     pub keys: fn(&Value) -> Vec<String>,
 }
 

@@ -5,7 +5,8 @@ use super::prepared::Prepared;
 use super::store::Store;
 use super::{Catalog, Coverage, Kind};
 
-/// A listing of a kind that is in progress. If it is dropped before [`Listing::finish`], no object is removed.
+/// A listing in progress, which replaces all stored objects of a kind. If it is dropped before [`Listing::finish`], no
+/// object is removed.
 pub struct Listing<'c> {
     catalog: &'c Catalog,
     kind: &'static Kind,
@@ -23,7 +24,7 @@ impl<'c> Listing<'c> {
         self.kind
     }
 
-    /// Returns the number of listed objects.
+    /// Returns the number of objects listed so far.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -45,7 +46,7 @@ impl<'c> Listing<'c> {
         self.catalog.store_prepared(self.kind, object);
     }
 
-    /// Ends the listing: removes objects that were not listed.
+    /// Ends the listing: removes the stored objects that were not listed, and sets the coverage of the kind.
     pub fn finish(self, coverage: Coverage) {
         let is_new = self.catalog.coverage(self.kind) != coverage;
         let gone = self.catalog.write(self.kind, |store| store.finish_listing(coverage)).unwrap_or_default();

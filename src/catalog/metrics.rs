@@ -16,7 +16,8 @@ use prometheus_client::registry::Registry;
 use super::freshness::Freshness;
 use super::{Catalog, Kind, LiveReader, LiveReading, Reference};
 
-/// Histogram buckets in seconds, from the latency of the API server's cache to the longest deadline.
+/// Buckets of the duration of live reads, in seconds: from the latency of the API server's cache to the longest
+/// deadline.
 const BUCKETS: [f64; 11] = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1.0, 5.0, 30.0];
 
 /// The result of a live read.
@@ -25,7 +26,7 @@ enum Outcome {
     Found,
     Gone,
     Failed,
-    /// The deadline passed before the answer.
+    /// The caller stopped waiting before the API server answered, for example at its deadline.
     Late,
 }
 

@@ -100,8 +100,8 @@ impl Catalog {
         self
     }
 
-    /// Empties the catalog and makes it store whole objects instead of the declared parts: for explanations, and for
-    /// tests that detect reads of undeclared parts.
+    /// Empties the catalog and makes it store whole objects instead of the parts in [`Kind::storage`]: for
+    /// explanations, and for tests that detect reads of other parts.
     #[must_use]
     pub fn with_whole_objects(mut self) -> Self {
         for (kind, store) in &mut self.stores {
@@ -111,7 +111,7 @@ impl Catalog {
         self
     }
 
-    /// Creates a catalog with `objects` in which all kinds are completely listed.
+    /// Creates a catalog that contains `objects`, and in which all kinds have the coverage [`Coverage::Complete`].
     pub fn of(kinds: impl IntoIterator<Item = &'static Kind>, objects: Vec<Value>) -> Self {
         let catalog = Self::new(kinds);
         catalog.replace_all(objects);
@@ -123,23 +123,24 @@ impl Catalog {
         self.live_reader = Some(reader);
     }
 
-    /// Selects the declared kinds whose declaring objects have one of these names, in addition to those with
-    /// [`CHOOSING_LABEL`]. `*` selects all.
+    /// Selects the declared kinds whose declaring objects (such as CompositeResourceDefinitions) have one of these
+    /// names, in addition to those with [`CHOOSING_LABEL`]. `*` selects all.
     pub fn choose(&self, names: HashSet<String>) {
         self.declared.choose(names);
     }
 
-    /// Returns the watched kinds among the declared ones.
+    /// Returns the watched kinds that objects in the catalog declare, such as kinds of composites.
     pub fn declared(&self) -> Vec<&'static Kind> {
         self.declared.kinds()
     }
 
-    /// Returns all declared kinds, with their declarations.
+    /// Returns the selected kinds that objects in the catalog declare, such as kinds of composites, each with its
+    /// declaration. [`Catalog::choose`] selects kinds.
     pub fn declarations(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         self.declared.all()
     }
 
-    /// Finds a declared kind by group and plural name; returns it with its declaration.
+    /// Finds a declared kind, such as a kind of composites, by group and plural name; returns it with its declaration.
     pub fn declared_as(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         self.declared.named(group, plural)
     }
@@ -149,12 +150,12 @@ impl Catalog {
         self.declared.changes()
     }
 
-    /// Sets the observer of all changes.
+    /// Sets the observer, which is called after each change of an object or of a kind's coverage.
     pub fn set_observer(&mut self, observer: Arc<dyn Observe>) {
         self.observer = Some(observer);
     }
 
-    /// Returns the kinds of the catalog, without the declared kinds.
+    /// Returns the kinds of the catalog, without those that objects declare at run time.
     pub fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
         self.stores.iter().map(|(kind, _)| *kind)
     }
@@ -164,12 +165,12 @@ impl Catalog {
         self.read(kind, Store::coverage).unwrap_or(Coverage::Pending)
     }
 
-    /// Returns the number of objects of a kind.
+    /// Returns the number of stored objects of a kind.
     pub fn len(&self, kind: &'static Kind) -> usize {
         self.read(kind, Store::len).unwrap_or_default()
     }
 
-    /// Returns the number and size of the objects of a kind.
+    /// Returns the number and size of the stored objects of a kind.
     pub fn size(&self, kind: &'static Kind) -> Size {
         self.read(kind, Store::size).unwrap_or_default()
     }
@@ -249,8 +250,8 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits for the result of live reads, `asked`, until the deadline `last`; `None` if it passes. Without a live
-    /// reader there is no deadline: `asked` is ready at once, and the runtime may have no timer.
+    /// Waits for the live reads `asked` until the deadline `last`; returns `None` if they take longer. Without a live
+    /// reader, waits without a deadline: `asked` is ready at once, and the runtime may have no timer.
     pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
         match self.live_reader {
             Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),

@@ -12,7 +12,8 @@ struct Namespace {
     objects: usize,
 }
 
-/// The namespaces that have objects. Numbers of namespaces without objects are reused.
+/// The namespaces that have objects of one kind, each with a number. The number of a namespace is reused when it has no
+/// more objects.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces {
     numbers: HashMap<Arc<str>, NamespaceId>,

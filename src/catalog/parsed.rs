@@ -26,21 +26,21 @@ pub(super) struct Parsed {
     weight: usize,
 }
 
-/// The address of a kind, and the id of an object.
+/// The key of a cached object: the address of its kind, and the id of its record.
 type Key = (usize, Id);
 
 fn key(held: &Held) -> Key {
     (std::ptr::from_ref(held.kind).addr(), held.id)
 }
 
-/// Estimates the size of an object after parsing.
+/// Estimates the size of an object after parsing, in bytes.
 fn weight(held: &Held) -> usize {
     let length = held.record().map_or(0, |record| record.text_length);
     length.saturating_mul(EXPANSION).saturating_add(OVERHEAD)
 }
 
 impl Parsed {
-    /// Returns the cached object of a record; adds it to the cache if it is absent.
+    /// Returns the object of a record from the cache; if it is absent, creates it, and adds it unless it is too large.
     pub(super) fn get(&mut self, held: Held) -> Arc<Stored> {
         let (key, added) = (key(&held), weight(&held));
         // A slow reader may look up a record that was replaced meanwhile.
@@ -62,7 +62,7 @@ impl Parsed {
         stored
     }
 
-    /// Removes an object that is no longer stored.
+    /// Removes an object from the cache, because the catalog no longer stores it.
     pub(super) fn forget(&mut self, held: &Held) {
         let key = key(held);
         if let Some(known) = self.new.remove(&key) {

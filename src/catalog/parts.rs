@@ -1,25 +1,25 @@
-//! The declared parts of a kind's objects, as a tree of paths.
+//! Selections of parts of an object, such as the parts that the catalog stores, as a tree of paths.
 
 use crate::admission::Path;
 
 /// The wildcard in a path: every member of an object, or every item of a list.
 pub const EVERY: &str = "*";
-/// The paths of a whole object. `managedFields` and the last applied configuration are excluded in any case.
+/// The paths that select a whole object. `managedFields` and the last applied configuration are never stored.
 pub(super) const EVERYTHING: &[Path] = &[&[EVERY]];
 
-/// A tree of the paths that a kind declares.
+/// A tree of field paths that selects parts of an object, such as the parts that the catalog stores.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// The whole value at this path.
+    /// The whole value at this path is selected.
     Whole,
-    /// Only these members, and of each member only its part.
+    /// Only these members of the object are selected, and only the given part of each.
     Members(Vec<(&'static str, Part)>),
 }
 
 static ALL: Part = Part::Whole;
 
 impl Part {
-    /// Returns the tree of `paths`.
+    /// Builds the tree that selects the fields at `paths`.
     pub(super) fn of(paths: &[Path]) -> Self {
         let mut root = Self::Members(Vec::new());
         paths.iter().for_each(|path| root.add(path));
@@ -42,15 +42,15 @@ impl Part {
         }
     }
 
-    /// Returns the part of a member; `None` if no part of it is declared.
+    /// Returns the part of the member `key` that is selected; `None` if the member is not selected.
     pub(super) fn member(&self, key: &str) -> Option<&Self> {
         let Self::Members(members) = self else { return Some(&ALL) };
         let named = members.iter().find(|(name, _)| *name == key);
         named.or_else(|| members.iter().find(|(name, _)| *name == EVERY)).map(|(_, part)| part)
     }
 
-    /// Returns the part of each item of a list. If members are declared but the value is a list, items are stored
-    /// whole, so that readers see the unexpected value.
+    /// Returns the part of each item of a list that is selected. If the paths expect an object where the value is a
+    /// list, whole items are selected, so that readers see the unexpected value.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

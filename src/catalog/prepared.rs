@@ -22,11 +22,11 @@ pub(super) struct Preparation {
     pub(super) dictionary: Option<Arc<Dictionary>>,
     /// The parts that the indexes of the kind read.
     pub(super) indexed: Arc<Part>,
-    /// The seed of the hashes of keys.
+    /// The random seed with which index keys are hashed.
     pub(super) seed: RandomState,
 }
 
-/// A key in one of the indexes of a kind.
+/// A key under which an index finds an object, as a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexKey {
     /// The position of the index in [`Kind::indexes`].
@@ -35,7 +35,7 @@ pub(super) struct IndexKey {
     pub(super) hash: u64,
 }
 
-/// An object that is ready to be stored.
+/// An object that is ready to be stored: compressed, with its index keys.
 #[derive(Debug)]
 pub(super) struct Prepared<'b> {
     pub(super) namespace: &'b str,
@@ -71,7 +71,7 @@ struct Entry {
 }
 
 impl Batch {
-    /// Prepares an object and adds it to the batch. Skips an object that is larger than 4 GiB, which decoders reject.
+    /// Compresses an object, computes its index keys, and adds it to the batch. Skips an object of more than 4 GiB.
     /// [`Batch::objects`] returns `number` with the object.
     pub(super) fn add(&mut self, number: usize, kind: &Kind, object: &Projection, with: &Preparation) {
         let Ok(text_length) = u32::try_from(object.text.len()) else { return };
@@ -91,12 +91,12 @@ impl Batch {
         });
     }
 
-    /// Returns whether no more objects should be added.
+    /// Returns whether the batch has reached its size, so that no more objects should be added.
     pub(super) fn is_full(&self) -> bool {
         self.names.len() + self.parts.len() >= BATCH_BYTES
     }
 
-    /// Returns the objects in the order in which they were added, with their numbers.
+    /// Returns the objects in the order in which they were added, each with the number that [`Batch::add`] received.
     pub(super) fn objects(&self) -> impl Iterator<Item = (usize, Prepared<'_>)> {
         self.entries.iter().map(|entry| (entry.kind, self.object(entry)))
     }
@@ -113,12 +113,13 @@ impl Batch {
     }
 }
 
-/// Returns the hash of a key in the indexes of a kind.
+/// Returns the hash of an index key and its namespace.
 pub(super) fn hash(seed: &RandomState, namespace: &str, key: &str) -> u64 {
     seed.hash_one((namespace, key))
 }
 
-/// Appends the keys of an object in the indexes of its kind. Parses only the parts that the indexes read.
+/// Appends the keys under which the indexes of a kind find an object to `out`. Parses only the parts that the indexes
+/// read.
 pub(super) fn index_keys(
     kind: &Kind,
     with: &Preparation,

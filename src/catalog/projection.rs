@@ -1,4 +1,4 @@
-//! The declared parts of an object, as the catalog stores them.
+//! The parts of an object that the catalog stores, decoded from its JSON text.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::admission::json;
 /// Maximum length of a name or namespace, in bytes. Kubernetes allows 253.
 const MAX_NAME_BYTES: usize = 4096;
 
-/// An object that cannot be stored.
+/// An error: the reason why the catalog cannot store an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{namespace}{}{name}: {problem}", if namespace.is_empty() { "" } else { "/" })]
 pub struct Undecodable {
@@ -22,7 +22,7 @@ pub struct Undecodable {
     pub problem: String,
 }
 
-/// The declared parts of an object, as JSON text.
+/// The parts of an object that the catalog stores, as JSON text, with its namespace and name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Projection {
     /// `metadata.namespace`; empty if absent.
@@ -31,12 +31,12 @@ pub struct Projection {
     pub name: String,
     /// `metadata.resourceVersion`; empty if absent.
     pub(super) resource_version: String,
-    /// A JSON object with the declared parts, without its kind, name and namespace.
+    /// The JSON text of an object with the stored parts, without kind, name and namespace.
     pub(super) text: String,
 }
 
 impl Projection {
-    /// Decodes the declared parts of an object.
+    /// Decodes the parts of an object that `part` selects from its JSON text.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ fn check(decoded: &Decoded) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds the `apiVersion` if it differs from the kind's: manifests in files may have another version.
+/// Adds an `apiVersion` that differs from the kind's to the JSON text: manifests in files may have another version.
 fn add_api_version(text: &mut String, api_version: &str) {
     let comma = if text == "{}" { "" } else { "," };
     let member = format!("{{\"apiVersion\":{}{comma}", Value::from(api_version));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::compression::{self, Dictionary, Form};
 
-/// The number of a namespace in a store.
+/// The number that a store assigns to a namespace.
 pub(super) type NamespaceId = u32;
 
 /// The compressed parts of an object. They are computed before the store is locked.
@@ -16,7 +16,7 @@ pub(super) struct Compressed<'b> {
 }
 
 impl Compressed<'_> {
-    /// Compresses the JSON text of the declared parts; `None` if it is larger than 4 GiB.
+    /// Compresses the JSON text of an object's stored parts; `None` if it is larger than 4 GiB.
     pub(super) fn text(text: &str, dictionary: Option<&Dictionary>) -> Option<Self> {
         let (text_length, mut stored) = (u32::try_from(text.len()).ok()?, Vec::new());
         let form = compression::compress(text, dictionary, &mut stored);
@@ -34,7 +34,7 @@ impl Compressed<'_> {
         bytes.push(self.form as u8);
         push_number(namespace, &mut bytes);
         push_number(self.text_length, &mut bytes);
-        // Decoders reject names of more than 4 KiB, and parts of more than 4 GiB.
+        // The lengths fit: names of more than 4 KiB and parts of more than 4 GiB were rejected before.
         push_number(u32::try_from(name.len()).unwrap_or(u32::MAX), &mut bytes);
         push_number(u32::try_from(self.stored.len()).unwrap_or(u32::MAX), &mut bytes);
         bytes.extend(name.as_bytes());
@@ -52,7 +52,7 @@ pub(super) struct Record<'b> {
     form: Form,
     /// The number of the object's namespace.
     pub(super) namespace: NamespaceId,
-    /// The length of the JSON text of the declared parts, in bytes.
+    /// The length of the uncompressed JSON text of the object's stored parts, in bytes.
     pub(super) text_length: usize,
     pub(super) name: &'b str,
     stored: &'b [u8],
@@ -84,7 +84,7 @@ impl<'b> Record<'b> {
         Some((namespace, rest.get(..size(name_length))?))
     }
 
-    /// Returns the JSON text of the declared parts.
+    /// Decompresses the JSON text of the object's stored parts.
     pub(super) fn text(&self, dictionary: Option<&Dictionary>) -> String {
         compression::decompress(self.form, self.stored, self.text_length, dictionary)
     }

@@ -10,12 +10,12 @@ use super::record::{NamespaceId, Record};
 const BLOCK_BYTES: usize = 64 * 1024;
 /// Maximum size of a record in a shared block. A longer one gets a block of its own.
 const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
-/// Minimum total size of holes for compaction.
+/// Minimum total size of holes (the space of removed and replaced records) at which blocks are compacted.
 const MIN_HOLES: usize = BLOCK_BYTES;
 /// Holes are compacted once they take more than this fraction of the memory: a quarter.
 const MAX_HOLES_RATIO: usize = 4;
 
-/// The id of a record.
+/// The id by which indexes refer to the record of an object.
 pub(super) type Id = u32;
 
 /// The block and offset of a record.
@@ -33,7 +33,7 @@ impl Place {
 #[derive(Debug, Default)]
 struct Block {
     bytes: Vec<u8>,
-    /// Number of bytes that are not holes.
+    /// Number of bytes of the block that records use.
     used: usize,
 }
 
@@ -74,14 +74,14 @@ impl Records {
         self.places.len() > 4 * self.len()
     }
 
-    /// Returns the decoded record with this id, and its bytes.
+    /// Returns the decoded record with this id, and its bytes; `None` for an unused id.
     pub(super) fn get(&self, id: Id) -> Option<(Record<'_>, &[u8])> {
         let bytes = self.bytes_from(id)?;
         let record = Record::read(bytes)?;
         Some((record, bytes.get(..record.length)?))
     }
 
-    /// Returns the namespace and the name of a record.
+    /// Returns the number of a record's namespace, and its name; `None` for an unused id.
     pub(super) fn namespace_and_name(&self, id: Id) -> Option<(NamespaceId, &[u8])> {
         Record::read_name(self.bytes_from(id)?)
     }
@@ -188,7 +188,7 @@ impl Records {
         Some(number)
     }
 
-    /// Replaces a record by a hole.
+    /// Frees the space of a record, which becomes a hole in its block.
     fn free(&mut self, id: Id) {
         let Some((record, _)) = self.get(id) else { return };
         let length = record.length;
@@ -212,7 +212,7 @@ impl Records {
         }
     }
 
-    /// Compacts blocks until holes are below the limit.
+    /// Compacts the blocks with the most unused space until the unused space is below its limit.
     fn fill_holes(&mut self) {
         while self.holes > MIN_HOLES.max(self.used / MAX_HOLES_RATIO) {
             let blocks = self.blocks.iter().zip(0..).filter(|(block, _)| block.holes() > 0);

@@ -1,4 +1,5 @@
-//! Sections of the configuration file that belong to systems such as Crossplane. Rules read them like objects.
+//! Sections of the configuration file that belong to systems such as Crossplane. Rules read them like objects of the
+//! catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -26,7 +26,7 @@ impl Storage {
         !matches!(self, Self::ByName(_) | Self::Live(_))
     }
 
-    /// Returns the paths that readers see.
+    /// Returns the paths of the fields that readers see, in the catalog and in live reads.
     pub(super) fn parts(self) -> &'static [Path] {
         match self {
             Self::Whole => EVERYTHING,

@@ -49,7 +49,7 @@ pub(super) struct Changed {
 pub(super) struct Store {
     kind: &'static Kind,
     part: Arc<Part>,
-    /// The parts that indexes read.
+    /// The parts of an object that the indexes read.
     indexed: Arc<Part>,
     coverage: Coverage,
     records: Records,

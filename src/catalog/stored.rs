@@ -1,4 +1,4 @@
-//! An object of the catalog, as readers see it.
+//! An object of the catalog, as rules read it.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -13,8 +13,8 @@ use super::record::Record;
 use super::records::Id;
 use crate::admission::{Metadata, TypedView, json};
 
-/// An object of the catalog: the declared parts, parsed on first use, and the typed view that a system computes from
-/// them.
+/// An object of the catalog: the fields that the catalog stores for its kind ([`Kind::storage`]), parsed on first use,
+/// and the typed view that a system such as Landscaper computes from them.
 #[derive(Debug)]
 pub struct Stored {
     source: Source,
@@ -24,12 +24,12 @@ pub struct Stored {
 
 #[derive(Debug)]
 enum Source {
-    /// A parsed value.
+    /// An object that was created from a parsed value.
     Value,
     Held(Held),
 }
 
-/// A copy of a record, with its kind and dictionary.
+/// A copy of the stored record of an object, with its kind and the dictionary to decompress it.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) kind: &'static Kind,
@@ -50,23 +50,23 @@ impl Held {
         self.record().map_or("", |record| record.name)
     }
 
-    /// Returns the JSON text of the declared parts.
+    /// Returns the JSON text of the fields that the catalog stores for the object.
     pub(super) fn text(&self) -> String {
         self.record().map_or_else(String::new, |record| record.text(self.dictionary.as_deref()))
     }
 
-    /// Parses the declared parts of the object, and adds kind, namespace and name.
+    /// Parses the stored fields of the object, and adds `apiVersion`, `kind`, name and namespace.
     pub(super) fn value(&self) -> Value {
         value(self.kind, &self.namespace, self.name(), &self.text())
     }
 
-    /// Returns whether both are the same object with the same parts.
+    /// Returns whether both records are of the same object with the same content.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         std::ptr::eq(self.kind, other.kind) && self.bytes == other.bytes && self.namespace == other.namespace
     }
 }
 
-/// Parses the declared parts in `text`, and adds kind, namespace and name.
+/// Parses the stored fields of an object in `text`, and adds `apiVersion`, `kind`, name and namespace.
 pub(super) fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Value {
     // The text was decoded before, so it is JSON.
     let mut object = match json::parse(text) {
@@ -85,12 +85,12 @@ pub(super) fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Val
 }
 
 impl Stored {
-    /// Creates an object from a parsed value, with all its parts.
+    /// Creates an object from a parsed value, with all its fields.
     pub fn new(value: Value) -> Self {
         Self { source: Source::Value, value: OnceLock::from(value), view: TypedView::default() }
     }
 
-    /// Creates an object from the declared parts of a JSON text, as the catalog does.
+    /// Creates an object from JSON text, with only the fields that the catalog stores for its kind.
     ///
     /// # Errors
     ///
@@ -114,7 +114,8 @@ impl Stored {
         self.as_held().is_some_and(|known| known.is_same_as(held))
     }
 
-    /// Returns the object as JSON, with the parts that its kind declares.
+    /// Returns the object as JSON. For an object from the catalog, this contains `apiVersion`, `kind`, name and
+    /// namespace, and the fields that the catalog stores for its kind ([`Kind::storage`]).
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| match &self.source {
             Source::Value => Value::Null,

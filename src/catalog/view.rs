@@ -79,7 +79,7 @@ impl<'a> View<'a> {
         Self { catalog, live_reads, settings: Settings::NONE, shared: None }
     }
 
-    /// Adds the sections of the configuration file.
+    /// Sets the sections of the configuration file that [`View::setting`] returns.
     #[must_use]
     pub fn under(self, settings: &'a Settings) -> Self {
         Self { settings, ..self }
@@ -114,7 +114,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the watched kinds among the declared ones.
+    /// Returns the watched kinds that objects in the catalog declare, such as kinds of composites.
     pub fn declared(&self) -> Vec<&'static Kind> {
         self.catalog.declared()
     }
@@ -130,7 +130,7 @@ impl<'a> View<'a> {
         self.catalog.coverage(kind) == Coverage::Pending
     }
 
-    /// Returns whether an object is known not to exist.
+    /// Returns whether an object does not exist, according to a live read or a complete list of its kind.
     pub fn is_missing(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Gone) => true,
@@ -139,8 +139,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns a reference for a live read if the catalog does not have the object. It may have been created after the
-    /// last event.
+    /// Returns a reference for a live read if the catalog does not have the object, which may have been created after
+    /// the last watch event.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
         let is_found = self.catalog.contains(kind, namespace, name);
         (!is_found).then(|| Reference::new(kind, namespace, name))

@@ -22,7 +22,7 @@ impl Catalog {
         }
     }
 
-    /// Stores an object, and replaces the one with the same name.
+    /// Stores a decoded object, and replaces the object with the same namespace and name.
     pub fn put(&self, kind: &'static Kind, object: &Projection) {
         let mut batch = Batch::default();
         self.prepare(0, kind, object, &mut batch);
@@ -37,14 +37,15 @@ impl Catalog {
         }
     }
 
-    /// Stores a prepared object, and replaces the one with the same name.
+    /// Stores a prepared object, and replaces the object with the same namespace and name.
     pub(super) fn store_prepared(&self, kind: &'static Kind, object: &Prepared<'_>) {
         if let Some(changed) = self.write(kind, |store| store.insert(object)).flatten() {
             self.notify(kind, changed);
         }
     }
 
-    /// Stores an object, and replaces the one with the same name. Logs and counts objects that cannot be stored.
+    /// Stores an object, and replaces the object with the same namespace and name. Logs and counts objects that cannot
+    /// be stored.
     pub fn insert(&self, kind: &'static Kind, object: Value) {
         self.insert_value(kind, &object);
     }
@@ -56,7 +57,8 @@ impl Catalog {
         }
     }
 
-    /// Stores objects of any kinds, and replaces those with the same names. Skips kinds that the catalog does not have.
+    /// Stores objects of any kinds, and replaces objects with the same namespace and name. Skips kinds that the catalog
+    /// does not have.
     pub fn insert_all<'v>(&self, objects: impl Iterator<Item = &'v Value> + Clone) {
         self.insert_kinds(&self.kinds().collect::<Vec<_>>(), objects.clone());
         // Declared kinds are known only after their declaring objects are stored.
@@ -89,7 +91,7 @@ impl Catalog {
         }
     }
 
-    /// Begins a listing of a kind.
+    /// Begins a listing, which replaces the objects of a kind one by one.
     pub fn list(&self, kind: &'static Kind) -> Listing<'_> {
         Listing::begin(self, kind)
     }
@@ -108,8 +110,8 @@ impl Catalog {
         self.replace_kinds(self.declared(), rest);
     }
 
-    /// Replaces the objects of `kinds`. Several kinds may store different parts of the same objects. Returns the
-    /// objects of other kinds.
+    /// Replaces all objects of `kinds`, and returns the objects of other kinds. Several kinds may store different parts
+    /// of the same objects.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();
@@ -147,7 +149,7 @@ impl Catalog {
         }
     }
 
-    /// Updates the caches and declared kinds after a change, and notifies the observer.
+    /// Updates the cache and the declared kinds after a change of an object, and notifies the observer.
     pub(super) fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
         if let Some(before) = &before {
             self.parsed().forget(before);

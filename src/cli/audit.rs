@@ -54,12 +54,12 @@ pub(super) struct Args {
     strict: bool,
 }
 
-/// The result of an audit, and of comparing it with policy reports.
+/// The result of an audit, and of its comparison with the earlier policy reports.
 struct Outcomes {
     audited: Audited,
-    /// The version of Portcullis that wrote the earlier policy reports.
+    /// The version of Portcullis that wrote the earlier policy reports; `None` if there are none.
     before: Option<String>,
-    /// The reason why the reports were not compared or written.
+    /// The reason why the policy reports could not be read or written, if that failed.
     problem: Option<ReportError>,
 }
 

@@ -103,7 +103,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl Serving {
-    /// Opens the serving certificate and keeps it up to date.
+    /// Loads the serving certificate from `--certs`, or issues it from a CA in a Secret; starts the task that keeps the
+    /// CA in the caBundles, if enabled.
     pub(super) async fn open(
         &self,
         kubeconfig: Option<&Path>,
@@ -133,7 +134,8 @@ impl Serving {
         Ok(certificates)
     }
 
-    /// Returns the CA that this server keeps in the caBundles, and the Secret of its state; `None` if others write them.
+    /// Returns the source of the CA that this server writes into the caBundles, and the Secret with the CA's state;
+    /// `None` if this server does not write caBundles.
     fn source(&self, certificates: &Arc<Certificates>) -> Option<(Source, (String, String))> {
         if let (Some(authority), Some(state)) = (&self.publish_ca, &self.ca_state) {
             return Some((Source::Provided { authority: authority.clone() }, state.clone()));
@@ -144,7 +146,7 @@ impl Serving {
         self.self_managed.clone().map(|secret| (source, secret))
     }
 
-    /// Returns the client verification; `None` accepts all clients.
+    /// Returns the verification of client certificates; `None` without `--client-ca`, so that all clients are accepted.
     pub(super) fn clients(&self) -> Result<Option<Arc<Clients>>, Unusable> {
         let clients = self.client_ca.as_ref().map(|file| Clients::from_file(file, self.client_names.clone()));
         clients
@@ -153,7 +155,8 @@ impl Serving {
             .map_err(|error| Unusable::because("--client-ca", error))
     }
 
-    /// Returns a leaf that no client trusts, so that probes and metrics are served while the Secret cannot be read.
+    /// Issues a leaf certificate that no client trusts, so that probes and metrics are served while the Secret cannot
+    /// be read.
     fn untrusted(&self, timing: Timing) -> Result<Pair, Unusable> {
         let now = OffsetDateTime::now_utc();
         let leaf = issue::authority(now, timing.authority)

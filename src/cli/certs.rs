@@ -75,7 +75,7 @@ fn leaf_params(args: &Args) -> Result<CertificateParams, rcgen::Error> {
     Ok(params)
 }
 
-/// Sets the validity to `length` from now; rcgen's default ends in the year 4096.
+/// Sets the validity of a certificate to `length` from now; rcgen's default ends in the year 4096.
 fn valid_for(params: &mut CertificateParams, length: Duration) {
     let now = OffsetDateTime::now_utc();
     params.not_before = now - BACKDATED;

@@ -20,9 +20,9 @@ use crate::kustomize::tree::{Tree, TreePath};
 /// The builder of the kustomizations (`--profile`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// For each kustomization, the builder that the files name.
+    /// The builder of each kustomization is determined from the objects in the files, such as Flux Kustomizations.
     Auto,
-    /// The same builder for all kustomizations.
+    /// This builder is used for all kustomizations.
     One(Profile),
 }
 
@@ -40,16 +40,16 @@ impl std::str::FromStr for Choice {
 /// The folders of Flux sources, by namespace and name.
 pub(super) type Sources = BTreeMap<(String, String), TreePath>;
 
-/// The folders of the kustomization files among the given files.
+/// The folders with kustomization files, with the references between these folders.
 pub(super) struct Folders {
     folders: Vec<TreePath>,
-    /// The folders to which no other folder refers.
+    /// The kustomize roots: folders with a kustomization file to which no other kustomization refers.
     pub(super) roots: Vec<TreePath>,
     references: HashMap<TreePath, References>,
 }
 
 impl Folders {
-    /// Reads the kustomization files among `files`.
+    /// Reads the kustomization files among `files`, and finds the roots.
     pub(super) fn of(
         files: &[PathBuf],
         paths: &mut TreePaths,
@@ -84,9 +84,9 @@ pub(super) struct Scan {
     pub(super) manifests: Vec<TreePath>,
     /// The folders with kustomization files.
     pub(super) folders: Vec<TreePath>,
-    /// The folders to which no other folder refers.
+    /// The kustomize roots: folders with a kustomization file to which no other kustomization refers.
     pub(super) roots: Vec<TreePath>,
-    /// The references of each folder with a kustomization file.
+    /// The files and folders to which the kustomization in each folder refers.
     pub(super) references: HashMap<TreePath, References>,
     /// The kustomization files parsed so far.
     pub(super) read: Files,
@@ -113,15 +113,15 @@ impl Scan {
         Ok(Self { tree: Arc::new(tree), files: all, manifests, folders, roots, references, read })
     }
 
-    /// Surveys the roots that Flux and Argo CD build from the folders `tops`, each of which may be the root of a
-    /// repository.
+    /// Finds the roots that Flux, Argo CD, Fleet and Sveltos build, and the objects that name them. Each of the folders
+    /// `tops` may be the root of a repository.
     pub(super) fn survey(&self, git: &Git, tops: &[TreePath], sources: &Sources) -> Survey {
         let Self { tree, manifests, folders, read: files, .. } = self;
         checkout::survey(&Checkout { tree, files, git, tops, folders, manifests, sources })
     }
 }
 
-/// Reads the git data of a folder. Without `.git` in that folder, the data are empty.
+/// Reads the git data of a folder, such as remotes and submodules. Without `.git` in that folder, the data are empty.
 pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
     let top = tree_path(folder)?;
@@ -131,12 +131,13 @@ pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     Ok(Git { top: TreePath::root(), submodules, ..git })
 }
 
-/// Returns the paths that are folders, as paths in the tree.
+/// Returns those of `paths` that are folders, as paths in the tree of the whole file system.
 pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
     paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
 }
 
-/// Returns the git state of the first folder. Without git, that folder is the root of the repository.
+/// Reads the git data, such as remotes and submodules, of the checkout that contains the first folder. Without git,
+/// that folder is the root of the repository.
 pub(super) fn git(tree: &Tree, tops: &[TreePath]) -> Git {
     let Some(top) = tops.first() else { return Git::default() };
     Git::find(tree, top).unwrap_or(Git { top: top.clone(), ..Git::default() })
@@ -166,7 +167,8 @@ impl std::str::FromStr for SourceFolder {
     }
 }
 
-/// The policy for a repository, and the folders that the configuration describes.
+/// The settings for a repository: the policy, the folders of Flux sources, and the folders that hold all objects of a
+/// cluster.
 pub(super) struct Known {
     pub(super) policy: Policy,
     /// The folders of Flux sources, from the configuration file and from flags.

@@ -20,12 +20,12 @@ use crate::gate::{Exemption, Gate, Registry as Rules};
 use crate::process::{Changes, Condition};
 use crate::recording::Recorder;
 
-/// Interval for checking the file and expired exemptions, in addition to file system events.
+/// Interval for checking the configuration file and expired exemptions, in addition to file system events.
 const POLL: Duration = Duration::from_secs(5);
 /// Maximum number of expired exemptions that `/readyz` names; the log names all.
 const NAMED: usize = 3;
 
-/// Metrics of the configuration.
+/// Metrics about the configuration file: its reloads, and its exemptions.
 pub(super) struct Metrics {
     reloads: [Counter; 2],
     last_success: Gauge,
@@ -33,7 +33,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics.
+    /// Registers the metrics about the configuration file.
     pub(super) fn register(registry: &mut Registry) -> Self {
         let reloads: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
         let exemptions: Family<[(&'static str, &'static str); 1], Gauge> = Family::default();
@@ -62,7 +62,7 @@ pub(super) struct Configuration {
     recorder: Option<Arc<Recorder>>,
     /// The content of the file at the last check; the inner `None` means that it could not be read.
     seen: Option<Option<Vec<u8>>>,
-    /// The error in the current file, which is therefore not used.
+    /// The error in the current configuration file, which is therefore not used; `None` if the file is in use.
     problem: Option<String>,
     /// The expired exemptions that were already logged.
     reported: HashSet<String>,
@@ -75,12 +75,12 @@ impl Configuration {
         Self { path, gate, condition, metrics, recorder, seen, problem, reported }
     }
 
-    /// Enables recording of changes of the file.
+    /// Sets the recorder, to which each change of the configuration file is written.
     pub(super) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
         Self { recorder, ..self }
     }
 
-    /// Checks the file forever.
+    /// Reloads the configuration file whenever it changes, and checks for expired exemptions; never returns.
     pub(super) async fn run(mut self) {
         let folder = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let changes = Changes::of(folder.unwrap_or(Path::new(".")), POLL);

@@ -30,7 +30,7 @@ impl Families {
         by_default().iter().all(|family| self.names.contains(family))
     }
 
-    /// Returns the registry of the families that are on.
+    /// Returns the registry with the rules of the families that are on.
     pub(super) fn registry(&self) -> Registry {
         Registry::standard().only(&self.names)
     }

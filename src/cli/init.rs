@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(OK)
 }
 
-/// Returns the configuration file, with folders relative to the repository.
+/// Returns the configuration file to write, with the folders of `sources` relative to the repository `top`.
 fn configuration(sources: &checkout::Sources, top: &TreePath) -> File {
     let line = |((namespace, name), folder): (&(String, String), &TreePath)| {
         format!("    {namespace}/{name}: {}\n", relative(folder, top))
@@ -88,7 +88,7 @@ fn pre_commit() -> File {
     File { path: PRE_COMMIT, text, appends: true }
 }
 
-/// Returns the CI job for the forge of the remotes.
+/// Returns the CI job for the forge of the git remotes; `None` if it is neither GitHub nor GitLab.
 fn job(git: &Git) -> Option<File> {
     let is_on = |forge: &str| git.remotes.iter().any(|remote| remote.host.split('.').any(|part| part == forge));
     let action = HOME.trim_start_matches("https://github.com/");

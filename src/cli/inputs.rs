@@ -27,8 +27,8 @@ pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy,
 /// File name of the configuration of a repository.
 pub(super) const REPOSITORY_FILE: &str = "portcullis.yaml";
 
-/// Returns the given configuration file, or that of the repository: in the current folder, or in the closest folder above it up
-/// to the root of the git repository.
+/// Returns the given configuration file, or that of the repository: in the current folder, or in the closest folder
+/// above it up to the root of the git repository.
 pub(super) fn repository_file(given: Option<&Path>) -> Option<PathBuf> {
     if let Some(path) = given {
         return Some(path.to_owned());
@@ -64,7 +64,7 @@ pub(super) fn catalog(registry: &Registry, paths: &[PathBuf], namespace: &str) -
     Ok(catalog)
 }
 
-/// Converts the first error in files to the error of a command.
+/// Converts the first of the errors in files to the error of a command.
 pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
     Unusable::new(errors.first().map(ToString::to_string).unwrap_or_default())
 }
@@ -81,7 +81,7 @@ pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<
     Client::try_from(config).map_err(no_client)
 }
 
-/// Like [`client`], and records the last event of each watch.
+/// Like [`client`]; the client also records the time of the last event of each watch.
 pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
     let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
     Ok(builder.with_layer(freshness).build())
@@ -115,10 +115,11 @@ pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> R
     Ok(catalog)
 }
 
-/// Interval for checking whether all lists are complete.
+/// Interval for checking whether all kinds of the catalog are listed.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Sets the condition to met as soon as every kind is listed or known to be absent.
+/// Sets a readiness condition to met as soon as every kind of the catalog is listed or known to be absent; then
+/// returns.
 pub(super) async fn until_listed(catalog: Arc<Catalog>, condition: Condition) {
     loop {
         let pending: Vec<_> = catalog.pending().into_iter().map(Kind::full_name).collect();

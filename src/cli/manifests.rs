@@ -107,7 +107,7 @@ impl Args {
         })
     }
 
-    /// Returns the settings of the server's manifests.
+    /// Returns the values for the server's manifests, such as its image and namespace.
     fn server(&self, image: &str, controllers: &[Box<dyn Controller>]) -> Server {
         let families = self.families.on();
         let has_controllers = controllers
@@ -140,7 +140,7 @@ impl Args {
         Ok(Registration { endpoint, ca_bundle, namespace, service_account, declared, families })
     }
 
-    /// Returns the kinds that the handled definitions declare.
+    /// Returns the kinds of composites that the handled CompositeResourceDefinitions in `--definitions` declare.
     fn declared(&self) -> Result<Vec<(&'static Declaration, &'static Kind)>, Unusable> {
         let registry = Registry::standard();
         let policy = inputs::policy(self.config.as_deref(), &registry)?;

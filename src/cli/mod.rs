@@ -43,11 +43,11 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use lazy::Lazy;
 
-/// Success.
+/// Exit code for success.
 const OK: u8 = 0;
-/// Something is denied, or differs.
+/// Exit code if something is denied, or differs.
 const DENIED: u8 = 1;
-/// The input or the arguments cannot be used.
+/// Exit code if the input or the arguments cannot be used.
 const UNUSABLE: u8 = 2;
 
 /// Admission control for composed Kubernetes configuration.

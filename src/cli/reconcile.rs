@@ -183,7 +183,8 @@ fn modest() -> artifacts::Limits {
     }
 }
 
-/// Returns the settings that report findings about plans of revisions for rules at level `warn` or above.
+/// Returns the settings for plans of new revisions: the limits of deletions, and the rules below level `warn`, whose
+/// findings are not reported.
 fn plans(policy: &Policy) -> PlanSettings {
     let registry = Registry::standard();
     let is_silent = |info: &&RuleInfo| policy.level_of(info.id, info.family(), info.level, "") < Level::Warn;
@@ -192,7 +193,7 @@ fn plans(policy: &Policy) -> PlanSettings {
 }
 
 impl Args {
-    /// Returns the controllers to run.
+    /// Returns the controllers that the arguments enable, and that belong to the families that are on.
     fn controllers(
         &self,
         identity: &str,
@@ -242,7 +243,7 @@ impl Args {
         Ok(controllers)
     }
 
-    /// Returns the audit, if enabled, and reloads its configuration.
+    /// Returns the settings of the audit if `--audit` is given, and starts to reload its configuration file.
     fn audit(
         &self,
         metrics: &mut prometheus_client::registry::Registry,

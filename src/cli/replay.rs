@@ -112,11 +112,11 @@ fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resu
 struct Report {
     files: usize,
     decisions: usize,
-    /// Number of decisions that differ.
+    /// Number of decisions that differ from the recorded ones.
     differ: usize,
     /// Number of decisions that differ only in their wording.
     reworded: usize,
-    /// Number of differing decisions for which the recording lacks data.
+    /// Number of differing decisions that cannot be compared, because the recording lacks data.
     not_comparable: usize,
     /// Number of requests without a recorded decision.
     undecided: usize,

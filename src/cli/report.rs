@@ -39,7 +39,7 @@ pub(super) struct Located {
     pub(super) level: Level,
     pub(super) source: Arc<Source>,
     pub(super) place: Place,
-    /// The path of the field in its object or file.
+    /// The path of the field with the finding in its object or file.
     pub(super) path: String,
     pub(super) message: String,
     pub(super) found: Option<String>,
@@ -83,7 +83,7 @@ pub(super) struct Report {
     pub(super) assumptions: Vec<String>,
     /// Problems that do not belong to a file or root.
     pub(super) problems: Vec<String>,
-    /// The start of the run.
+    /// The time at which the run began.
     pub(super) begun: Option<Instant>,
     /// Whether the text lists every place of each finding.
     pub(super) is_verbose: bool,
@@ -95,10 +95,10 @@ impl Report {
         self.findings.iter().filter(|located| located.level == level).count()
     }
 
-    /// Writes the report.
+    /// Writes the report to `out` in the given format.
     ///
     /// # Errors
-    /// If `out` fails.
+    /// If writing to `out` fails.
     pub(super) fn write(&self, output: Output, registry: &Registry, out: &mut dyn Write) -> io::Result<()> {
         match output {
             Output::Text => out.write_all(render::text(self).as_bytes()),
@@ -112,7 +112,7 @@ impl Report {
     }
 }
 
-/// Serializes root by root. Findings that roots share are written for every root, but stored once.
+/// Serializes a report root by root. Findings that roots share are written for every root, but stored once.
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(Some(9))?;
@@ -153,7 +153,7 @@ impl Serialize for Each<'_> {
 }
 
 impl Located {
-    /// Returns a finding about an object with its position in the file of the object.
+    /// Converts a finding about an object to one with its position in the file of the object.
     pub(super) fn in_manifest(finding: Finding, manifest: &Manifest) -> Self {
         let Finding { rule, level, field, message, location: within, found, allowed, help, .. } = finding;
         let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);
@@ -162,7 +162,7 @@ impl Located {
         Self { rule, level, source, place, path, message, found, allowed, help, object, is_unused: false }
     }
 
-    /// Returns rule, path and message in one line.
+    /// Returns rule, path and message of the finding in one line.
     pub(super) fn headline(&self) -> String {
         match self.path.as_str() {
             "" => format!("{} {}", self.rule, self.message),

@@ -166,7 +166,7 @@ impl Args {
         options.bind().await.map_err(|error| Unusable::new(error.to_string()))
     }
 
-    /// Creates the recorder, if enabled.
+    /// Creates the recorder of decisions if `--record` is given.
     fn recorder(&self, shown: &mut prometheus_client::registry::Registry) -> Result<Option<Arc<Recorder>>, Unusable> {
         let Some(folder) = self.record.clone() else { return Ok(None) };
         let (limit, families) = (self.record_limit, self.families.on());
@@ -181,7 +181,7 @@ impl Args {
         Ok(Some(Arc::new(recorder)))
     }
 
-    /// Creates the gate, and keeps its catalog up to date.
+    /// Creates the gate, and starts the tasks that keep its catalog up to date.
     async fn gate(
         &self,
         readiness: &Readiness,

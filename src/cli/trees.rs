@@ -28,7 +28,7 @@ pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     tree_path(path)
 }
 
-/// A converter for the paths of many files, which resolves each folder once.
+/// A converter from paths of the command line to paths in the tree, for many files: it resolves each folder once.
 #[derive(Default)]
 pub(super) struct TreePaths {
     folders: HashMap<PathBuf, TreePath>,
@@ -62,7 +62,7 @@ impl TreePaths {
     }
 }
 
-/// Returns a path for display: relative to the current folder, if it is below.
+/// Returns a path for display: relative to the current folder if it is below that folder, otherwise absolute.
 pub(super) fn shown(path: &TreePath) -> String {
     let whole = Path::new("/").join(path.as_str());
     match whole.strip_prefix(current_folder()) {
@@ -72,7 +72,7 @@ pub(super) fn shown(path: &TreePath) -> String {
     }
 }
 
-/// Replaces the paths in a message by paths for display.
+/// Replaces paths below the current folder in a message by relative paths.
 pub(super) fn with_display_paths(message: String) -> String {
     match current_folder().to_str().map(|current_folder| current_folder.trim_start_matches('/')) {
         Some(below) if !below.is_empty() => message.replace(&format!("{below}/"), ""),
@@ -80,8 +80,8 @@ pub(super) fn with_display_paths(message: String) -> String {
     }
 }
 
-/// Replaces the paths in a text about a root by paths for display; paths outside the current folder get a leading
-/// slash.
+/// Replaces the paths in a text about a root by paths for display: relative below the current folder, otherwise with a
+/// leading slash.
 pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String {
     let text = with_display_paths(text.to_owned());
     let Some((top, _)) = root.as_str().split_once('/').filter(|_| shown(root).starts_with('/')) else { return text };
@@ -99,7 +99,7 @@ pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String 
     seen + text.get(copied..).unwrap_or_default()
 }
 
-/// Replaces the path at the start of a verdict's reason by a path for display.
+/// Replaces the path at the start of a reason, such as `apps/a/x.yaml:3: …`, by a path for display.
 pub(super) fn reason_with_display_path(reason: &str) -> String {
     match reason.split_once(':') {
         Some((file, rest)) => format!("{}:{}", shown(&TreePath::from(file)), with_display_paths(rest.to_owned())),

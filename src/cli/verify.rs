@@ -36,7 +36,7 @@ pub(super) struct Args {
     families: Families,
 }
 
-/// Pause between two rounds.
+/// Pause between two rounds of probes, while a probe is not answered.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Maximum size of an answer, in bytes. The probes are smaller.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
@@ -55,7 +55,7 @@ struct Probe {
 }
 
 const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
-/// The kind with the smallest valid object, for each family.
+/// The probes: for each family except GD, the kind with the smallest valid object.
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],
@@ -124,7 +124,8 @@ async fn verify(args: &Args) -> Result<u8, Unusable> {
     let client = inputs::client(args.kubeconfig.as_deref()).await?;
     let (on, until) = (args.families.on(), Instant::now() + Duration::from_secs(args.within));
     let is_on = |probe: &&Probe| probe.families.iter().any(|family| on.contains(family));
-    // With --families, these must answer; otherwise all registered ones, if the registration can be read.
+    // With --families, the probes of these families must be answered; otherwise those of all registered resources, if
+    // the registration can be read.
     let registered = if args.families.are_default() { registered(&client).await } else { None };
     let is_asked = |probe: &&Probe| registered.as_ref().is_none_or(|plurals| plurals.contains(probe.plural));
     let is_any = PROBES.iter().filter(is_on).any(|probe| is_asked(&probe));

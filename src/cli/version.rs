@@ -22,7 +22,7 @@ pub(super) struct Args {
     output: Output,
 }
 
-/// The features that this program was built with.
+/// The optional cargo features that this program was built with.
 const FEATURES: &[&str] = if cfg!(feature = "otlp") { &["otlp"] } else { &[] };
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {

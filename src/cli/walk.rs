@@ -39,7 +39,7 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
     files.into_iter().collect()
 }
 
-/// Returns the path of an entry that is a manifest or a kustomization file.
+/// Returns the path of an entry if it is a manifest or a kustomization file, otherwise `None`.
 fn wanted(entry: DirEntry) -> Option<PathBuf> {
     // the listing of a folder has the types of its entries; only the target of a link is looked up
     let is_folder = |kind: FileType| kind.is_dir() || kind.is_symlink() && entry.path().is_dir();
@@ -62,9 +62,9 @@ pub(super) struct Progress {
     shown: Option<Instant>,
 }
 
-/// Minimum run time before the line is shown.
+/// Minimum run time before the progress line is shown.
 const LONG: Duration = Duration::from_secs(1);
-/// Interval between updates.
+/// Minimum interval between updates of the progress line.
 const STEP: Duration = Duration::from_millis(100);
 
 impl Progress {

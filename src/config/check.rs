@@ -18,7 +18,7 @@ use crate::landscaper::dry_run::configuration::{DryRunFile, DryRuns, SECTION as 
 use crate::rule::Mode;
 use crate::suggestion;
 
-/// A builder of the policy from a configuration file, which collects the problems of its values.
+/// A converter from the configuration file to a policy. It collects the problems of the file's values.
 pub(super) struct Check<'a> {
     pub(super) registry: &'a Registry,
     pub(super) problems: Vec<Problem>,
@@ -60,8 +60,8 @@ impl Check<'_> {
         }
     }
 
-    /// Moves the sections for single rules and mutators from the file to the policy. Call it after `modes`, because the
-    /// section `dryRun` depends on the modes of mutators.
+    /// Moves the sections that configure single rules or mutators, such as `deployers`, from the file to the policy.
+    /// Call it after `modes`, because the section `dryRun` depends on the modes of mutators.
     fn sections(&mut self, file: &mut File, policy: &mut Policy) {
         self.deployers(file.deployers.take(), policy);
         self.dry_runs(file.dry_run.take(), policy);

@@ -62,7 +62,8 @@ fn without_location(message: &str) -> String {
     first.rsplit_once(" at line ").map_or(first, |(text, _)| text).to_owned()
 }
 
-/// Parses a file without its unknown keys and values. Returns all problems, and the file unless it has another error.
+/// Parses a configuration file. Reports unknown keys and values and skips them, so that one call reports all problems.
+/// The file is `None` if it has any other error.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>) {
     let (mut text, mut problems) = (text.to_owned(), Vec::new());
     for _ in 0..MAX_PROBLEMS {
@@ -80,8 +81,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>)
     (None, problems)
 }
 
-/// Returns the text without the unknown key, or with a valid value in place of the unknown one, so that later errors
-/// have the same line. `None` for other errors.
+/// Removes an unknown key from the text, or replaces an unknown value by a valid one. Later errors keep their line
+/// numbers. Returns `None` for other errors.
 fn without(text: &str, error: &Error) -> Option<String> {
     match error {
         Error::SerdeUnknownField { location, .. } => without_entry(text, location),

@@ -1,4 +1,5 @@
-//! Computes the report from the recorded writes, and from the results of waiting for expected writes.
+//! Computes the conformance report of a deployer from its recorded writes, and from the results of waiting for expected
+//! writes.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,8 @@ impl Results {
     }
 }
 
-/// Checks all writes of the deployer, and adds the results of waiting for expected writes.
+/// Returns the conformance report: checks each recorded write of the deployer against the promises, and adds the
+/// results of waiting for expected writes.
 pub(super) fn report(type_name: &str, outcome: Outcome, record: &Record) -> Report {
     let mut results = Results::default();
     for item in &outcome.items {

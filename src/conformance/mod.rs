@@ -34,17 +34,17 @@ pub struct Options {
     pub type_name: String,
     /// The namespace for the test. It must exist.
     pub namespace: String,
-    /// `spec.config` of DeployItems that the deployer can deploy.
+    /// `spec.config` of DeployItems that the deployer can deploy; `None` to omit the field.
     pub config: Option<Value>,
-    /// `spec.config` of DeployItems for which the deployer must fail.
+    /// `spec.config` of DeployItems for which the deployer must fail; `None` skips the test of failures.
     pub failing_config: Option<Value>,
     /// Additional annotations of the DeployItems.
     pub annotations: Vec<(String, String)>,
-    /// The name of a Target that the deployer serves.
+    /// The name of a Target that the deployer serves; `None` for DeployItems without a Target.
     pub target: Option<String>,
-    /// The name of a Target that the deployer does not serve.
+    /// The name of a Target that the deployer does not serve; `None` skips the test with this Target.
     pub foreign_target: Option<String>,
-    /// The maximum duration of a job.
+    /// The maximum time from requesting a job until the deployer finishes it.
     pub timeout: Duration,
     /// The time for which the kit waits to confirm that the deployer does not write.
     pub quiet: Duration,
@@ -61,7 +61,7 @@ pub enum ConformanceError {
         /// The answer of the API server.
         source: Box<kube::Error>,
     },
-    /// The watch failed, so writes may have been missed.
+    /// The watch of DeployItems failed, so writes may have been missed.
     #[error("watching DeployItems: {0}; writes may have been missed, so there is no report")]
     Missed(String),
 }

@@ -2,7 +2,7 @@
 
 use crate::landscaper::deployer::promises::PROMISES;
 
-/// A promise that the kit tests.
+/// A promise of the deployer contract that the conformance kit tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TestedPromise {
     /// The id of the rule that checks the promise, such as `DP007`; a name such as `finishes` if no rule does.

@@ -20,18 +20,18 @@ use crate::landscaper::kinds::DEPLOY_ITEMS;
 pub(super) struct Version {
     /// The object; after a deletion, its last version.
     pub(super) object: Value,
-    /// `metadata.resourceVersion`.
+    /// The `metadata.resourceVersion` of this version.
     pub(super) resource_version: String,
     /// Whether the object was deleted.
     pub(super) is_gone: bool,
 }
 
-/// The recorded versions of DeployItems.
+/// The recorded versions of all DeployItems in a namespace.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Record {
     /// The versions of each DeployItem in order, by name.
     pub(super) versions: BTreeMap<String, Vec<Version>>,
-    /// The resource versions that the kit itself has written.
+    /// The resource versions that the conformance kit itself has written.
     pub(super) own: BTreeSet<String>,
     broken: Option<String>,
 }
@@ -67,12 +67,12 @@ impl Recorder {
         Ok(Self { record, changed, task })
     }
 
-    /// Records that the kit itself has written this version of a DeployItem.
+    /// Records that the conformance kit itself has written this version of a DeployItem.
     pub(super) fn own(&self, object: &DynamicObject) {
         lock(&self.record).own.extend(object.resource_version());
     }
 
-    /// Waits until the last version of a DeployItem meets `wanted`. Returns false after `limit`.
+    /// Waits until the last version of a DeployItem meets `wanted`. Returns whether it does so within `limit`.
     pub(super) async fn wait(&self, name: &str, limit: Duration, wanted: impl Fn(&Version) -> bool) -> bool {
         let mut changed = self.changed.clone();
         let fulfilled =

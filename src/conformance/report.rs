@@ -13,20 +13,20 @@ pub struct Report {
     pub type_name: String,
     /// The scenarios of the test, including skipped ones.
     pub scenarios: Vec<Scenario>,
-    /// The result for each promise.
+    /// The test result of each promise of the deployer contract.
     pub promises: Vec<Judged>,
 }
 
-/// A scenario of the test.
+/// A scenario of the conformance test, run or skipped.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The name of the scenario.
+    /// The name of the scenario, such as `reconcile`.
     pub name: &'static str,
     /// The option that is missing to run the scenario; `None` if it was run.
     pub not_tried: Option<String>,
 }
 
-/// The result for a promise.
+/// The test result of one promise of the deployer contract.
 #[derive(Debug, Clone)]
 pub struct Judged {
     /// The id of the rule that checks the promise, such as `DP007`; a name such as `finishes` if no rule does.
@@ -41,7 +41,7 @@ pub struct Judged {
     pub evidence: Vec<Evidence>,
 }
 
-/// The verdict about a promise.
+/// The test verdict about one promise of the deployer contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The promise was tested and never broken.
@@ -57,9 +57,9 @@ pub enum Verdict {
 /// Evidence of a broken promise.
 #[derive(Debug, Clone)]
 pub struct Evidence {
-    /// The name of the scenario.
+    /// The name of the scenario in which the promise was broken.
     pub scenario: &'static str,
-    /// The name of the DeployItem.
+    /// The name of the DeployItem with which the promise was broken.
     pub item: String,
     /// A description of what the deployer did wrong.
     pub what: String,
@@ -67,16 +67,16 @@ pub struct Evidence {
     pub write: Option<Write>,
 }
 
-/// A write of a DeployItem.
+/// The write of a DeployItem that broke a promise.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// The contract fields of the status before the write.
+    /// The status before the write: `phase "Init", jobID "b", jobIDFinished "a"`.
     pub before: String,
-    /// The contract fields of the status after the write.
+    /// The status after the write, in the same form as [`Write::before`].
     pub after: String,
     /// The resource version after the write.
     pub resource_version: String,
-    /// The last field manager in `metadata.managedFields`; empty if there is none.
+    /// The manager of the most recent entry in `metadata.managedFields`; empty if there is none.
     pub manager: String,
 }
 
@@ -127,7 +127,7 @@ fn manager(object: &Value) -> String {
 }
 
 impl Report {
-    /// Reports whether no promise was broken.
+    /// Returns whether the test passed: no promise has the verdict [`Verdict::Broken`].
     pub fn is_passed(&self) -> bool {
         self.promises.iter().all(|judged| judged.verdict != Verdict::Broken)
     }

@@ -14,11 +14,12 @@ pub(super) struct Outcome {
     pub(super) scenarios: Vec<Scenario>,
     /// The DeployItems of the scenarios.
     pub(super) items: Vec<Played>,
-    /// Promises that were tested by waiting, each with the name of the DeployItem, and the error if it was broken.
+    /// Promises that were tested by waiting: each with the name of the DeployItem, and an error if the promise was
+    /// broken.
     pub(super) waited: Vec<(TestedPromise, String, Option<String>)>,
 }
 
-/// A DeployItem of a scenario.
+/// A DeployItem that a scenario has created.
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) name: String,
@@ -27,7 +28,7 @@ pub(super) struct Played {
     pub(super) is_its_own: bool,
 }
 
-/// The state of a running test.
+/// A running conformance test: the simulated Landscaper, and the outcome so far.
 struct Run<'k> {
     kit: &'k Landscaper,
     outcome: Outcome,
@@ -123,7 +124,7 @@ impl Run<'_> {
         Ok(name)
     }
 
-    /// Requests a job and waits for its end. Returns false if it does not end in time.
+    /// Requests a job and waits for its end. Returns false if the job does not end in time.
     async fn job(&mut self, name: &str, wanted: &str) -> Result<bool, ConformanceError> {
         let job = self.kit.trigger(name).await?;
         let limit = self.kit.options.timeout;
@@ -153,7 +154,8 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Waits for a time in which the deployer must not write. The record shows unexpected writes.
+    /// Waits for the time `quiet` of the options, in which the deployer must not write the DeployItem. The record shows
+    /// unexpected writes.
     async fn quiet(&mut self, name: &str, promise: TestedPromise) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(promise, name, None);

@@ -11,7 +11,7 @@ use crate::suggestion::by_similarity;
 pub const MAX_SELECTED: usize = 1000;
 /// Maximum number of EnvironmentConfigs that are compared to find suggestions.
 const MAX_COMPARED: usize = 200;
-/// Maximum number of suggestions.
+/// Maximum number of similar names or label values that a message suggests.
 const MAX_SUGGESTIONS: usize = 5;
 
 /// The EnvironmentConfigs of a catalog.

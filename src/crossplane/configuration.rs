@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::admission::Level;
 use crate::catalog::View;
 
-/// The key of the section in the file.
+/// The key of this section in the configuration file.
 pub const NAME: &str = "environmentConfigs";
 
 /// The section `environmentConfigs` of the configuration file.
@@ -26,12 +26,13 @@ pub struct EnvironmentConfigs {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Native {
-    /// Enabled as soon as a composite has references to EnvironmentConfigs.
+    /// Crossplane is assumed to run with `--enable-environment-configs` as soon as any composite has references to
+    /// EnvironmentConfigs.
     #[default]
     Detect,
-    /// Crossplane runs with the flag.
+    /// Crossplane runs with `--enable-environment-configs`.
     Enabled,
-    /// Crossplane runs without the flag.
+    /// Crossplane runs without `--enable-environment-configs`.
     Disabled,
 }
 
@@ -42,7 +43,7 @@ impl Default for EnvironmentConfigs {
 }
 
 impl EnvironmentConfigs {
-    /// Returns the section in the form in which rules read it.
+    /// Returns the section as JSON, which rules look up in the catalog's settings.
     pub fn to_value(&self) -> Value {
         let native = match self.native {
             Native::Detect => "detect",
@@ -53,7 +54,7 @@ impl EnvironmentConfigs {
     }
 }
 
-/// Returns the section, or its defaults if the file has none.
+/// Returns the section `environmentConfigs` of the configuration, or its defaults if the file has none.
 pub(super) fn section(view: &View<'_>) -> EnvironmentConfigs {
     let section = view.setting(NAME).and_then(|stored| EnvironmentConfigs::deserialize(stored.value()).ok());
     section.unwrap_or_default()

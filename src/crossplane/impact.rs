@@ -20,7 +20,7 @@ pub const MAX_ASSESSED: usize = 100;
 /// The impact of a request on the users of an EnvironmentConfig.
 #[derive(Debug, Default)]
 pub struct Impact {
-    /// The effects on the composites for which something changes.
+    /// One effect for each composite for which the request changes something.
     pub effects: Vec<Effect>,
     /// Compositions and revisions whose pipeline steps require the EnvironmentConfig.
     pub passed_to_functions: Vec<Reference>,
@@ -30,7 +30,7 @@ pub struct Impact {
     pub is_complete: bool,
 }
 
-/// The effect of a request on one composite.
+/// The effect of a change or deletion of an EnvironmentConfig on one composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
     /// The composite; the Composition or CompositionRevision if no composite is known.
@@ -98,7 +98,7 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds the composites of a Composition, or an empty composite if none is known.
+    /// Adds the composites that use a Composition or CompositionRevision, or one empty composite if none is known.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -140,7 +140,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether the Composition of a revision is already in the list of subjects.
+    /// Returns whether `text` is a CompositionRevision, and the list already has an entry for its Composition or for
+    /// another revision of it.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -170,7 +171,7 @@ struct Evaluation {
 }
 
 impl Subject {
-    /// Returns the effect on this subject, or `None` if nothing changes.
+    /// Returns the effect of the request on this composite, or `None` if nothing changes.
     fn effect(&self, name: &str, before: &dyn Configs, after: &dyn Configs) -> Option<Effect> {
         let (known, then) = (self.evaluate(before)?, self.evaluate(after)?);
         let has = |judged: &Evaluation| judged.merged.iter().any(|merged| merged == name);
@@ -190,9 +191,9 @@ impl Subject {
         (!effect.problems.is_empty() || effect.loses_data).then_some(effect)
     }
 
-    /// Returns the effect on a subject whose computation fails already before the request. Such a composite cannot
-    /// break. An empty composite may fail although real composites do not, so for these only the usage that the
-    /// Composition declares counts.
+    /// Returns the effect on a composite whose environment cannot be computed even before the request; `None` for a
+    /// real composite, which the request cannot break. For an empty composite the computation may fail although it
+    /// succeeds for real ones, so its effect depends only on how the Composition uses the deleted EnvironmentConfig.
     fn effect_on_failing(
         &self,
         mut effect: Effect,

@@ -74,7 +74,7 @@ pub static BY_NAME_PREFIX: Index = Index {
 
 /// Returns the key of [`BY_NAME_PREFIX`] for a name.
 pub fn name_prefix(name: &str) -> String {
-    /// Typing errors are rare in the first letters.
+    /// Number of letters in the key. Typing errors are rare in the first letters.
     const LETTERS: usize = 3;
     name.chars().take(LETTERS).collect()
 }
@@ -185,7 +185,8 @@ pub static BY_DECLARED_TYPE: Index = Index {
     },
 };
 
-/// Returns the CompositeResourceDefinition for the composites of a Composition, and their version.
+/// Returns the CompositeResourceDefinition of the composites that a Composition is for, and the version of these
+/// composites in its `compositeTypeRef`.
 pub fn definition_of<'c>(composition: &'c Value, view: &View<'_>) -> Option<(Arc<Stored>, &'c str)> {
     let of = composition.get("spec")?.get("compositeTypeRef")?;
     let (group, version) = of.get("apiVersion")?.as_str()?.split_once('/')?;
@@ -288,7 +289,7 @@ pub static WITH_REFERENCES: Index = Index {
 /// The only key of [`WITH_REFERENCES`].
 pub const WITH_REFERENCES_KEY: &str = "true";
 
-/// Returns the request matcher for composites.
+/// Returns a request matcher for `operations` on composites of all kinds.
 pub(super) const fn composites(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = COMPOSITES_NAME;
     Match {
@@ -303,7 +304,7 @@ pub(super) const fn composites(operations: &'static [Operation], failure_policy:
     }
 }
 
-/// Returns the request matcher for claims.
+/// Returns a request matcher for `operations` on claims of all kinds.
 pub(super) const fn claims(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = CLAIMS_NAME;
     Match {
@@ -318,7 +319,7 @@ pub(super) const fn claims(operations: &'static [Operation], failure_policy: Fai
     }
 }
 
-/// Returns the request matcher for the main resource of a kind.
+/// Returns a request matcher for `operations` on the main resource of a kind, not on its subresources.
 pub(super) const fn matches(
     kind: &'static Kind,
     versions: &'static [&'static str],

@@ -42,7 +42,7 @@ pub fn rules() -> Vec<&'static Rule> {
     rules::RULES.to_vec()
 }
 
-/// Returns the declarations of kinds that are only known at run time.
+/// Returns the declarations of kinds that CompositeResourceDefinitions define at run time: composites and claims.
 pub fn declarations() -> Vec<&'static Declaration> {
     vec![&kinds::COMPOSITES, &kinds::CLAIMS]
 }

@@ -20,11 +20,12 @@ const MAX_PATCHES: usize = 500;
 pub struct PatchFailure {
     /// The field of the patch in the Composition.
     pub patch: FieldPath,
-    /// The error message of Crossplane.
+    /// Crossplane's error message for the patch.
     pub why: String,
 }
 
-/// Returns the patches that find a value in the current environment and fail on it.
+/// Returns the patches that find a value in the environment, computed from the current EnvironmentConfigs, and fail
+/// with this value for every composite.
 pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -> Vec<PatchFailure> {
     let Some(declaration) = composition::declaration(composition) else { return Vec::new() };
     let mut evaluation =

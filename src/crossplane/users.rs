@@ -21,7 +21,7 @@ pub const MAX_USERS: usize = 500;
 /// An object that uses an EnvironmentConfig.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// The Composition, CompositionRevision or composite.
+    /// The Composition, CompositionRevision or composite that uses the EnvironmentConfig.
     pub object: Reference,
     /// The usage of the EnvironmentConfig, as far as it is known without a composite.
     pub usage: Usage,
@@ -34,7 +34,8 @@ pub enum Usage {
     Required,
     /// Without the EnvironmentConfig, the environment has less data.
     Optional,
-    /// A pipeline step requires it, and its function decides what happens without it.
+    /// A pipeline step requires the EnvironmentConfig by `requirements.requiredResources`, and its function decides
+    /// what happens without it.
     PassedToFunction,
 }
 
@@ -124,8 +125,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns how a selector uses the EnvironmentConfig. A value that a matcher reads from the composite may be any
-    /// value.
+    /// Returns how a selector uses the EnvironmentConfig, or `None` if it never selects it. A label value that the
+    /// selector reads from the composite may be any value.
     fn selected(&self, selector: &Selector, profile: Profile) -> Option<Usage> {
         let is_fixed = |kind| kind == LabelMatcherType::Value;
         let own = Metadata::of(self.config);

@@ -13,7 +13,8 @@ use crate::kustomize::delivery::{
     Consequences, Delivery, Judged, Outcome, Root, is_unchanged, not_judged, tree_findings,
 };
 
-/// Timeout for judging the siblings of a root, which only warnings need. What was judged is cached for the next request.
+/// Timeout for judging the other Kustomizations of the same cluster, which only warnings need. Results are cached for
+/// the next request.
 const SIBLINGS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The inputs of a decision about the kustomize trees of one request.
@@ -26,7 +27,8 @@ pub(super) struct DeliveryContext<'a> {
 }
 
 impl DeliveryContext<'_> {
-    /// Runs a delivery for the request, and returns its findings at the levels of the policy.
+    /// Judges the kustomize trees that `delivery` finds in the request, and returns findings with the levels of the
+    /// policy.
     pub(super) async fn findings_of(&self, delivery: &'static Delivery) -> Vec<Finding> {
         let hosts = &self.policy.artifact_hosts;
         for artifact in delivery.ahead.iter().flat_map(|ahead| ahead(self.request)) {
@@ -68,8 +70,8 @@ impl DeliveryContext<'_> {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }
 
-    /// Judges the siblings of a root within [`SIBLINGS_TIMEOUT`], and returns findings about the effects of the root on
-    /// the cluster, compared with the siblings.
+    /// Judges the other Kustomizations that apply to the same cluster, within [`SIBLINGS_TIMEOUT`], and returns
+    /// findings about what happens to objects in the cluster once `root` is built, such as deletions.
     async fn of_consequences(&self, consequences: &Consequences, (root, judged): (&Root, &Judged)) -> Vec<Finding> {
         let siblings = (consequences.siblings)(self.request, self.view, root);
         let last = live_read_deadline(self.request).min(Instant::now() + SIBLINGS_TIMEOUT);
@@ -90,7 +92,8 @@ impl DeliveryContext<'_> {
         if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }
     }
 
-    /// Applies the configured level of a finding's rule, and at most `max_level`; returns `None` if the level is `off`.
+    /// Reduces the level of a finding to at most `max_level`, then applies the configured level of its rule. Returns
+    /// `None` if the level is `off`.
     fn levelled(&self, mut finding: Finding, max_level: Level) -> Option<Finding> {
         let info = self.gate.registry.info(finding.rule)?;
         finding.level = finding.level.min(max_level);
@@ -98,8 +101,8 @@ impl DeliveryContext<'_> {
     }
 }
 
-/// Appends `found` to `findings`, except findings with the same rule and field as a present finding about the object
-/// itself.
+/// Appends `found` to `findings`. Omits a finding if `findings` already has one with the same rule and field that has
+/// no location in files.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     let before = findings.len();
     for finding in found {

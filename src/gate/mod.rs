@@ -49,7 +49,7 @@ pub struct Gate {
     clock: Clock,
 }
 
-/// A source of the current time, with which the expiry of exemptions is compared.
+/// A source of the current time, which determines whether exemptions have expired.
 type Clock = Arc<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
 impl Gate {
@@ -67,7 +67,8 @@ impl Gate {
         Self { trees, ..self }
     }
 
-    /// Replaces the system's clock, with which the expiry of exemptions is compared.
+    /// Sets the source of the current time, which determines whether exemptions have expired. The default is the system
+    /// clock.
     #[must_use]
     pub fn with_clock(self, clock: impl Fn() -> OffsetDateTime + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self }
@@ -78,7 +79,7 @@ impl Gate {
         &self.registry
     }
 
-    /// Returns the catalog that rules look up objects in.
+    /// Returns the catalog in which rules look up objects.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
@@ -115,14 +116,14 @@ impl Gate {
         (!matching.is_empty()).then_some(matching)
     }
 
-    /// Returns the declaration of the request's kind, if another object declares that kind, as an XRD does for
-    /// composites.
+    /// Returns the [`Declaration`] of the kind in the request, if an object in the cluster declares this kind, as
+    /// CompositeResourceDefinitions declare composites.
     fn declared_as(&self, request: &Request<'_>) -> Option<&'static Declaration> {
         let resource = &request.resource;
         self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)
     }
 
-    /// Decides about a request. If no rule matches, it is admitted unchanged.
+    /// Decides about a request. Admits it unchanged if no rule, mutator or delivery matches.
     pub async fn decide(&self, phase: Phase, request: &Request<'_>) -> Verdict {
         match self.matching(phase, request) {
             Some(matching) => self.decide_by(matching, phase, request).await,
@@ -210,7 +211,9 @@ impl Gate {
         Verdict { findings, ..Verdict::default() }
     }
 
-    /// Reads objects from the API server until the rules ask for no more, or until the deadline.
+    /// Reads from the API server the objects that the functions in `wants` return. Calls these functions again with the
+    /// results until they return no further objects, at most [`LIVE_READ_ROUNDS`] times. Reads that exceed the deadline
+    /// are unknown.
     async fn read_live(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> LiveReads {
         let mut live = LiveReads::new();
         let live_read_deadline = live_read_deadline(request);
@@ -273,7 +276,7 @@ fn live_read_deadline(request: &Request<'_>) -> Instant {
     live_read_deadline.unwrap_or_else(|| Instant::now() + LIVE_READ_TIMEOUT)
 }
 
-/// Parses the parts of the objects that the rules with these matchers read.
+/// Parses those parts of the objects in the request that the rules with these `matchers` need.
 fn read(
     request: &Request<'_>,
     declared_as: Option<&Declaration>,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Registry;
 use crate::rule::{Match, RuleInfo};
 
-/// Returns the page of a rule and, for a rule about requests, the requests that it matches.
+/// Returns the documentation page of a rule as Markdown, followed by a list of the requests that the rule matches.
 pub fn page(registry: &Registry, info: &RuleInfo) -> String {
     let matches = registry.rule(info.id).map_or(&[][..], |rule| rule.matchers);
     let matches: String = matches.iter().map(|one| format!("- {}\n", describe(one))).collect();

@@ -27,7 +27,7 @@ pub struct Policy {
     pub honour_skip_label: bool,
     /// Whether ServiceAccounts get warnings too. Controllers only log them.
     pub warn_service_accounts: bool,
-    /// Modes of mutators, by name.
+    /// Configured modes of mutators, by the name of the mutator.
     pub modes: HashMap<String, Mode>,
     /// Names of CompositeResourceDefinitions whose composites are handled, besides those with the label
     /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` selects all.
@@ -70,13 +70,13 @@ impl Exemption {
 }
 
 impl Policy {
-    /// Returns the level of a rule about requests in a namespace.
+    /// Returns the level of a rule for requests in `namespace`: the configured level, or the default of the rule.
     pub fn level(&self, rule: &Rule, namespace: &str) -> Level {
         self.level_of(rule.info.id, rule.info.family(), rule.info.level, namespace)
     }
 
-    /// Returns the level of any rule in a namespace: the configured one, or `default`. The namespace is empty for
-    /// files.
+    /// Returns the level of the rule `id` of `family` in `namespace`: the configured level, or `default`. The namespace
+    /// is empty for files.
     pub fn level_of(&self, id: &str, family: &str, default: Level, namespace: &str) -> Level {
         if self.levels.is_empty() && self.namespaces.is_empty() {
             return default;
@@ -91,7 +91,8 @@ impl Policy {
         of_namespaces.chain([entry(&self.levels, id, family).unwrap_or(default)]).any(|level| level > Level::Off)
     }
 
-    /// Returns the level of a finding in files that `info` reported at `level`; see [`Policy::levelled`].
+    /// Returns the configured level of a finding in files that the rule `info` reported at `level`; see
+    /// [`Policy::levelled`].
     pub fn level_in_files(&self, info: &RuleInfo, level: Level) -> Level {
         Self::levelled(level, info.level, self.level_of(info.id, info.family(), info.level, ""))
     }

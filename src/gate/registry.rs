@@ -21,8 +21,8 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// An index by the plural name of the matched resource, or by the name of its declaration. Few rules match the same
-    /// resource.
+    /// Index by the plural name of the matched resource, such as `installations`, or by the name of the [`Declaration`]
+    /// of its kind. Few rules match the same resource.
     looking: HashMap<&'static str, Looking>,
 }
 
@@ -85,7 +85,7 @@ impl Registry {
         Self { deliveries, ..self }
     }
 
-    /// Returns the rules about requests, in the order of their ids.
+    /// Returns the rules that check requests, in the order of their ids.
     pub fn rules(&self) -> &[&'static Rule] {
         &self.rules
     }
@@ -100,7 +100,8 @@ impl Registry {
         &self.deliveries
     }
 
-    /// Returns the definitions of all rules, about requests and about trees, in the order of their ids.
+    /// Returns the definitions of all rules, those that check requests and those that check kustomize trees, in the
+    /// order of their ids.
     pub fn infos(&self) -> Vec<&'static RuleInfo> {
         let mut infos: Vec<_> =
             self.rules.iter().map(|rule| &rule.info).chain(self.tree_rules.iter().copied()).collect();
@@ -108,7 +109,7 @@ impl Registry {
         infos
     }
 
-    /// Returns the definition of the rule with this id, about requests or about trees.
+    /// Returns the definition of the rule with this id, whether it checks requests or kustomize trees.
     pub fn info(&self, id: &str) -> Option<&'static RuleInfo> {
         let of_trees = || self.tree_rules.iter().find(|info| info.id == id).copied();
         self.rule(id).map(|rule| &rule.info).or_else(of_trees)
@@ -141,13 +142,13 @@ impl Registry {
         catalog
     }
 
-    /// Returns the CustomResourceDefinitions that the chart installs only if a value enables them: of stored
-    /// Kustomizations and Components.
+    /// Returns the CustomResourceDefinitions of stored Kustomizations and Components, which the chart installs only if
+    /// a value enables them.
     pub fn optional_definitions(&self) -> &[&'static Definition] {
         &self.optional
     }
 
-    /// Returns the rule about requests with this id.
+    /// Returns the rule with this id, if it checks requests and not kustomize trees.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.info.id == id).copied()
     }
@@ -183,7 +184,7 @@ impl Registry {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
     }
 
-    /// Returns every kind with live reads, with the families that request these reads.
+    /// Returns every kind whose objects are read live, with the families that need these reads.
     pub fn kinds_read_live(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
@@ -197,8 +198,8 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
 
-    /// Returns pairs of a family that matches declared kinds, and the kind whose objects declare them, such as
-    /// CompositeResourceDefinition.
+    /// Returns pairs of a family with rules or mutators for declared kinds, such as composites, and the kind whose
+    /// objects declare them, such as CompositeResourceDefinition.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;

@@ -93,7 +93,7 @@ fn general(value: f64, precision: Option<usize>) -> String {
     generally(&all, exponent, wanted)
 }
 
-/// Formats digits in the format `g`: with an exponent if it is small or large, otherwise without.
+/// Formats digits in the format `g`: with an exponent if the number is very small or large, otherwise without.
 fn generally(all: &str, exponent: i32, wanted: Option<usize>) -> String {
     let significant = all.trim_end_matches('0');
     let significant = if significant.is_empty() { "0" } else { significant };
@@ -110,7 +110,7 @@ fn generally(all: &str, exponent: i32, wanted: Option<usize>) -> String {
     placed(significant, exponent)
 }
 
-/// Formats digits with a decimal point and the necessary zeros.
+/// Formats digits with a decimal point and the necessary zeros. `exponent` is the decimal exponent of the first digit.
 fn placed(digits: &str, exponent: i32) -> String {
     let Ok(whole) = usize::try_from(exponent + 1) else {
         let zeros = usize::try_from(-exponent - 1).unwrap_or(0);
@@ -123,7 +123,7 @@ fn placed(digits: &str, exponent: i32) -> String {
     }
 }
 
-/// Returns the bits of the mantissa, including the implied one, and the exponent of the last bit.
+/// Returns the bits of the mantissa, including the implied leading bit, and the binary exponent of the last bit.
 fn parts(value: f64) -> (u64, i32) {
     let bits = value.to_bits();
     let fraction = bits & ((1 << 52) - 1);

@@ -9,15 +9,16 @@ use crate::admission::Metadata;
 
 /// The annotation that makes Landscaper ignore an object.
 pub const IGNORE: &str = "landscaper.gardener.cloud/ignore";
-/// The annotation that makes Landscaper remove the finalizer without uninstalling.
+/// The annotation that makes Landscaper delete an object without uninstalling what it has deployed: only the finalizer
+/// is removed.
 pub const DELETE_WITHOUT_UNINSTALL: &str = "landscaper.gardener.cloud/delete-without-uninstall";
 /// The annotation that makes the Helm deployer cache charts.
 pub const CACHE_HELM_CHARTS: &str = "landscaper.gardener.cloud/cache-helm-charts";
-/// The annotation that makes Landscaper reconcile after each change of the spec.
+/// The annotation that makes Landscaper reconcile an object after each change of its spec.
 pub const RECONCILE_IF_CHANGED: &str = "landscaper.gardener.cloud/reconcile-if-changed";
-/// The annotation that requests an operation once, such as `reconcile`.
+/// The annotation that requests one operation on an object, such as `reconcile`.
 pub const OPERATION: &str = "landscaper.gardener.cloud/operation";
-/// The value of [`OPERATION`] that starts a job.
+/// The value of [`OPERATION`] that makes Landscaper start a job for the object.
 pub const RECONCILE: &str = "reconcile";
 
 /// The annotation with the type of the deployer that must process a DeployItem.
@@ -39,7 +40,7 @@ pub const ROUTE: &str = "portcullis.dev/dry-run";
 pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
 /// The annotation on an Installation with the objects and values from which its substitution was computed.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
-/// The annotation with the summary of an Installation's component tree.
+/// The annotation on an Installation with a summary of its component tree.
 pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";
 
 /// Returns the value of an annotation; `None` if it is missing or not a string.
@@ -47,7 +48,7 @@ pub fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     Metadata::of(object).annotation(key)
 }
 
-/// Reports whether a boolean annotation is set: only `"true"` counts.
+/// Reports whether an annotation has the value `"true"`.
 pub fn is_set(object: &Value, key: &str) -> bool {
     text(object, key) == Some("true")
 }

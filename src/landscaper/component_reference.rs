@@ -26,10 +26,10 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    /// All attributes, in the order in which messages list them.
+    /// All attributes of a component reference, in the order in which messages list them.
     pub const ALL: [Self; 3] = [Self::RepositoryContext, Self::ComponentName, Self::Version];
 
-    /// Returns the name of the field in Landscaper's objects.
+    /// Returns the name of the attribute's field in Landscaper's objects, such as `componentName`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::RepositoryContext => "repositoryContext",
@@ -45,7 +45,8 @@ impl fmt::Display for Attribute {
     }
 }
 
-/// A reference to a component version. In a source or a substitution, any attribute may be unspecified.
+/// A reference to a component version. In the `source` or `substitution` of an overwrite, attributes may be
+/// unspecified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ComponentReference {
     /// The repository of the component version; `None` if unspecified.
@@ -57,14 +58,16 @@ pub struct ComponentReference {
 }
 
 impl ComponentReference {
-    /// Reads a reference from JSON. Values that Landscaper cannot decode are added to `problems` and count as unspecified.
+    /// Reads a reference from JSON. Values that Landscaper cannot decode are added to `problems` and count as
+    /// unspecified.
     pub fn parse(text: &str, field: &FieldPath, problems: &mut Vec<Problem>) -> Self {
         let mut reference = Self::default();
         within(problems, || field.clone(), |problems| reference.fill(text, problems));
         reference
     }
 
-    /// Reads a reference from a value. Values that Landscaper cannot decode are added to `problems` and count as unspecified.
+    /// Reads a reference from a value. Values that Landscaper cannot decode are added to `problems` and count as
+    /// unspecified.
     pub(super) fn of(value: &Value, problems: &mut Vec<Problem>) -> Self {
         let mut reference = Self::default();
         match value {
@@ -90,7 +93,8 @@ impl ComponentReference {
         }
     }
 
-    /// Decodes JSON fields into this reference; they replace present values, as in Go for duplicate fields.
+    /// Decodes the JSON object `text` into this reference. Its fields replace attributes that are already set, as in
+    /// Go, where the last of several fields with the same name wins.
     pub(super) fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let Ok(members) = wire::members(text) else {
             return not_an_object(text, problems);
@@ -112,7 +116,7 @@ impl ComponentReference {
         }
     }
 
-    /// Reports whether an attribute is specified.
+    /// Reports whether the reference specifies an attribute.
     pub fn specifies(&self, attribute: Attribute) -> bool {
         match attribute {
             Attribute::RepositoryContext => self.repository_context.is_some(),
@@ -135,7 +139,7 @@ impl ComponentReference {
         }
     }
 
-    /// Copies an attribute from `other`.
+    /// Copies the value of an attribute from `other` into this reference.
     pub fn take(&mut self, other: &Self, attribute: Attribute) {
         match attribute {
             Attribute::RepositoryContext => self.repository_context.clone_from(&other.repository_context),
@@ -144,7 +148,8 @@ impl ComponentReference {
         }
     }
 
-    /// Returns an attribute as a JSON value; an unspecified repository context is `null`, other attributes are empty strings.
+    /// Returns the value of an attribute as JSON. An unspecified repository context is `null`; other unspecified
+    /// attributes are empty strings.
     pub fn value(&self, attribute: Attribute) -> Value {
         match attribute {
             Attribute::RepositoryContext => {
@@ -155,7 +160,7 @@ impl ComponentReference {
         }
     }
 
-    /// Returns an attribute as a short text for messages.
+    /// Returns the value of an attribute as a short text for messages.
     pub fn brief(&self, attribute: Attribute) -> String {
         match attribute {
             Attribute::RepositoryContext => {
@@ -166,7 +171,7 @@ impl ComponentReference {
         }
     }
 
-    /// Sets the repository context to that of a Context, if the reference has none.
+    /// Returns the reference with the repository context of a Landscaper Context as default.
     #[must_use]
     pub fn or_repository_context(mut self, context: Option<&RepositoryContext>) -> Self {
         if self.repository_context.is_none() {

@@ -1,4 +1,5 @@
-//! `Context`: the settings shared by the Installations that name it. A Context has no `spec`; its fields are at the top level.
+//! `Context`: the settings shared by the Installations that name it. A Context has no `spec`; its fields are at the top
+//! level.
 //!
 //! Source: Landscaper `apis/core/v1alpha1/types_context.go`.
 
@@ -11,7 +12,7 @@ use crate::admission::FieldPath;
 /// The name of the Context of an Installation that names none (`SetDefaults_Installation`).
 pub const DEFAULT: &str = "default";
 
-/// The fields of a Context that overwrites need.
+/// The fields of a Landscaper Context that determine component references and overwrites.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     /// The default repository context of component references.
@@ -33,7 +34,7 @@ impl Context {
         }
     }
 
-    /// Reads a Context, without reporting problems.
+    /// Reads a Context. Values that Landscaper cannot decode count as missing.
     pub fn of(object: &Value) -> Self {
         Self::read(object, &mut Vec::new())
     }

@@ -1,11 +1,11 @@
 //! Checks cron schedules as Landscaper does.
 //!
-//! Source: `ParseStandard` of robfig/cron v3: five fields or a descriptor, with an optional time zone before them. It also
-//! accepts `?` as `*`, ignores empty parts between commas, and reads `5/2` as every second value from 5.
+//! Source: `ParseStandard` of robfig/cron v3: five fields or a descriptor, with an optional time zone before them. It
+//! also accepts `?` as `*`, ignores empty parts between commas, and reads `5/2` as every second value from 5.
 
 use super::duration;
 
-/// A field of a schedule: its range, and names for the numbers from `least` on.
+/// A field of a cron schedule, such as the month: its range, and names such as `jan` for the numbers from `least` on.
 struct Field {
     name: &'static str,
     least: u32,
@@ -26,7 +26,7 @@ static FIELDS: [Field; 5] = [
 
 const DESCRIPTORS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// The areas of the time zone database.
+/// The areas of the time zone database: the first part of names such as `Europe/Berlin`.
 const AREAS: &[&str] = &[
     "Africa",
     "America",
@@ -45,7 +45,7 @@ const AREAS: &[&str] = &[
     "Pacific",
     "US",
 ];
-/// The zones of the time zone database that belong to no area.
+/// The time zones without an area in the time zone database, such as `UTC`.
 const ZONES: &[&str] = &[
     "",
     "CET",
@@ -135,7 +135,7 @@ fn fields(text: &str) -> Option<String> {
 }
 
 impl Field {
-    /// Reports whether a range is valid for the field.
+    /// Reports whether a range such as `1-5` or `*/2` is valid for the field.
     fn has(&self, range: &str) -> bool {
         let (range, step) = match range.split_once('/') {
             Some((range, step)) => (range, number(step)),

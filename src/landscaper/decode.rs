@@ -7,7 +7,7 @@ use crate::admission::{FieldPath, json as wire};
 /// A value that Landscaper cannot decode. Landscaper then cannot read the whole object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The field of the value.
+    /// The field path of the value.
     pub field: FieldPath,
     /// The type of the value, such as `a string`.
     pub is: &'static str,
@@ -17,7 +17,7 @@ pub struct Problem {
     pub wanted: &'static str,
 }
 
-/// Describes a value that does not have the type `wanted`.
+/// Returns the description of a value that does not have the type `wanted`.
 pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> Problem {
     Problem { field, is: wire::kind_of(value), found: wire::brief(value), wanted }
 }
@@ -27,7 +27,8 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Calls `read` for a part of an object, and prefixes the fields of its problems with the field `place` of that part.
+/// Calls `read` for a part of an object, and prefixes the field paths of the problems that it reports with `place`, the
+/// field path of that part.
 ///
 /// `place` is called only if there is a problem, because most objects have none.
 pub(super) fn within(

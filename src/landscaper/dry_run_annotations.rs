@@ -15,7 +15,7 @@ pub struct DryRunAnnotations<'v> {
 }
 
 impl<'v> DryRunAnnotations<'v> {
-    /// Reads the annotations of an object.
+    /// Reads the dry-run annotations of an object.
     pub fn of(object: &'v Value) -> Self {
         let text = |key| annotations::text(object, key);
         Self { dry_run: text(DRY_RUN_ANNOTATION), configuration: text(CONFIGURATION_ANNOTATION) }
@@ -33,7 +33,7 @@ impl<'v> DryRunAnnotations<'v> {
     }
 }
 
-/// Returns the field path of an annotation.
+/// Returns the field path of the annotation with this key.
 pub(in crate::landscaper) fn annotation(key: &str) -> FieldPath {
     FieldPath::of(["metadata", "annotations", key])
 }

@@ -5,7 +5,7 @@
 
 use crate::go::duration;
 
-/// The text for a duration of zero.
+/// The text for a duration of zero in Landscaper's format.
 const NONE: &str = "none";
 
 /// Reports whether a text is a duration in Landscaper's format.
@@ -13,7 +13,8 @@ pub(super) fn is_duration(text: &str) -> bool {
     nanoseconds(text).is_some()
 }
 
-/// Parses a duration into nanoseconds, 0 for `none`. Returns `None` for an invalid text, or one beyond Go's 292 years.
+/// Parses a duration in Landscaper's format into nanoseconds, 0 for `none`. Returns `None` if the text is invalid, or
+/// exceeds Go's maximum of 292 years.
 pub fn nanoseconds(text: &str) -> Option<i64> {
     if text == NONE { Some(0) } else { duration::parse(text) }
 }

@@ -23,7 +23,7 @@ pub const MAX_DECOMPRESSED_BYTES: u64 = 32 * 1024 * 1024;
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-/// A template of a DeployItem.
+/// A template of a DeployItem in an Execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     /// The name of the template, unique in the Execution.
@@ -41,7 +41,7 @@ pub struct Template {
 pub struct Templates {
     /// The templates, in the order of the Execution.
     pub items: Vec<Template>,
-    /// Whether the templates were read from `spec.deployItemsCompressed`.
+    /// Whether the templates were decompressed from `spec.deployItemsCompressed`.
     pub compressed: bool,
 }
 
@@ -82,7 +82,8 @@ pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
     Ok(Templates { items: read(list.as_deref())?, compressed })
 }
 
-/// Returns the list of templates as JSON; `true` if it was decompressed from `spec.deployItemsCompressed`.
+/// Returns the list of DeployItem templates in the `spec` of an Execution as JSON; `None` if there is none. The second
+/// value is `true` if the list was decompressed from `spec.deployItemsCompressed`.
 ///
 /// # Errors
 /// As for [`templates`]; the elements of the list are not checked.
@@ -100,7 +101,8 @@ pub fn list(spec: &Value) -> Result<(Option<Cow<'_, Value>>, bool), Unreadable> 
     Ok((Some(Cow::Owned(list)), true))
 }
 
-/// Decodes a byte slice as Go's JSON does: from base64, or from a list of numbers.
+/// Decodes the bytes of `spec.deployItemsCompressed` as Go decodes a byte slice from JSON: from base64, or from a list
+/// of numbers.
 fn compressed(value: Option<&Value>) -> Result<Vec<u8>, Unreadable> {
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),

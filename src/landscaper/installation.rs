@@ -24,15 +24,15 @@ pub enum Location {
     Ref,
     /// `spec.componentDescriptor.inline`
     Inline {
-        /// The number of repository contexts; `None` if the descriptor has no list of them.
+        /// The number of repository contexts in the inline descriptor; `None` if it has no list of them.
         repository_contexts: Option<usize>,
     },
 }
 
 impl Location {
-    /// Returns the JSON pointer of an attribute of the reference in the Installation.
+    /// Returns the JSON pointer, in the Installation, of an attribute of its component reference.
     ///
-    /// If an inline descriptor has no repository context, the pointer is the place to add one.
+    /// If an inline descriptor has no repository context, returns the pointer at which a JSON Patch can add one.
     pub fn pointer(self, attribute: Attribute) -> String {
         let part = match (self, attribute) {
             (Self::Ref, attribute) => return format!("/spec/componentDescriptor/ref/{attribute}"),
@@ -45,7 +45,8 @@ impl Location {
         format!("/spec/componentDescriptor/inline/component/{part}")
     }
 
-    /// Returns the value to write at the pointer: a new list, if the descriptor has no list of repository contexts.
+    /// Returns the JSON to write at [`Location::pointer`]: `value`, or a list with `value` if the inline descriptor has
+    /// no list of repository contexts yet.
     pub fn wrap(self, attribute: Attribute, value: Value) -> Value {
         match (self, attribute) {
             (Self::Inline { repository_contexts: None }, Attribute::RepositoryContext) => json!([value]),
@@ -54,10 +55,11 @@ impl Location {
     }
 }
 
-/// The fields of an Installation that determine its Context and component.
+/// The paths of the fields of an Installation that determine its Context and its component.
 pub(super) const REFERENCE: &[Path] = &[&["spec", "context"], &["spec", "componentDescriptor"]];
 
-/// Reads the component reference of an Installation and its place; `None` if there is no component descriptor.
+/// Reads the component reference of an Installation, and its place there; `None` if the Installation has no component
+/// descriptor.
 ///
 /// Values that Landscaper cannot decode are added to `problems` and count as missing.
 pub fn component_reference(

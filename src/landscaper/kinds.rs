@@ -152,7 +152,7 @@ pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
     storage: Storage::Parts(&[&["spec", "types"]]),
 };
 
-/// Index of all objects, under the empty key.
+/// Index that lists all objects of a kind under the empty key.
 pub static ALL: Index = Index { name: "all", parts: &[], keys: |_| vec![String::new()] };
 
 /// `DryRunConfiguration`: simulated objects on Targets, for dry runs. Portcullis adds this kind to Landscaper's API
@@ -174,12 +174,12 @@ pub static BY_OWNER: Index = Index {
     keys: |object| owner::owner(object).map(|owner| owner_key(owner.kind.name(), owner.name)).into_iter().collect(),
 };
 
-/// Returns the key of an owner in [`BY_OWNER`].
+/// Returns the key of an owner in [`BY_OWNER`], such as `Installation/app`.
 pub fn owner_key(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }
 
-/// Returns a catalog reference to an owner, which is in the same namespace.
+/// Returns the catalog reference to an owner, which is in the namespace of the owned object.
 pub fn owner_reference(owner: &Owner<'_>, namespace: &str) -> Reference {
     let kind = match owner.kind {
         OwnerKind::Installation => &INSTALLATIONS,
@@ -202,7 +202,7 @@ fn keys(name: Option<&str>) -> Vec<String> {
     name.map(str::to_owned).into_iter().collect()
 }
 
-/// Reports whether the plural resource name of a request is that of `kind`.
+/// Reports whether a request is for objects of `kind`, by the plural resource name.
 pub(super) fn is(kind: &Kind, request: &crate::admission::Request<'_>) -> bool {
     request.resource.plural == kind.plural
 }
@@ -220,7 +220,7 @@ pub(super) const UPDATE: &[Operation] = &[Operation::Update];
 /// The operation delete, for request matchers.
 pub(super) const DELETION: &[Operation] = &[Operation::Delete];
 
-/// Returns a request matcher for the main resource of a kind.
+/// Returns a request matcher for objects of a kind, without subresources.
 pub(super) const fn matches(
     kind: &'static Kind,
     operations: &'static [Operation],

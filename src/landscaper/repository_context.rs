@@ -38,7 +38,7 @@ impl RepositoryContext {
     /// Parses a repository context from JSON and keeps the text; returns `None` for `null`.
     ///
     /// # Errors
-    /// A problem, if the value is not an object or its `type` is not a string.
+    /// A [`Problem`], if the value is not an object or its `type` is not a string.
     pub fn parse(text: &str, field: &FieldPath) -> Result<Option<Self>, Problem> {
         let value = json::parse(text).unwrap_or(Value::Null);
         if !value.is_object() {
@@ -49,8 +49,8 @@ impl RepositoryContext {
         Ok(Some(Self(Arc::new(Inner { raw: OnceLock::from(text.to_owned()), type_name, value }))))
     }
 
-    /// Reads a repository context from a value, as [`RepositoryContext::parse`] does from the API server's text of it;
-    /// returns `None` for `null`.
+    /// Reads a repository context from a JSON value; returns `None` for `null`. The result is that of
+    /// [`RepositoryContext::parse`] for the text that the API server sends for this value.
     ///
     /// # Errors
     /// As for [`RepositoryContext::parse`].
@@ -60,7 +60,7 @@ impl RepositoryContext {
         Ok(Some(Self(Arc::new(Inner { raw: OnceLock::new(), type_name, value: value.clone() }))))
     }
 
-    /// Reads a repository context from a value. An invalid value is added to `problems` and counts as missing.
+    /// Reads a repository context from a JSON value. An invalid value is added to `problems` and counts as missing.
     pub fn read(value: Option<&Value>, field: &FieldPath, problems: &mut Vec<Problem>) -> Option<Self> {
         Self::of(value?, field).unwrap_or_else(|problem| {
             problems.push(problem);
@@ -78,12 +78,13 @@ impl RepositoryContext {
         &self.0.value
     }
 
-    /// Returns the `type`; empty if it is missing.
+    /// Returns the `type` of the repository context, such as `ociRegistry`; empty if it is missing.
     pub fn type_name(&self) -> &str {
         &self.0.type_name
     }
 
-    /// Returns a string field by its case-insensitive name; empty if it is missing, `None` if it is not a string.
+    /// Returns the value of the field `name`, ignoring letter case; empty if it is missing, `None` if it is not a
+    /// string.
     pub fn text(&self, name: &str) -> Option<String> {
         match self.0.raw.get() {
             Some(text) => string_of_text(text, name).ok(),
@@ -91,7 +92,8 @@ impl RepositoryContext {
         }
     }
 
-    /// Returns the fields of an `ociRegistry`; `None` for other types, or if a field is not a string.
+    /// Returns the fields of a repository context of type `ociRegistry`; `None` for other types, or if a field is not a
+    /// string.
     pub fn oci_registry(&self) -> Option<OciRegistry> {
         if self.0.type_name != "ociRegistry" {
             return None;
@@ -119,7 +121,8 @@ impl PartialEq for RepositoryContext {
 
 impl Eq for RepositoryContext {}
 
-/// Compares values by the JSON that Go writes: all numbers are floats, so 1 equals 1.0, but 0 does not equal -0.
+/// Reports whether Go writes two values as the same JSON: all numbers are floats, so 1 equals 1.0, but 0 does not equal
+/// -0.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits),
@@ -139,8 +142,8 @@ fn not_a_string(value: &Value, field: &FieldPath) -> Problem {
     problem(field.key("type"), value, "a string")
 }
 
-/// Decodes a string field as Go's `encoding/json` does: keys are case-insensitive, the last one wins, and `null` is ignored.
-/// The order of `members` is the order in the JSON of the API server.
+/// Decodes a string field as Go's `encoding/json` does: keys are case-insensitive, the last one wins, and `null` is
+/// ignored. The order of `members` is the order in the JSON of the API server.
 fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str, &'v Value> {
     let mut field = "";
     for (_, value) in members.iter().filter(|(key, _)| fold(key).eq(fold(name))) {
@@ -153,7 +156,7 @@ fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str,
     Ok(field)
 }
 
-/// Decodes a string field as [`string_of`] does, in the order of a JSON text.
+/// Decodes a string field as [`string_of`] does, but in the order of the fields in a JSON text.
 fn string_of_text(text: &str, name: &str) -> Result<String, Value> {
     let mut field = String::new();
     for (key, raw) in json::members(text).unwrap_or_default() {

@@ -1,8 +1,8 @@
 //! Applies a list of overwrites to one component reference, and records what each entry did.
 //!
 //! Source: `Substitutions.Replace` in Landscaper's `pkg/components/model/componentoverwrites/substitutor.go`. Entries
-//! are matched against the *original* reference, in order; an entry sets all its attributes or none; no attribute is set
-//! twice; once all three are set, the remaining entries are skipped.
+//! are matched against the *original* reference, in order; an entry sets all its attributes or none; no attribute is
+//! set twice; once all three are set, the remaining entries are skipped.
 
 use std::sync::Arc;
 
@@ -12,17 +12,19 @@ use crate::admission::{FieldPath, Request, json};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::decode::{Problem, problem, within};
 
-/// An entry of the list `overwrites` in a ComponentVersionOverwrites object.
+/// An entry of the list `overwrites` in a ComponentVersionOverwrites object: which references it matches, and the
+/// attributes that it sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The condition of the entry: it matches references that are equal in every attribute that is specified here.
+    /// The condition of the entry: it matches component references that have every attribute value that is specified
+    /// here.
     pub source: ComponentReference,
-    /// The attributes that the entry sets.
+    /// The attributes that the entry sets in a component reference.
     pub substitution: ComponentReference,
 }
 
 impl Entry {
-    /// Reports whether the source matches `reference`.
+    /// Reports whether the `source` of the entry matches `reference`.
     pub fn matches(&self, reference: &ComponentReference) -> bool {
         self.source.specified().all(|attribute| self.source.agrees(reference, attribute))
     }
@@ -66,7 +68,7 @@ impl Entry {
 #[derive(Debug, Default)]
 pub struct Entries {
     list: Vec<Entry>,
-    /// The values that Landscaper cannot decode.
+    /// The values in the object that Landscaper cannot decode.
     pub problems: Vec<Problem>,
 }
 
@@ -147,9 +149,9 @@ fn report_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Probl
 /// The result of applying one entry of `overwrites` to a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The source does not match the original reference.
+    /// The `source` of the entry does not match the original reference.
     NotMatched {
-        /// The attributes that differ.
+        /// The attributes in which `source` and reference differ.
         differs: Vec<Attribute>,
     },
     /// The entry was applied.
@@ -157,7 +159,8 @@ pub enum Outcome {
         /// The attributes that the entry set; none for an empty substitution.
         set: Vec<Attribute>,
     },
-    /// The source matches, but an earlier entry has set one of the attributes, so this entry sets none.
+    /// The `source` of the entry matches, but an earlier entry has set one of the entry's attributes, so this entry
+    /// sets none.
     Rejected {
         /// The attributes that were already set, each with the index of the entry that set it.
         taken: Vec<(Attribute, usize)>,
@@ -171,7 +174,7 @@ pub enum Outcome {
 pub struct Substitution {
     /// The reference before the substitution, with the repository context of the Context as default.
     pub original: ComponentReference,
-    /// The reference that Landscaper uses.
+    /// The reference after the substitution, which Landscaper uses.
     pub result: ComponentReference,
     /// Whether any entry matched. A matching entry may set the value that the reference already has.
     pub matched: bool,
@@ -182,7 +185,7 @@ pub struct Substitution {
 }
 
 impl Substitution {
-    /// Applies `entries` to a reference.
+    /// Applies the overwrites `entries` to a component reference.
     pub fn of(entries: &[Entry], original: ComponentReference) -> Self {
         let mut substitution = Self {
             result: original.clone(),
@@ -225,12 +228,12 @@ impl Substitution {
         self.set_by[attribute as usize]
     }
 
-    /// Reports whether the result differs from the original in an attribute.
+    /// Reports whether the substitution changes an attribute of the reference.
     pub fn changes(&self, attribute: Attribute) -> bool {
         !self.original.agrees(&self.result, attribute)
     }
 
-    /// Returns the attributes in which the result differs from the original.
+    /// Returns the attributes of the reference that the substitution changes.
     pub fn changed(&self) -> impl Iterator<Item = Attribute> + '_ {
         Attribute::ALL.into_iter().filter(|attribute| self.changes(*attribute))
     }

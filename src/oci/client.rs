@@ -65,7 +65,7 @@ type TokenKey = (Repository, String);
 pub struct Manifest {
     /// The digest of the manifest, computed from its content.
     pub digest: String,
-    /// The descriptor of the configuration.
+    /// The descriptor of the configuration blob.
     pub config: Blob,
     /// The descriptors of the layers.
     pub layers: Vec<Blob>,

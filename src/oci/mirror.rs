@@ -28,8 +28,8 @@ impl FromStr for Mirror {
 }
 
 impl Mirror {
-    /// Returns the repository on the mirror of its registry; unchanged if the registry has no mirror. A mirror needs
-    /// its own credentials.
+    /// Returns the repository on the mirror of its registry, or `repository` itself if its registry has no mirror. A
+    /// mirror needs its own credentials.
     pub fn apply(mirrors: &[Self], repository: Repository) -> Result<Repository, RepositoryError> {
         match mirrors.iter().find(|mirror| mirror.host == repository.host) {
             Some(mirror) => Repository::new(&mirror.base, &repository.path),

@@ -27,7 +27,7 @@ pub(super) struct Transport {
     within: Duration,
 }
 
-/// A GET request.
+/// A GET request to a registry or token service.
 pub(super) struct Ask<'a> {
     pub(super) uri: Uri,
     pub(super) accept: &'a str,
@@ -36,7 +36,7 @@ pub(super) struct Ask<'a> {
     pub(super) largest: usize,
 }
 
-/// A complete response.
+/// A complete HTTP response.
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -90,13 +90,14 @@ impl Ask<'_> {
     }
 }
 
-/// Returns the host and the port of a URL, as they are written in it.
+/// Returns the host of a URL, with the port if the URL contains one.
 pub(super) fn host(uri: &Uri) -> String {
     uri.authority().map(ToString::to_string).unwrap_or_default()
 }
 
 impl Reply {
-    /// Returns the target of a redirect, resolved against the request's `uri`; `None` if this is no redirect.
+    /// Returns the target of a redirect, resolved against the request's `uri`; `None` if the response is not a
+    /// redirect.
     pub(super) fn redirect(&self, uri: &Uri) -> Option<Uri> {
         if !self.status.is_redirection() {
             return None;

@@ -32,7 +32,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 
 /// A source of the readiness conditions and current measurements of a process.
 pub trait Report: Send + Sync + 'static {
-    /// Returns the readiness conditions.
+    /// Returns the readiness conditions of the process, met or not.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>>;
 
     /// Updates gauges that are computed only when metrics are scraped. The default does nothing.
@@ -46,7 +46,7 @@ impl Report for Readiness {
     }
 }
 
-/// The server of the plain HTTP port.
+/// The server of the plain HTTP port, for the kubelet and Prometheus.
 pub struct Admin {
     /// The source of the readiness conditions that `/readyz` returns.
     pub report: Arc<dyn Report>,

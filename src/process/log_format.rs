@@ -15,11 +15,11 @@ use tracing_subscriber::registry::LookupSpan;
 /// The name of the field that contains the message, as in the crate tracing.
 const MESSAGE: &str = "message";
 
-/// The text format: `2026-01-01T00:00:00.000000Z  INFO decision: allowed=true user="alice"`
+/// The text format of log records, such as `2026-01-01T00:00:00.000000Z  INFO decision: allowed=true user="alice"`.
 pub(super) struct Text;
 
-/// The JSON format:
-/// `{"timestamp":"2026-01-01T00:00:00.000000Z","level":"INFO","target":"decision","allowed":true,"user":"alice"}`
+/// The JSON format of log records, such as
+/// `{"timestamp":"2026-01-01T00:00:00.000000Z","level":"INFO","target":"decision","allowed":true,"user":"alice"}`.
 pub(super) struct Json;
 
 impl<S, N> FormatEvent<S, N> for Text

@@ -24,16 +24,16 @@ const CAPACITY: usize = 4 * 1024 * 1024;
 pub(super) struct LogWriter {
     state: Mutex<State>,
     wake: Condvar,
-    /// Number of all dropped records, for the metrics.
+    /// Number of all dropped log records, for the metrics.
     dropped: Counter,
 }
 
 #[derive(Debug, Default)]
 struct State {
     bytes: Vec<u8>,
-    /// Number of dropped records that the log does not mention yet.
+    /// Number of dropped records that no log record reports yet.
     unreported: usize,
-    /// Whether the thread waits for the next record.
+    /// Whether the writer thread waits for the next record.
     is_idle: bool,
     closed: bool,
     ended: bool,
@@ -45,8 +45,8 @@ impl LogWriter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends [`write_out`](Self::write_out) after it has written the remaining records. Waits for this, but no longer
-    /// than `timeout`, because the reader of the log may be stuck.
+    /// Makes [`write_out`](Self::write_out) return after it has written the remaining records. Waits for this at most
+    /// for `timeout`, because the reader of the log may be stuck.
     pub(super) fn close(&self, timeout: Duration) {
         self.state().closed = true;
         self.wake.notify_all();
@@ -54,7 +54,7 @@ impl LogWriter {
         let _ = self.wake.wait_timeout_while(self.state(), timeout, |state| !state.ended);
     }
 
-    /// Returns the counter of dropped records.
+    /// Returns the counter of dropped log records.
     pub(super) fn dropped(&self) -> Counter {
         self.dropped.clone()
     }

@@ -21,10 +21,10 @@ const LAST_RECORDS: Duration = Duration::from_secs(2);
 /// The format of log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// Plain text.
+    /// One line of plain text per record.
     #[default]
     Text,
-    /// One JSON object per line.
+    /// One line with a JSON object per record.
     Json,
 }
 
@@ -34,9 +34,9 @@ pub enum TelemetryError {
     /// The log filter is invalid.
     #[error("invalid log filter {filter:?}: {source}")]
     Filter {
-        /// The text of the filter.
+        /// The text of the invalid filter.
         filter: String,
-        /// The parser's error.
+        /// The error of the filter's parser.
         source: ParseError,
     },
     /// The writer thread cannot be started.

@@ -49,9 +49,9 @@ pub struct AuditSettings {
 
 /// A controller that audits periodically while this replica leads.
 pub(super) struct Audits {
-    /// `None` if only the permissions are needed.
+    /// The settings of periodic audits; `None` if only the permissions of the controller are needed.
     pub(super) settings: Option<AuditSettings>,
-    /// Objects whose trees became broken, or are no longer broken, since the last audit.
+    /// Flux Kustomizations whose trees became broken, or were repaired, since the last audit.
     pub(super) trees: Arc<ChangedTrees>,
 }
 

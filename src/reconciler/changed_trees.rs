@@ -1,4 +1,4 @@
-//! Collects the objects whose trees became broken, or are no longer broken, since the last audit.
+//! Collects the Flux Kustomizations whose trees became broken, or were repaired, since the last audit.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::catalog::Reference;
 /// Maximum number of objects, more than a cluster has Kustomizations. The next audit finds others.
 const CAPACITY: usize = 20_000;
 
-/// A set of objects to audit again. One task waits for them and takes them.
+/// A set of objects to audit again. One task waits for objects and takes them out of the set.
 #[derive(Default)]
 pub(super) struct ChangedTrees {
     objects: Mutex<HashSet<Reference>>,
@@ -33,7 +33,7 @@ impl ChangedTrees {
         }
     }
 
-    /// Removes and returns all objects.
+    /// Removes all objects from the set, and returns them.
     pub(super) fn take(&self) -> Vec<Reference> {
         std::mem::take(&mut *self.objects()).into_iter().collect()
     }

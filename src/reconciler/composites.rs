@@ -1,7 +1,7 @@
 //! Keeps the webhook configurations for composites up to date: their rules name the kinds that the handled
 //! CompositeResourceDefinitions declare.
 //!
-//! `portcullis manifests` writes the configurations without rules; without rules they send no requests.
+//! `portcullis manifests` writes the configurations without rules, for which the API server sends no requests.
 
 use std::collections::BTreeMap;
 
@@ -110,8 +110,9 @@ impl Controller for Composites {
 }
 
 impl Composites {
-    /// Returns the plural names of the declared kinds by API group. Claims get warnings and are never changed, so only
-    /// the validating configuration includes them.
+    /// Returns the plural names of the composites that the handled definitions declare, by API group; with
+    /// `with_claims`, also of their claims. Claims get warnings and are never changed, so only the validating
+    /// configuration includes them.
     fn resources(&self, catalog: &Catalog, with_claims: bool) -> BTreeMap<String, Vec<String>> {
         let declarations = if with_claims { &[&COMPOSITES, &CLAIMS][..] } else { &[&COMPOSITES][..] };
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -128,8 +129,8 @@ impl Composites {
     }
 }
 
-/// Returns the JSON Patch that sets these resources in every webhook of a configuration; it fails if the configuration
-/// has changed. `None` if nothing differs.
+/// Returns the JSON Patch that sets the rules of every webhook in a configuration to `resources`; `None` if the rules
+/// are correct already. Applying the patch fails if the configuration has changed since it was read.
 fn patch(stored: &Value, resources: &BTreeMap<String, Vec<String>>) -> Option<json_patch::Patch> {
     let rule = |(group, plurals): (&String, &Vec<String>)| {
         json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": plurals,

@@ -11,12 +11,12 @@ use super::permission::Permission;
 use crate::audit::Listed;
 use crate::catalog::{Catalog, Change, Kind, Reference};
 
-/// A controller, which reconciles objects of a kind.
+/// A controller of the controller manager, which reconciles objects of some kinds.
 pub trait Controller: Send + Sync + 'static {
-    /// Returns the name for metrics, the log and the ClusterRole, such as `dry-run-marks`.
+    /// Returns the name of the controller in metrics, the log and the ClusterRole, such as `dry-run-marks`.
     fn name(&self) -> &'static str;
 
-    /// Returns the family of rules, such as `DR`, with which the controller is on or off; `None` if it serves all
+    /// Returns the family of rules, such as `DR`, that turns the controller on; `None` if the controller serves all
     /// families.
     fn family(&self) -> Option<&'static str>;
 
@@ -45,17 +45,17 @@ pub trait Controller: Send + Sync + 'static {
         &[]
     }
 
-    /// Runs a task while this replica leads. It may be dropped at any `await`.
+    /// Runs a task while this replica is the leader. The task may be dropped at any `await`.
     fn lead<'a>(&'a self, _tools: &'a Tools) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Returns whether the controller runs only if a flag enables it; its permissions are then granted separately.
+    /// Returns whether the controller runs only if a flag enables it. Its permissions are then granted separately.
     fn is_optional(&self) -> bool {
         false
     }
 
-    /// Returns the objects to reconcile after a change; by default the changed one. The watch calls this for every
+    /// Returns the objects to reconcile after a change; by default the changed object. The watch calls this for every
     /// change, so it must be cheap.
     fn affected(&self, change: &Change, _catalog: &Catalog) -> Vec<Reference> {
         vec![change.reference()]
@@ -79,13 +79,13 @@ pub struct Tools {
 /// The time of the next reconciliation of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Reconcile again only after a change.
+    /// The object is reconciled again only after a change.
     Done,
-    /// Reconcile again after this time, or after a change if that is earlier.
+    /// The object is reconciled again after this time, or after a change if that is earlier.
     Again(Duration),
 }
 
-/// The reason why an object was not reconciled. It is retried with increasing delay.
+/// The reason why an object was not reconciled. The controller manager retries the object with increasing delay.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The API server returned an error or could not be reached.
@@ -99,7 +99,7 @@ pub enum Failure {
     /// The object changed since it was read.
     #[error("it has changed in the meantime")]
     Conflict,
-    /// Required data could not be read.
+    /// Data that the reconciliation requires could not be read, for this reason.
     #[error("{0}")]
     Unknown(String),
     /// The timeout of one reconciliation expired.

@@ -1,4 +1,4 @@
-//! Copies the dry-run annotations of a root to existing objects below it.
+//! Copies the dry-run annotations of a root Installation to existing objects below it.
 //!
 //! Admission does the same for objects that are written. This controller handles objects that nobody writes: everything
 //! below a root whose annotations changed, and objects created before the webhooks were installed. As in admission,
@@ -23,12 +23,12 @@ use crate::landscaper::owner::owner;
 
 /// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-dry-run-marks";
-/// The kinds below a root, with the root's kind first.
+/// The kinds of objects below a root Installation; the first one is also the root's kind.
 static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
 /// Maximum number of objects below an object that its change queues. The others are queued by their own changes.
 const MAX_BELOW: usize = 10_000;
 
-/// A controller that copies the dry-run annotations of a root to the objects below it.
+/// A controller that copies the dry-run annotations of a root Installation to the objects below it.
 pub(super) struct AnnotationController;
 
 impl Controller for AnnotationController {
@@ -132,7 +132,8 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
     Ok(Next::Done)
 }
 
-/// Returns the JSON merge patch that copies the root's annotations; it fails if the object has changed.
+/// Returns the JSON merge patch that copies the root's annotations to an object. Applying the patch fails if the object
+/// has changed since it was read.
 fn patch(stored: &Value, root: &Value) -> Value {
     let version = Metadata::of(stored).resource_version();
     let members = wanted_annotations(stored, root, false).into_iter().map(|(key, text)| (key.to_owned(), text.into()));

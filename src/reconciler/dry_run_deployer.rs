@@ -1,6 +1,6 @@
 //! The deployer of dry runs, for clusters without deployers and for deployers that do not support dry runs.
 //!
-//! [`Deployer::next`] computes the next write; this controller reads the inputs of that function, and writes.
+//! [`Deployer::next`] computes the next write; this controller reads the inputs of that function, and makes the write.
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::events::v1::Event;
@@ -105,7 +105,8 @@ static DEPLOY_ITEM: [&Kind; 1] = [&DEPLOY_ITEMS];
 static ABOVE: [&Kind; 2] = [&EXECUTIONS, &INSTALLATIONS];
 
 impl DryRunDeployer {
-    /// Makes the next write. Returns the item after it, or `None` if there is nothing more to do.
+    /// Makes the next write for a DeployItem in dry run. Returns the DeployItem after the write, or `None` if no
+    /// further write is needed.
     async fn step(&self, object: &Reference, item: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
         let now = Timestamp::now().round(Unit::Second).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
         let read = match self.deployer.reads(&item) {
@@ -227,7 +228,7 @@ fn reporter(event: Event) -> Option<String> {
     event.reporting_controller.filter(|name| !name.is_empty()).or(deprecated)
 }
 
-/// Patches the object and returns it; `None` if it no longer exists.
+/// Patches an object or its subresource, and returns the patched object; `None` if it no longer exists.
 async fn patched(object: &Reference, subresource: &str, patch: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
     let api = cluster::api(&tools.client, object);
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };

@@ -43,9 +43,9 @@ pub struct Events {
 /// The type of an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// Informational.
+    /// The Event is informational.
     Normal,
-    /// Requires attention.
+    /// The Event requires attention.
     Warning,
 }
 
@@ -57,7 +57,8 @@ impl Events {
         Self { client, reporter, recorders: Mutex::default(), budget, dropped }
     }
 
-    /// Publishes an Event on an object: `action` happened for a one-word `reason`; `note` is for people.
+    /// Publishes an Event on an object, unless the rate limit is exceeded. `reason` is one word such as
+    /// `DryRunSucceeded`, `action` is what the controller did, such as `DryRun`, and `note` is the message for people.
     pub async fn publish(&self, object: &Value, severity: Severity, reason: &str, action: &str, note: &str) {
         let has_room = self.budget.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
         if !has_room {
@@ -78,8 +79,8 @@ impl Events {
         }
     }
 
-    /// Returns the recorder of a note. A recorder counts Events of one reason about an object as repetitions of the first
-    /// one, whatever their notes say, so each note has its own.
+    /// Returns the recorder for Events with this note. A recorder counts Events of one reason about an object as
+    /// repetitions of the first one, whatever their notes say, so each note has its own recorder.
     fn recorder(&self, note: &str) -> Recorder {
         let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
         if recorders.len() >= MAX_NOTES && !recorders.contains_key(note) {

@@ -1,4 +1,4 @@
-//! Plans what a new revision of a Flux Kustomization deletes, moves and shares, for the note of an Event.
+//! Computes which objects a new revision of a Flux Kustomization deletes, moves or shares, for the message of an Event.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,10 +13,10 @@ use crate::kustomize::delivery::{
 };
 use crate::kustomize::object_id::ObjectId;
 
-/// The settings that select which findings about the plan of a revision are reported.
+/// The settings that select which findings about deleted, moved and shared objects of a new revision are reported.
 #[derive(Debug, Clone, Default)]
 pub struct PlanSettings {
-    /// The limits of deletions.
+    /// The limits of deletions, beyond which findings are reported.
     pub limits: DeletionLimits,
     /// Ids of the rules that are off: their findings are not reported.
     pub silent: Vec<&'static str>,
@@ -29,7 +29,8 @@ pub(super) struct Judging<'a> {
     pub(super) last: Instant,
 }
 
-/// Returns the Kustomization and a note about its plan; `None` if there is nothing to report.
+/// Returns the Flux Kustomization `object`, and the message of an Event about objects that its new revision deletes,
+/// moves or shares. `None` if there is nothing to report.
 ///
 /// # Errors
 ///
@@ -66,7 +67,7 @@ pub(super) async fn note(
     Ok(text(&findings).map(|note| (applied, note)))
 }
 
-/// Returns the note: the first finding, and the number of the others; `None` without findings.
+/// Returns the message of an Event: the first finding, and the number of further findings. `None` without findings.
 fn text(findings: &[Finding]) -> Option<String> {
     let first = findings.first()?;
     let (message, more) = (&first.message, findings.len() - 1);

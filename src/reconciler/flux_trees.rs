@@ -19,7 +19,7 @@ use super::{Controller, Failure, Next, Permission, Severity, Tools};
 use crate::catalog::{Catalog, Change, Kind, Reference, Stored};
 use crate::kustomize::delivery::{Artifact, Judge, Judged, Outcome, Root, deployed};
 
-/// The controller's name.
+/// The name of the controller in metrics and logs.
 const NAME: &str = "flux-trees";
 /// Timeout for fetching and judging a tree, which usually takes seconds.
 const TIMEOUT: Duration = Duration::from_secs(40);
@@ -29,20 +29,20 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(120);
 /// reported again.
 const MAX_REPORTED: usize = 20_000;
 
-/// The reason of Events about what a revision deletes, moves and shares.
+/// The reason of Events about objects that a revision deletes, moves or shares.
 const RISKY: &str = "RiskyRevision";
 
 /// A controller that reports broken trees of Flux Kustomizations in Events.
 pub(super) struct FluxTrees {
-    /// Fetches and judges trees; `None` if only the permissions are needed.
+    /// The judge of trees, such as the artifact cache; `None` if only the permissions of the controller are needed.
     pub(super) trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, besides Flux's own.
     pub(super) hosts: Vec<String>,
-    /// The settings that select which findings about the plan of a revision are reported.
+    /// The settings that select which findings about deleted, moved and shared objects of a revision are reported.
     pub(super) plans: PlanSettings,
-    /// The note of the last Event on each object.
+    /// The message of the last Event on each object.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
-    /// The Kustomizations whose reports have changed, for the next audit.
+    /// The Kustomizations whose Events have changed, for the next audit.
     pub(super) changed: Arc<ChangedTrees>,
 }
 
@@ -137,7 +137,7 @@ impl FluxTrees {
         Ok(Next::Done)
     }
 
-    /// Reports what a revision deletes, moves and shares, on the Kustomization and on its source.
+    /// Publishes Events about objects that a revision deletes, moves or shares, on the Kustomization and on its source.
     async fn plan(
         &self,
         object: &Reference,
@@ -163,7 +163,8 @@ impl FluxTrees {
         Ok(())
     }
 
-    /// Reports a withheld revision on the source and on the Kustomizations that it would break.
+    /// Publishes Events about a withheld revision on the source, and on the Kustomizations that the source's message
+    /// names.
     async fn source(&self, object: &Reference, stored: &Stored, tools: &Tools) {
         let Some(message) = deployed::withheld(stored.value()) else { return self.forget(object) };
         self.report(object, stored.value(), "RevisionWithheld", message, tools).await;
@@ -183,7 +184,7 @@ impl FluxTrees {
         }
     }
 
-    /// Stores the last note on an object. Returns whether it differs from the previous one.
+    /// Stores the message of the last Event on an object. Returns whether it differs from the previous message.
     fn remember(&self, object: &Reference, note: &str) -> bool {
         let mut reported = self.reported();
         if reported.len() >= MAX_REPORTED {
@@ -209,7 +210,7 @@ impl FluxTrees {
         }
     }
 
-    /// Locks the map of reports, which is consistent even after a panic, because every change is one call.
+    /// Locks the map of messages, which is consistent even after a panic, because every change is one call.
     fn reported(&self) -> MutexGuard<'_, HashMap<Reference, String>> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }

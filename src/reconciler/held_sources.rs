@@ -1,7 +1,9 @@
-//! Requests the reconciliation of a Flux source that withholds a revision, as soon as its deletions are approved.
+//! Requests the reconciliation of a Flux source that withholds a revision, as soon as the deletions of the revision are
+//! approved.
 //!
-//! Admission decides again when source-controller writes the status of the source, which is at its next interval. The annotation
-//! that `flux reconcile` sets makes source-controller do so at once. Nothing is written as long as nobody approves.
+//! Admission decides again when source-controller writes the status of the source, which is at its next interval. The
+//! annotation that `flux reconcile` sets makes source-controller do so at once. Nothing is written as long as nobody
+//! approves.
 
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use crate::kustomize::delivery::deployed;
 /// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-held-sources";
 
-/// A controller that requests the reconciliation of Flux sources after an approval.
+/// A controller that requests the reconciliation of Flux sources after their withheld deletions were approved.
 pub(super) struct HeldSources;
 
 impl Controller for HeldSources {
@@ -85,7 +87,7 @@ fn is_requested(kind: &Kind) -> bool {
     deployed::is_source(kind) && deployed::ON_REQUEST.iter().any(|one| std::ptr::eq(*one, kind))
 }
 
-/// Returns whether a source withholds a revision that somebody has approved since it was judged.
+/// Returns whether a source withholds a revision whose deletions somebody has approved since it was judged.
 fn is_approved(object: &Reference, source: &Stored, catalog: &Catalog) -> bool {
     let Some(message) = deployed::withheld(source.value()) else { return false };
     let users = deployed::users(catalog, object.kind, source);

@@ -1,10 +1,10 @@
-//! The kinds that controllers read and write by name only, and that are not kept in the catalog.
+//! The kinds whose objects controllers read and write only by name; the catalog does not contain them.
 
 use crate::catalog::{Kind, Scope, Storage};
 
-/// The kind Secret.
+/// The kind Secret, for reads and writes by name.
 pub(super) static SECRETS: Kind = by_name("Secret", "secrets");
-/// The kind ConfigMap.
+/// The kind ConfigMap, for reads and writes by name.
 pub(super) static CONFIG_MAPS: Kind = by_name("ConfigMap", "configmaps");
 
 const fn by_name(kind: &'static str, plural: &'static str) -> Kind {

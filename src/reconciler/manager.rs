@@ -37,7 +37,7 @@ struct Run {
     namespaces: Vec<String>,
 }
 
-/// The way in which leadership is decided.
+/// The method that decides which replica leads.
 pub enum Lead {
     /// This process always leads: for tests, and for a single replica without competitors.
     Always,
@@ -72,7 +72,7 @@ impl ControllerManager {
         self
     }
 
-    /// Returns the kinds that the controllers watch or look up, which the catalog must hold.
+    /// Returns the kinds that the controllers watch or look up, which the catalog must contain.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         let mut kinds: Vec<&'static Kind> = Vec::new();
         for run in &self.runs {
@@ -85,14 +85,14 @@ impl ControllerManager {
         kinds
     }
 
-    /// Returns a catalog of the kinds of all controllers. Its changes fill the queues.
+    /// Returns a catalog for the kinds of all controllers. Changes of its objects fill the queues of the controllers.
     pub fn catalog(&self) -> Catalog {
         let mut catalog = Catalog::new(self.kinds());
         catalog.set_observer(Arc::new(Observer { runs: self.runs.clone() }));
         catalog
     }
 
-    /// Runs the controllers whenever this replica leads, until `stop`.
+    /// Runs the controllers whenever this replica leads, until `stop` completes.
     pub async fn run(&self, tools: Arc<Tools>, mut lead: Lead, stop: impl Future<Output = ()>) {
         let stop = stop.shared();
         loop {
@@ -163,7 +163,7 @@ impl Run {
         }
     }
 
-    /// Queues every object of the watched kinds once, and again whenever the queue was full.
+    /// Queues every object of the watched kinds once, and queues all of them again whenever the queue was full.
     async fn feed(self: Arc<Self>, tools: Arc<Tools>) {
         let kinds = [self.controller.watches(), self.controller.looks_up()].concat();
         while tools.catalog.pending().iter().any(|pending| kinds.iter().any(|kind| std::ptr::eq(*kind, *pending))) {

@@ -58,9 +58,9 @@ pub struct Settings {
     /// Names of definitions whose composites are handled, besides definitions with the label
     /// `portcullis.dev/composites`.
     pub composites: Vec<String>,
-    /// The audit, if enabled.
+    /// The settings of the controller `audit`; `None` if it is not enabled.
     pub audit: Option<AuditSettings>,
-    /// The judge of Flux Kustomizations' trees, if enabled.
+    /// The judge of Flux Kustomizations' trees; `None` if the controller `flux-trees` is not enabled.
     pub flux_trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, besides Flux's own.
     pub artifact_hosts: Vec<String>,
@@ -83,7 +83,7 @@ impl Default for Settings {
     }
 }
 
-/// Returns all controllers, which flags then filter; all of them are needed to grant permissions.
+/// Returns all controllers. Callers filter them by flags; the manifests need the permissions of all of them.
 pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
     let changed_trees = Arc::<ChangedTrees>::default();
     vec![

@@ -120,7 +120,8 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Returns the next object, which belongs to this caller until [`done`](Self::done). `None` if the queue is closed.
+    /// Waits for the next object to reconcile, and returns it. No other caller gets this object until
+    /// [`done`](Self::done). `None` if the queue is closed.
     pub async fn next(&self) -> Option<Reference> {
         loop {
             let due = {
@@ -149,7 +150,8 @@ impl Queue {
         }
     }
 
-    /// Ends the reconciliation of an object. `next` says when it is reconciled again; `None` means that it failed.
+    /// Ends the reconciliation of an object. `next` is the time of its next reconciliation, or `None` if this
+    /// reconciliation failed.
     pub fn done(&self, object: &Reference, next: Option<Next>) {
         let mut state = self.state();
         let state = &mut *state;

@@ -21,14 +21,14 @@ const RUNS: &str = "include \"portcullis.companion\" .";
 pub struct Registration {
     /// The namespace of the controller manager.
     pub namespace: String,
-    /// The name of its ServiceAccount.
+    /// The name of the controller manager's ServiceAccount.
     pub service_account: String,
     /// The families of rules that are on; in the chart, the release's values decide.
     pub families: Choice,
 }
 
 impl Registration {
-    /// Returns the settings for the templates of the chart.
+    /// Returns the settings for the templates of the Helm chart.
     pub fn chart() -> Self {
         Self {
             namespace: "{{ .Release.Namespace }}".to_owned(),
@@ -62,7 +62,7 @@ impl Registration {
         files
     }
 
-    /// Returns the ClusterRole of a controller, in its own file.
+    /// Returns the file with the ClusterRole of a controller, as its path and text.
     fn role_of(&self, controller: &dyn Controller, wanted: &str) -> (String, String) {
         let name = controller.name();
         let asked = match controller.family() {
@@ -101,8 +101,8 @@ impl Registration {
         )
     }
 
-    /// Returns the RBAC rules of a controller for watches, including CustomResourceDefinitions to notice kinds that are
-    /// installed later, and for reads, lists and writes.
+    /// Returns the RBAC rules of a controller: for watching its kinds, for watching CustomResourceDefinitions in order
+    /// to notice kinds that are installed later, and for its reads, lists and writes.
     fn rules(&self, controller: &dyn Controller) -> String {
         let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
         let definitions = (!controller.watches().is_empty()).then_some(definitions);

@@ -18,7 +18,7 @@ pub enum Aspect {
     Findings,
     /// The number of notices of the mutators.
     Notices,
-    /// The object after the patch.
+    /// The object after the patch of the mutators.
     Patch,
     /// Only the wording of findings or notices.
     Wording,
@@ -29,9 +29,9 @@ pub enum Aspect {
 pub struct Difference {
     /// The aspect that differs.
     pub aspect: Aspect,
-    /// Descriptions of what only the recorded decision has, such as findings.
+    /// Descriptions of the parts that only the recorded decision has, such as findings.
     pub before: Vec<String>,
-    /// Descriptions of what only the new decision has.
+    /// Descriptions of the parts that only the new decision has, such as findings.
     pub now: Vec<String>,
 }
 

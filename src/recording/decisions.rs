@@ -1,4 +1,4 @@
-//! Records decisions between the server and the gate.
+//! Records the decisions of the gate in a wrapper between the gate and the server.
 
 use std::sync::Arc;
 

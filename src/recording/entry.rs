@@ -1,4 +1,4 @@
-//! The entries that a recorder queues for its writer.
+//! The entries that a recorder queues for the thread that writes the recording.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -22,7 +22,7 @@ pub struct Options {
     pub families: Vec<&'static str>,
 }
 
-/// An entry in the queue of the writer.
+/// An entry in the queue of the thread that writes a recording.
 pub(super) enum Entry {
     Configuration { change: u64, text: String },
     Coverage { change: u64, kind: &'static Kind, coverage: Coverage },
@@ -31,7 +31,7 @@ pub(super) enum Entry {
     End,
 }
 
-/// A decision with its inputs. It has no verdict if it timed out or panicked.
+/// A decision about a request, with its inputs. `verdict` is `None` if the decision timed out or panicked.
 pub(super) struct RecordedDecision {
     pub(super) changes: u64,
     pub(super) changes_at_end: u64,
@@ -43,7 +43,7 @@ pub(super) struct RecordedDecision {
     pub(super) bytes: usize,
 }
 
-/// The state that handlers, watches and the writer share.
+/// The state of a recording that request handlers, watches and the writer share.
 pub(super) struct Shared {
     pub(super) changes: AtomicU64,
     pub(super) queued_bytes: AtomicUsize,

@@ -1,4 +1,4 @@
-//! The lines of a recording.
+//! The format of a recording: the types of its lines.
 
 #![allow(missing_docs, reason = "most fields of the format explain themselves")]
 
@@ -28,7 +28,7 @@ pub enum Line {
     /// An object was removed from the catalog.
     Deleted(Deleted),
     Decision(Box<Decision>),
-    /// Entries were dropped because the queue was full.
+    /// Changes or decisions were dropped because the queue of the writer was full.
     Lost(Lost),
 }
 
@@ -54,8 +54,8 @@ pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name
 }
 
 impl Line {
-    /// Returns the sort key of the line for the replay: the number of its change, and whether it is a decision, which
-    /// follows the change.
+    /// Returns the sort key of the line for the replay: the sequence number of its last change, and whether it is a
+    /// decision. Decisions follow the change.
     pub(super) fn position(&self) -> (u64, bool) {
         match self {
             Self::Recording(_) => (0, false),
@@ -74,9 +74,9 @@ impl Line {
 pub struct Header {
     /// The version of the format; see [`FORMAT`].
     pub format: u32,
-    /// The version of portcullis that decided.
+    /// The version of portcullis that made the recorded decisions.
     pub portcullis: String,
-    /// The families of rules that were on.
+    /// The families of rules that were on, such as `OW`.
     pub families: Vec<String>,
     /// The start of the recording, in RFC 3339.
     pub started: String,
@@ -85,7 +85,7 @@ pub struct Header {
 /// The content of the configuration file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Configuration {
-    /// The sequence number of this change.
+    /// The sequence number of this change in the recording.
     pub change: u64,
     pub text: String,
 }
@@ -93,18 +93,18 @@ pub struct Configuration {
 /// The coverage of a kind: how completely the catalog knows its objects.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Coverage {
-    /// The sequence number of this change.
+    /// The sequence number of this change in the recording.
     pub change: u64,
     /// The kind, such as `contexts.v1alpha1.landscaper.gardener.cloud`.
     pub kind: String,
-    /// The new coverage.
+    /// The new coverage of the kind in the catalog.
     pub coverage: crate::catalog::Coverage,
 }
 
 /// An object as stored in the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Stored {
-    /// The sequence number of this change.
+    /// The sequence number of this change in the recording.
     pub change: u64,
     pub kind: String,
     pub object: Value,
@@ -113,7 +113,7 @@ pub struct Stored {
 /// An object that was removed from the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Deleted {
-    /// The sequence number of this change.
+    /// The sequence number of this change in the recording.
     pub change: u64,
     pub kind: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -121,14 +121,15 @@ pub struct Deleted {
     pub name: String,
 }
 
-/// The numbers of entries that were dropped because the queue was full.
+/// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The sequence number of the change that the next line belongs to.
+    /// The sequence number of the change in the next line or, if the next line is a decision, of the last change before
+    /// it; `u64::MAX` at the end of the recording.
     pub change: u64,
-    /// How many changes were dropped.
+    /// The number of dropped changes.
     pub changes: u64,
-    /// How many decisions were dropped.
+    /// The number of dropped decisions.
     pub decisions: u64,
 }
 
@@ -151,13 +152,13 @@ pub struct Decision {
     /// credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redacted: Vec<String>,
-    /// The results of the decision's live reads.
+    /// The results of the live reads during the decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_reads: Vec<LiveRead>,
     /// The verdicts about the kustomize trees that the decision judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<Tree>,
-    /// The answer; `None` after a timeout or panic.
+    /// The result of the decision; `None` after a timeout or panic.
     pub answer: Option<Answer>,
 }
 
@@ -168,24 +169,24 @@ pub struct LiveRead {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     pub name: String,
-    /// The object; `None` if it does not exist.
+    /// The object; `None` if it does not exist or could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
-    /// The reason why it could not be read.
+    /// The reason why the object could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The verdict about a kustomize tree.
+/// The recorded verdict about a kustomize tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// A text that identifies the tree and the root in it, within the decision.
+    /// A text that identifies the tree and the root in it among the trees of the decision.
     pub root: String,
     pub outcome: TreeOutcome,
 }
 
-/// The outcome of judging a tree.
+/// The recorded outcome of judging a kustomize tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TreeOutcome {
@@ -195,7 +196,7 @@ pub enum TreeOutcome {
         /// The number of findings that were omitted.
         #[serde(rename = "leftOut")]
         left_out: usize,
-        /// The ids of the objects that Flux applies, in the format of its inventory.
+        /// The ids of the objects that Flux applies, in the format of Flux's inventory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rendered: Option<Vec<String>>,
     },
@@ -205,7 +206,7 @@ pub enum TreeOutcome {
     Unasked,
 }
 
-/// A finding in a tree.
+/// A recorded finding in a kustomize tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeFinding {
     /// The id of the rule.

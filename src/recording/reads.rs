@@ -153,7 +153,7 @@ impl TreeFinding {
         }
     }
 
-    /// Converts a recorded finding back to one of a rule; `rule` is its id in the registry.
+    /// Converts a recorded finding back to a finding of the rule with the id `rule`.
     fn replayed(&self, rule: &'static str) -> finding::TreeFinding {
         let place = Place { line: self.line, column: self.column, start: 0, end: 0 };
         let field = self.field.iter().fold(FieldPath::root(), |path, step| match step.as_u64() {
@@ -181,7 +181,7 @@ impl ReplayedReads {
         let _ = self.catalog.set(Arc::downgrade(catalog));
     }
 
-    /// Replaces the answers by those of one recorded decision.
+    /// Replaces the recorded live reads by those of one decision.
     pub(super) fn answer(&self, reads: &[LiveRead]) {
         let key = |read: &LiveRead| (read.kind.clone(), read.namespace.clone(), read.name.clone());
         *lock(&self.answers) = reads.iter().map(|read| (key(read), read.clone())).collect();
@@ -216,7 +216,7 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Replaces the answers by those of one recorded decision.
+    /// Replaces the recorded verdicts by those of one decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }

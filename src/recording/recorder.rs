@@ -1,4 +1,5 @@
-//! The recorder, which queues entries of handlers and watches for the writer without blocking.
+//! The recorder, which queues decisions and changes for the writer thread without blocking request handlers and
+//! watches.
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -27,7 +27,8 @@ pub(super) fn is_sensitive(group: &str, kind: &str) -> bool {
     SENSITIVE.iter().any(|known| known.group == group && known.kind == kind)
 }
 
-/// Replaces every value in the sensitive fields of an object, but no keys. Returns the fields with replaced values.
+/// Replaces every value in the sensitive fields of an object, but no keys. Returns the JSON pointers of the fields with
+/// replaced values.
 pub(super) fn redact(object: &mut Value) -> Vec<&'static str> {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -44,7 +45,7 @@ pub(super) fn redact(object: &mut Value) -> Vec<&'static str> {
     redacted
 }
 
-/// Replaces all scalars except null in a value; returns how many.
+/// Replaces all scalars except null in a value by [`PLACEHOLDER`]. Returns the number of replaced scalars.
 fn replace(value: &mut Value) -> usize {
     match value {
         Value::Null => 0,

@@ -1,4 +1,4 @@
-//! Decides the reviews of a recording again.
+//! Replays a recording: decides its reviews again, and compares the new decisions with the recorded ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -37,7 +37,7 @@ impl Malformed {
 #[derive(Debug)]
 pub struct Recording {
     header: Header,
-    /// The other lines with their numbers in the file, in the order of the replay.
+    /// The lines after the header, with their numbers in the file, in the order of the replay.
     lines: Vec<(usize, Line)>,
 }
 
@@ -98,7 +98,7 @@ impl Recording {
         &self.header
     }
 
-    /// Returns the registry with the rules of the families that were on.
+    /// Returns the registry with the rules of the families that were on during the recording.
     pub fn registry(&self) -> Registry {
         let families: Vec<&str> = self.header.families.iter().map(String::as_str).collect();
         Registry::standard().only(&families)
@@ -153,8 +153,8 @@ pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec
     Ok(replayed)
 }
 
-/// Returns whether a change came during a decision and may explain its differences: the rules may have read the catalog
-/// before or after the change.
+/// Returns whether a change occurred during a decision and may explain its differences: the rules may have read the
+/// catalog before or after the change.
 fn is_overlapped(replayed: &Replayed<'_>, change: &Line) -> bool {
     let at_end = replayed.decision.changes_at_end.unwrap_or_default();
     change.position().0 <= at_end && !replayed.differences.is_empty()
@@ -214,7 +214,7 @@ impl Session {
         Ok(())
     }
 
-    /// Repeats a decision after applying a change that came during it, and keeps the result with fewer differences.
+    /// Repeats a decision after applying a change that occurred during it, and keeps the result with fewer differences.
     async fn decide_again(&self, replayed: &mut Replayed<'_>) -> Result<(), Malformed> {
         let again = self.decide(replayed.line, replayed.decision).await?;
         if again.differences.len() < replayed.differences.len() {

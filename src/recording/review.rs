@@ -1,4 +1,4 @@
-//! Copies of reviews, which handlers make and the writer serializes.
+//! Copies of admission requests, which request handlers make and the writer of a recording serializes.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -53,8 +53,8 @@ impl RequestCopy {
         size_of::<Self>() + objects + self.groups.iter().map(String::len).sum::<usize>()
     }
 
-    /// Returns the AdmissionReview, without credentials and parts that rules do not read, and the paths of the redacted
-    /// fields.
+    /// Returns the AdmissionReview as JSON, and the paths of redacted fields. Omits credentials, and parts of the
+    /// request that rules do not read.
     pub(super) fn review(&self) -> Result<(Box<RawValue>, Vec<String>), serde_json::Error> {
         let mut redacted = Vec::new();
         let object = self.object("object", self.object.as_deref(), &mut redacted);
@@ -89,8 +89,8 @@ impl RequestCopy {
         serde_json::value::to_raw_value(&object).ok()
     }
 
-    /// Stores an unreadable object as text on one line. Line breaks become spaces; in JSON they are only outside of
-    /// strings.
+    /// Returns the text of an object that cannot be parsed, with spaces instead of line breaks, which in JSON are only
+    /// outside of strings. `None` if objects of its kind may contain credentials.
     fn unreadable(&self, which: &str, text: &str, redacted: &mut Vec<String>) -> Option<Box<RawValue>> {
         if redact::is_sensitive(&self.group, &self.kind) {
             redacted.push(format!("/{which}"));

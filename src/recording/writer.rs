@@ -28,7 +28,7 @@ pub(super) fn create(folder: &Path) -> io::Result<(PathBuf, File)> {
     Ok((path, file))
 }
 
-/// The reason why the recording ends.
+/// The reason why the writer ends a recording.
 enum End {
     Requested,
     Limit,
@@ -131,7 +131,8 @@ impl Writer {
         self.write(&line)
     }
 
-    /// Writes a line with the numbers of dropped entries, if any; `change` is the number of the next line's change.
+    /// Writes a line with the numbers of dropped changes and decisions, if there are any. `change` is the value of
+    /// [`line::Lost::change`].
     fn write_lost(&mut self, change: u64) -> Result<(), End> {
         let changes = self.shared.lost_changes.swap(0, Ordering::Relaxed);
         let decisions = self.shared.lost_decisions.swap(0, Ordering::Relaxed);

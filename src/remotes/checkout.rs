@@ -13,8 +13,8 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Maximum number of files in a repository.
 const MAX_FILES: usize = 100_000;
 
-/// Writes the files of a commit into the folder `into`, which is created only when it is complete. Submodules become
-/// empty folders.
+/// Writes the files of a commit into the folder `into`, which appears only when it is complete. Submodules become empty
+/// folders.
 pub(super) fn commit(repository: &Path, commit: &str, into: &Path) -> Result<(), String> {
     let opened = Repository::discover(repository).and_then(|repository| repository.revision(commit));
     let tree = opened.map_err(|error| error.to_string())?.into_tree();
@@ -37,7 +37,7 @@ pub(super) fn file(path: &Path, content: &[u8]) -> Result<PathBuf, String> {
     Ok(path.to_owned())
 }
 
-/// Returns a path for temporary content next to `path`, which no other process or call uses.
+/// Returns a path next to `path` for temporary content. No other process or call uses the same path.
 pub(super) fn partial(path: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ pub(super) fn partial(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Renames the complete folder `partial` to `into`. Deletes it if another process has already created `into`.
+/// Renames the complete folder `partial` to `into`. Deletes `partial` if another process has already created `into`.
 fn place(partial: &Path, into: &Path) -> io::Result<()> {
     match fs::rename(partial, into) {
         Err(_) if into.is_dir() => fs::remove_dir_all(partial),

@@ -27,18 +27,18 @@ pub(super) struct Client {
     client: hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-/// A complete response.
+/// A complete HTTP response.
 #[derive(Debug)]
 pub(super) struct Response {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
-    /// The URL that answered, after redirects.
+    /// The URL of the response, after redirects.
     pub(super) url: String,
 }
 
 impl Client {
-    /// Creates a client with a runtime of its own, which trusts the system's CAs.
+    /// Creates a client that trusts the system's CAs, with a Tokio runtime of its own.
     pub(super) fn new() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let connector = https::connector(&[], CONNECT).map_err(io::Error::other)?;
@@ -118,8 +118,8 @@ impl Client {
     }
 }
 
-/// Returns those of a request's `headers` that may be sent to `url` instead of `intended`: credentials only if it is
-/// the same server.
+/// Returns the `headers` of a request to `intended` that may also be sent to `url`: without credentials, unless both
+/// URLs have the same scheme and server.
 pub(super) fn headers_for(url: &str, intended: &str, headers: &[String]) -> Vec<String> {
     let is_same = url[..server_end(url)] == intended[..server_end(intended)];
     let is_secret = |header: &str| {

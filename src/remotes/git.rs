@@ -19,13 +19,13 @@ use super::checkout;
 use super::client::Client;
 use super::transport::GitHttp;
 
-/// The reference in the clone that names the commit.
+/// The git reference of the fetched commit in the clone.
 const FETCHED: &str = "refs/portcullis/fetched";
 /// Maximum time of a clone; kustomize has a limit of 27 s.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Returns the folder in the cache with the files of a commit, which is cloned if it is not there yet. An empty
-/// `reference` names the default branch.
+/// Returns the folder in the cache that contains the files of a commit. Clones the commit if it is not cached yet. An
+/// empty `reference` means the default branch.
 ///
 /// # Errors
 ///
@@ -64,7 +64,8 @@ struct Wanted<'r> {
 }
 
 impl Wanted<'_> {
-    /// Resolves the reference to a commit, and clones it unless it is in the cache. Returns its folder.
+    /// Resolves the reference to a commit, and clones it unless it is in the cache. Returns the commit's folder in the
+    /// cache.
     fn receive<T: Transport>(&self, connection: gix::remote::Connection<'_, '_, '_, T>) -> Result<PathBuf, Failure> {
         let prepared = connection.prepare_fetch(Discard, gix::remote::ref_map::Options::default())?;
         let mapping = prepared.ref_map().mappings.first();
@@ -82,7 +83,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Runs a task with a flag that becomes true at the deadline. The task must end then.
+/// Runs a task with a flag that becomes true at the deadline. The task must end as soon as the flag is true.
 fn in_time<T>(task: impl FnOnce(&AtomicBool) -> T) -> T {
     let is_late = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -20,15 +20,15 @@ use crate::kustomize::references::Repository;
 use crate::kustomize::tree::{Fetch, MAX_FILE_BYTES, TreePath};
 use client::Client;
 
-/// The folder of repositories in the cache.
+/// The name of the folder with git repositories in the cache.
 const REPOSITORIES: &str = "git";
-/// The folder of files in the cache.
+/// The name of the folder with single files in the cache.
 const FILES: &str = "files";
 
 /// The reason why fetching from remote servers is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum RemotesError {
-    /// There is no folder for the cache.
+    /// There is no folder for the cache, because neither `XDG_CACHE_HOME` nor `HOME` is set.
     #[error("there is no folder for fetched repositories: set XDG_CACHE_HOME or HOME")]
     NoCache,
     /// The cache or the HTTP client cannot be set up.
@@ -36,7 +36,7 @@ pub enum RemotesError {
     System(#[from] std::io::Error),
 }
 
-/// A fetcher of git repositories and files into a cache on disk, for trees whose root is `/`.
+/// A fetcher of git repositories and files into a cache on disk, for kustomize trees whose root is `/`.
 pub struct Remotes {
     cache: PathBuf,
     client: Arc<Client>,
@@ -66,7 +66,8 @@ impl Remotes {
         Ok(Self { cache: cache.canonicalize()?, client: Arc::new(Client::new()?), known: Mutex::default() })
     }
 
-    /// Returns the result for a key from this process; calls `fetch` only for the first request.
+    /// Returns the path or error that `fetch` returns. Calls `fetch` only for the first request of a key in this
+    /// process.
     fn once(&self, key: String, fetch: impl FnOnce() -> Result<PathBuf, String>) -> Result<TreePath, String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let fetched = known.entry(key).or_insert_with(|| fetch().map(|path| tree_path(&path)));
@@ -97,12 +98,12 @@ impl Fetch for Remotes {
     }
 }
 
-/// Converts an absolute path to a path in a tree whose root is `/`.
+/// Converts an absolute path to a path in a kustomize tree whose root is `/`.
 fn tree_path(path: &Path) -> TreePath {
     TreePath::from(path.to_string_lossy().trim_start_matches('/'))
 }
 
-/// Returns the first half of the SHA-256 hash in hexadecimal, for the name of a folder or file.
+/// Returns the first half of the SHA-256 hash of `content` in hexadecimal digits, for the name of a folder or file.
 fn hash(content: &[u8]) -> String {
     digest(&SHA256, content).as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

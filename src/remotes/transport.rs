@@ -20,7 +20,7 @@ const MAX_PACK: u64 = 512 << 20;
 /// The HTTP connection to one git server.
 pub(super) struct GitHttp {
     client: Arc<Client>,
-    /// The URL of the repository after redirects, shared with requests that were not sent yet.
+    /// The URL of the repository after a redirect; `None` if there was none. All requests of the connection share it.
     redirected: Arc<Mutex<Option<String>>>,
 }
 
@@ -87,7 +87,7 @@ struct Exchange {
     client: Arc<Client>,
     redirected: Arc<Mutex<Option<String>>>,
     method: Method,
-    /// The URL of the repository. `tail` is the part of the request's URL after it.
+    /// The URL of the repository. `tail` is the rest of the request's URL.
     base: String,
     tail: String,
     headers: Vec<String>,
@@ -142,7 +142,7 @@ impl Write for Body {
     }
 }
 
-/// A reader of a response: of its headers as lines, or of its body.
+/// A reader of the headers of a response, one on each line, or of its body.
 pub(super) struct Part {
     exchange: Arc<Exchange>,
     is_body: bool,

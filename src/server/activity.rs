@@ -12,7 +12,8 @@ use tokio::time::sleep;
 
 use super::limits::Limits;
 
-/// Minimum interval between two checks, so that a very short timeout does not use up the processor.
+/// Minimum interval between two checks of a connection's state, so that a very short timeout does not use up the
+/// processor.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
 /// Interval between checks whether an answer has been sent. Sending usually takes less.
 const ANSWER_TICK: Duration = Duration::from_millis(10);
@@ -22,13 +23,13 @@ const FIRST_REQUEST: Duration = Duration::from_secs(1);
 /// The state of a connection, which determines its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Waiting for a request.
+    /// The connection waits for a request.
     Idle,
-    /// Receiving the head of a request.
+    /// The connection receives the head of a request.
     Head,
-    /// Receiving the body and deciding, which have timeouts of their own.
+    /// The server receives the body and decides, both with timeouts of their own.
     Work,
-    /// Sending the answer.
+    /// The server sends the answer.
     Answer,
 }
 
@@ -76,7 +77,8 @@ impl Activity {
         self.now().0
     }
 
-    /// Waits until a state has lasted longer than its timeout, and returns that state.
+    /// Waits until the connection has been in one state for longer than the timeout of that state, and returns the
+    /// state.
     ///
     /// Uses one timer per connection rather than one per request; therefore a timeout may be late by a quarter of
     /// [`Limits::head`].

@@ -10,21 +10,21 @@ use super::limits::{DRAIN, DRAIN_FACTOR, Limits, Load};
 use super::metrics::Shed;
 use super::rejection::Rejection;
 
-/// A complete body, and the memory reserved for it.
+/// A complete request body, and the memory reserved for it.
 #[derive(Debug)]
 pub(super) struct Buffered {
     pub(super) bytes: Bytes,
     _reserved: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads a complete body. After an error, [`drain`] discards the rest.
+/// Reads a complete request body. After an error, [`drain`] discards the rest.
 pub(super) async fn read(body: &mut Body, limits: &Limits, load: &Load) -> Result<Buffered, Rejection> {
     let late = Rejection::SlowBody(limits.body_arrival);
     timeout(limits.body_arrival, collect(body, limits.body, load)).await.unwrap_or(Err(late))
 }
 
-/// Reads a body and reserves memory as bytes arrive, not by Content-Length: otherwise nine request heads that announce
-/// the largest body would use up the memory for bodies.
+/// Reads a request body and reserves memory as its bytes arrive, not by Content-Length: otherwise nine request heads
+/// that announce the largest body would use up the memory for bodies.
 async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered, Rejection> {
     let announced = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     if announced.is_some_and(|size| size > limit) {
@@ -56,8 +56,8 @@ async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered,
 
 /// Reads and discards the rest of a body, within limits of size and time.
 ///
-/// Closing a socket with unread bytes resets the connection, and the reset may overtake the answer: the client would see a
-/// broken connection instead of 413 or 429.
+/// Closing a socket with unread bytes resets the connection, and the reset may overtake the answer: the client would
+/// see a broken connection instead of 413 or 429.
 pub(super) async fn drain(mut body: Body, limits: &Limits) {
     let mut left = limits.body.saturating_mul(DRAIN_FACTOR);
     let rest = async {

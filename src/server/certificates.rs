@@ -26,7 +26,7 @@ pub enum CertificateError {
     /// A file cannot be read.
     #[error("{}: cannot be read: {source}", path.display())]
     Read {
-        /// Path of the file.
+        /// Path of the file that cannot be read.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -34,7 +34,7 @@ pub enum CertificateError {
     /// A file is not valid PEM, or is truncated.
     #[error("{}: is not valid PEM: {source}", path.display())]
     Pem {
-        /// Path of the file.
+        /// Path of the invalid file.
         path: PathBuf,
         /// The error of the PEM parser.
         source: pem::Error,
@@ -42,19 +42,19 @@ pub enum CertificateError {
     /// The chain file holds no certificate.
     #[error("{}: contains no certificate; expected the leaf first, then its intermediates", path.display())]
     NoCertificate {
-        /// Path of the file.
+        /// Path of the chain file, `tls.crt`.
         path: PathBuf,
     },
     /// The file of the clients' CA holds no certificate.
     #[error("{}: contains no certificate; expected the CA that signs clients' certificates, in PEM", path.display())]
     NoAuthority {
-        /// Path of the file.
+        /// Path of the CA file.
         path: PathBuf,
     },
     /// A certificate cannot be used as the clients' CA.
     #[error("{}: contains a certificate that cannot be a CA: {problem}", path.display())]
     Authority {
-        /// Path of the file.
+        /// Path of the CA file.
         path: PathBuf,
         /// Why rustls rejects the certificate.
         problem: String,
@@ -62,7 +62,7 @@ pub enum CertificateError {
     /// The leaf is not an X.509 certificate.
     #[error("{}: its first certificate is not X.509: {problem}", path.display())]
     NotX509 {
-        /// Path of the file.
+        /// Path of the chain file, `tls.crt`.
         path: PathBuf,
         /// The error of the X.509 parser.
         problem: String,
@@ -124,7 +124,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Reads both files from one version of the folder.
+    /// Reads the certificate file and the key file from one version of the folder.
     ///
     /// In a Secret volume, files are symbolic links through `..data` into a folder per version, and an update replaces
     /// `..data`. The link is resolved once, so that both files are of the same version; if that version is deleted
@@ -153,7 +153,7 @@ impl Files {
         Pair::parse_in(&self.folder, &self.chain, &self.key)
     }
 
-    /// Returns a hash of the contents of both files.
+    /// Returns a hash of the contents of the certificate file and the key file.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.chain, &self.key).hash(&mut hasher);
@@ -161,12 +161,13 @@ impl Files {
     }
 }
 
-/// Returns the folder that `..data` points to, or `folder` itself.
+/// Returns the folder that the link `..data` in `folder` points to; `folder` itself if there is no link.
 fn version_of(folder: &Path) -> PathBuf {
     fs::canonicalize(folder.join("..data")).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// Longest time a handshake of the readiness probe may take, during which the previous certificate is still accepted.
+/// Maximum time that a handshake of the readiness probe may take. For this time, the probe still accepts the previous
+/// certificate.
 pub(super) const HANDSHAKE_TIME: Duration = Duration::from_secs(1);
 
 /// The current serving certificate. A replacement applies from the next handshake on.
@@ -179,7 +180,7 @@ pub struct Certificates {
 #[derive(Debug)]
 struct Served {
     pair: Pair,
-    /// The previous leaf certificate, and when it was replaced.
+    /// The previous leaf certificate, and when it was replaced; `None` before the first replacement.
     before: Option<(CertificateDer<'static>, Instant)>,
 }
 
@@ -205,18 +206,18 @@ impl Certificates {
         self.current.store(Arc::new(Served { pair, before }));
     }
 
-    /// Returns when the leaf expires, in seconds since 1970.
+    /// Returns when the current leaf certificate expires, in seconds since 1970.
     pub fn expires(&self) -> i64 {
         self.current.load().pair.expires
     }
 
-    /// Returns the leaf certificate.
+    /// Returns the current leaf certificate.
     pub fn leaf(&self) -> CertificateDer<'static> {
         self.current.load().pair.leaf.clone()
     }
 
-    /// Returns whether `leaf` is the server's own: the current one, or the previous one if a handshake that is in progress at
-    /// `now` may have started with it.
+    /// Returns whether `leaf` is the server's own: the current one, or the previous one if a handshake that is in
+    /// progress at `now` may have started with it.
     pub(super) fn is_own(&self, leaf: &CertificateDer<'_>, now: Instant) -> bool {
         let served = self.current.load();
         let was = |(before, until): &(CertificateDer<'_>, Instant)| {
@@ -225,12 +226,12 @@ impl Certificates {
         served.pair.leaf == *leaf || served.before.as_ref().is_some_and(was)
     }
 
-    /// Returns the certificate chain and its private key.
+    /// Returns the current certificate chain and its private key.
     pub(super) fn key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.current.load().pair.key)
     }
 
-    /// Returns whether the chain of `pair` is already served.
+    /// Returns whether the server already serves the certificate chain of `pair`.
     pub(super) fn serves(&self, pair: &Pair) -> bool {
         self.current.load().pair.key.cert == pair.key.cert
     }

@@ -64,7 +64,7 @@ impl Clients {
     }
 }
 
-/// The contents of the CA file.
+/// The contents of the file with the CAs of client certificates.
 pub(super) struct Authorities {
     file: PathBuf,
     bytes: Vec<u8>,
@@ -76,7 +76,7 @@ impl Authorities {
         Ok(Self { bytes: fs::read(file).map_err(failed)?, file: file.to_owned() })
     }
 
-    /// Returns a hash of the contents of the CA file.
+    /// Returns a hash of the contents of the file with the CAs.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.bytes.hash(&mut hasher);

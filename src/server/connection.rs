@@ -1,8 +1,8 @@
 //! Serves one connection: TLS, then HTTP/1.1, with timeouts for slow clients.
 //!
 //! hyper's own timeout for request heads also runs on idle connections, and would close connections that the API server
-//! wants to reuse (C2, C3). Here a connection records its state, and each state has a timeout of its own: a short one for a
-//! request that has started and stalls, a long one for an idle connection.
+//! wants to reuse (C2, C3). Here a connection records its state, and each state has a timeout of its own: a short one
+//! for a request that has started and stalls, a long one for an idle connection.
 
 use std::convert::Infallible;
 use std::io;
@@ -46,7 +46,8 @@ impl Connections {
     /// Serves one connection until it is closed.
     pub(super) async fn serve(&self, stream: TcpStream, peer: SocketAddr) {
         let _counted = self.metrics.connection();
-        // With Nagle's algorithm an answer may wait for the acknowledgement of the one before. An error here only costs that delay.
+        // With Nagle's algorithm an answer may wait for the acknowledgement of the one before. An error here only costs
+        // that delay.
         let _ = stream.set_nodelay(true);
         let handshake = stepwise(&self.handshakes, self.limits.yield_after, self.acceptor.accept(stream));
         match timeout(self.limits.handshake, handshake).await {
@@ -98,7 +99,8 @@ impl Connections {
         }
     }
 
-    /// Returns the webhook as a service that records its state in `activity`, and adds `Connection: close` during shutdown.
+    /// Returns the webhook as a service that records its state in `activity`, and adds `Connection: close` during
+    /// shutdown.
     fn service(
         &self,
         activity: Arc<Activity>,
@@ -125,7 +127,7 @@ impl Connections {
             self.metrics.bad_request(BadRequest::MalformedHead);
         }
         match state {
-            // A client that disconnects between requests loses nothing.
+            // A client that disconnects between requests loses no answer.
             State::Idle => tracing::debug!(%peer, %error, "connection failed"),
             _ => tracing::info!(%peer, ?state, %error, "connection failed"),
         }

@@ -2,8 +2,8 @@
 //!
 //! The API server keeps sending to a terminating pod over open connections (C5), and does not retry a call on a closed
 //! connection (C3). Therefore the shutdown has stages. In the lame-duck stage the server is not ready and adds
-//! `Connection: close` to every answer, but still accepts connections. Then it stops accepting, closes idle connections, and
-//! waits for the remaining answers.
+//! `Connection: close` to every answer, but still accepts connections. Then it stops accepting, closes idle
+//! connections, and waits for the remaining answers.
 
 use std::sync::Arc;
 

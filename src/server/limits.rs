@@ -21,10 +21,11 @@ pub const BUFFERED: usize = 64 * MIB;
 /// that. This bounds memory; most of these requests wait for their bodies or for the API server. The concurrency
 /// limiter bounds how many compute.
 pub const IN_FLIGHT: usize = 512;
-/// Queue capacity: a few milliseconds' worth of usual requests. Requests behind more than that would be rejected anyway.
+/// Queue capacity: a few milliseconds' worth of usual requests. Requests behind more than that would be rejected
+/// anyway.
 pub const WAITING: usize = 256;
-/// Queue deadline under overload. A rejection then reaches the client within 5 ms: these 2 ms, and three for the decision
-/// before it, reading, timer resolution and the network.
+/// Queue deadline under overload. A rejection then reaches the client within 5 ms: these 2 ms, and three for the
+/// decision before it, reading, timer resolution and the network.
 pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
 /// Computing time after which a thread yields to the runtime, which reads new requests: half a dozen typical requests,
 /// which share the cost of the yield, and no more than a tenth of [`OVERLOAD_DEADLINE`].
@@ -33,24 +34,26 @@ pub const YIELD_AFTER: Duration = Duration::from_micros(200);
 pub const QUEUE_DEADLINE: Duration = Duration::from_secs(1);
 /// Maximum duration of a burst: the period after which a control group gets new CPU time is 100 ms.
 pub const BURST: Duration = Duration::from_millis(100);
-/// Burst credit earned per unit of idle time. With 5, a server that is busy for up to five sixths of the time sees bursts only;
-/// a busier one may be in overload.
+/// Burst credit earned per unit of idle time. With 5, a server that is busy for up to five sixths of the time sees
+/// bursts only; a busier one may be in overload.
 pub const IDLE_CREDIT: u32 = 5;
 /// Queue length that never counts as overload: three API servers with 25 pooled connections each cannot have more
 /// requests in flight. Such requests are served as fast as possible; if rejected, they would only be retried.
 pub const BURST_LENGTH: usize = 75;
-/// Size of a body from which it is decided on a thread of its own. A decision about 128 KiB takes half a millisecond,
-/// as long as a dozen typical requests; the hand-over to another thread costs a twentieth of that.
+/// Size of a request body from which the request is decided on a thread of its own. A decision about 128 KiB takes half
+/// a millisecond, as long as a dozen typical requests; the hand-over to another thread costs a twentieth of that.
 pub const LARGE: usize = 128 * 1024;
 /// Maximum number of large bodies that wait for a decision: a tenth of a second's work, and no more than fit into
 /// [`BUFFERED`].
 pub const LARGE_WAITING: usize = 8;
-/// Connection closes per second: 429 answers that also close their connection, so that the client connects to another replica.
-/// The 75 connections of three API servers move within that second, and the handshakes cost 1 to 2 % of a processor. If
-/// every 429 closed its connection, the server would soon only do handshakes, each of which costs as much as fourteen
-/// requests. The closes are evenly spaced, because a hundred handshakes at once would delay all other requests.
+/// Maximum number of 429 answers per second that also close their connection, so that the client connects to another
+/// replica. The 75 connections of three API servers move within that second, and the handshakes cost 1 to 2 % of a
+/// processor. If every 429 closed its connection, the server would soon only do handshakes, each of which costs as much
+/// as fourteen requests. The closes are evenly spaced, because a hundred handshakes at once would delay all other
+/// requests.
 pub const CLOSES: u32 = 100;
-/// Maximum number of open connections: twice the requests in flight, because idle ones count too. Each costs about 40 KiB of TLS and HTTP buffers.
+/// Maximum number of open connections: twice the requests in flight, because idle ones count too. Each costs about 40
+/// KiB of TLS and HTTP buffers.
 pub const CONNECTIONS: usize = 1024;
 /// Timeout of a TLS handshake: the same as the API server's (C2).
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -60,7 +63,8 @@ pub const HEAD: Duration = Duration::from_secs(10);
 pub const BODY_ARRIVAL: Duration = Duration::from_secs(30);
 /// Timeout for the client to read an answer: the longest call that the API server allows (C6).
 pub const ANSWER: Duration = Duration::from_secs(30);
-/// Idle timeout: twice the 90 s after which the API server closes an idle connection, so that the server never closes first (C2, C3).
+/// Idle timeout: twice the 90 s after which the API server closes an idle connection, so that the server never closes
+/// first (C2, C3).
 pub const IDLE: Duration = Duration::from_secs(180);
 /// Maximum size of a request head. The API server's heads stay below 2 KiB, `traceparent` and bearer token included.
 pub const HEAD_BYTES: usize = 32 * 1024;
@@ -176,18 +180,19 @@ impl Load {
         self.requests.try_acquire().ok()
     }
 
-    /// Reserves `count` bytes of memory for a body until the permit is dropped. Returns `None` if they are not available.
+    /// Reserves `count` bytes of memory for a body until the permit is dropped. Returns `None` if they are not
+    /// available.
     pub(super) fn bytes(&self, count: usize) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.bytes).try_acquire_many_owned(u32::try_from(count).ok()?).ok()
     }
 
-    /// Waits for a permit to decide about a large body. Returns `None` if too many wait already.
+    /// Waits for a permit to decide about a large body. Returns `None` if too many requests wait already.
     pub(super) async fn large(&self) -> Option<OwnedSemaphorePermit> {
         let _waiting = self.large_waiting.try_acquire().ok()?;
         Arc::clone(&self.large).acquire_owned().await.ok()
     }
 
-    /// Returns whether a 429 answer should also close its connection.
+    /// Returns whether a 429 answer should also close its connection, according to the rate limit of closes.
     pub(super) fn may_close(&self) -> bool {
         self.closes.allows(Instant::now())
     }

@@ -23,7 +23,8 @@ use crate::process::{Admin, listen, signalled};
 
 /// Lame-duck period: Kubernetes takes a few seconds to remove an endpoint on every node.
 const LAME_DUCK: Duration = Duration::from_secs(5);
-/// Maximum time to wait for open connections. With the lame-duck period, below the 30 s after which a pod is killed.
+/// Maximum time to wait at shutdown until the open connections end. Together with the lame-duck period, this is less
+/// than the 30 s after which a pod is killed.
 const DRAIN: Duration = Duration::from_secs(20);
 /// Interval at which the certificates' folder is polled, in addition to file notifications.
 const CERTIFICATE_POLL: Duration = Duration::from_secs(5);
@@ -45,7 +46,7 @@ pub struct Options {
     pub limits: Limits,
     /// Lame-duck period: time for which connections are still accepted after the shutdown began (C5).
     pub lame_duck: Duration,
-    /// Maximum wait for open connections after the lame-duck period.
+    /// Maximum time to wait until the open connections end, after the lame-duck period.
     pub drain: Duration,
     /// Shadow mode: decisions are recorded, and every request is admitted unchanged.
     pub shadow: bool,
@@ -118,7 +119,7 @@ pub struct Parts {
     pub readiness: Readiness,
 }
 
-/// A server whose ports are bound.
+/// A server whose ports are bound, but which does not serve yet.
 #[derive(Debug)]
 pub struct Bound {
     options: Options,
@@ -288,8 +289,8 @@ impl Acceptor {
 
 /// Accepts the connections that are left in the kernel's backlog, and closes the listener after the last one.
 ///
-/// Calls `accept` of the operating system directly: tokio may not have polled its driver recently, and its cooperative budget
-/// may withhold connections. Both would look like an empty backlog.
+/// Calls `accept` of the operating system directly: tokio may not have polled its driver recently, and its cooperative
+/// budget may withhold connections. Both would look like an empty backlog.
 fn backlog(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
     let listener = listener.into_std().inspect_err(|error| tracing::warn!(%error, "cannot drain the backlog")).ok();
     std::iter::from_fn(move || {
@@ -307,7 +308,8 @@ fn backlog(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr
     })
 }
 
-/// Accepts connections for ever; at most as many are open as there are `slots`. Others wait in the kernel's backlog.
+/// Accepts connections forever, at most one for each permit of `slots` at a time. Further connections wait in the
+/// kernel's backlog.
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,

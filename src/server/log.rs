@@ -8,8 +8,8 @@ use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 /// Maximum number of rule ids in one log record or span. The answer and the metrics have all of them.
 pub(super) const RULES: usize = 16;
 
-/// Logs a decision; in shadow mode also the outcome that was not sent. Texts chosen by users are quoted and escaped, so that they
-/// cannot start a log record of their own.
+/// Logs a decision; in shadow mode also the outcome that was not sent. Texts chosen by users are quoted and escaped, so
+/// that they cannot start a log record of their own.
 pub(super) fn decision(
     phase: Phase,
     request: &Request<'_>,

@@ -1,4 +1,5 @@
-//! The HTTPS server of the admission webhooks, and the plain HTTP port for probes and metrics. Does not depend on any rule.
+//! The HTTPS server of the admission webhooks, and the plain HTTP port for probes and metrics. Does not depend on any
+//! rule.
 //!
 //! ```text
 //! listener ─ connection ─ webhook ─ [body] ─ concurrency ─ review::read ─ Decide ─ Answer
@@ -31,8 +32,8 @@
 //! # }
 //! ```
 //!
-//! C1 to C16 in these modules are the numbered facts of docs/admission-contract.md: what the API server expects of a webhook.
-//! In short: HTTP/1.1 over TLS; the client closes idle connections; a call on a closed connection fails; and
+//! C1 to C16 in these modules are the numbered facts of docs/admission-contract.md: what the API server expects of a
+//! webhook. In short: HTTP/1.1 over TLS; the client closes idle connections; a call on a closed connection fails; and
 //! `failurePolicy` decides what a failed call means, which may be that the object is admitted.
 
 mod activity;

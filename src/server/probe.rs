@@ -18,7 +18,8 @@ use tokio_rustls::TlsConnector;
 use super::certificates::{Certificates, HANDSHAKE_TIME};
 use crate::cryptography::provider;
 
-/// Timeout of the call. A kubelet probe times out after a second by default; a handshake takes a fraction of a millisecond.
+/// Timeout of the call to the webhook port. A kubelet probe times out after a second by default; a handshake takes a
+/// fraction of a millisecond.
 const TIMEOUT: Duration = HANDSHAKE_TIME;
 /// The path that the probe requests on the webhook port.
 pub(super) const PATH: &str = "/livez";
@@ -41,7 +42,7 @@ impl Probe {
         Self { address: SocketAddr::new(ip, address.port()), certificates }
     }
 
-    /// Sends a request and checks the status line of the answer.
+    /// Sends a request to the webhook port and checks the status line of the answer.
     pub(super) async fn call(&self) -> Result<(), String> {
         match timeout(TIMEOUT, self.exchange()).await {
             Ok(result) => result.map_err(|error| format!("{}: {error}", self.address)),

@@ -12,7 +12,7 @@ use super::webhook::Webhook;
 use crate::process::Report;
 use crate::process::readiness::{Readiness, State as Condition};
 
-/// The report of the readiness conditions of the server and of its parts.
+/// The source of the readiness conditions and metrics of the server, for the plain HTTP port.
 pub(super) struct ServerReport {
     pub(super) readiness: Readiness,
     pub(super) shutdown: Shutdown,

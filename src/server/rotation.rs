@@ -12,34 +12,36 @@ use super::clients::{Authorities, Clients};
 use super::metrics::{Metrics, Reload};
 use crate::process::Changes;
 
-/// The last contents that were loaded, so that each change is loaded and logged once.
+/// The state of the watched files at the last check, so that each change is loaded and logged once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Files with this fingerprint.
+    /// The files had contents with this fingerprint.
     Contents(u64),
-    /// Files that could not be read.
+    /// The files could not be read.
     Nothing,
 }
 
-/// A set of files that is watched.
+/// A set of files that is watched for changes, such as a certificate and its key.
 trait Watched: Send + Sync + 'static {
-    /// The parsed contents.
+    /// The parsed contents of the files, such as a certificate with its key.
     type Loaded: Send + 'static;
 
-    /// Returns the folder of the files.
+    /// Returns the folder that contains the files.
     fn folder(&self) -> &Path;
 
-    /// Reads the files. Returns a fingerprint, and the parsed contents if the fingerprint differs from `seen`. Blocks.
+    /// Reads the files. Returns their state, and the parsed contents or an error if the state differs from `seen`.
+    /// Blocks the thread.
     fn load(&self, seen: Option<Seen>) -> (Seen, Option<Result<Self::Loaded, CertificateError>>);
 
-    /// Starts using the parsed contents.
+    /// Replaces the contents in use by `loaded`.
     fn install(&self, loaded: Self::Loaded);
 
-    /// Logs and counts contents that cannot be used.
+    /// Logs and counts an error of reading or parsing the files.
     fn fail(&self, error: &CertificateError);
 }
 
-/// Watches the folder of the serving certificate for ever. If a change cannot be loaded, the old pair stays in use.
+/// Reloads the serving certificate whenever its files change; never returns. If the new files cannot be loaded, the old
+/// certificate stays in use.
 pub(super) async fn watch_certificate(
     folder: PathBuf,
     certificates: Arc<Certificates>,
@@ -49,7 +51,8 @@ pub(super) async fn watch_certificate(
     watch_files(Arc::new(Serving { folder, certificates, metrics }), every).await;
 }
 
-/// Watches the clients' CA for ever. If a change cannot be loaded, the old CA stays in use.
+/// Reloads the CAs of client certificates whenever their file changes; never returns. If the new file cannot be loaded,
+/// the old CAs stay in use.
 pub(super) async fn watch_clients(clients: Arc<Clients>, metrics: Arc<Metrics>, every: Duration) {
     let folder = clients.file().parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).to_owned();

@@ -31,7 +31,8 @@ impl Floor {
     }
 }
 
-/// Returns the server's TLS configuration: HTTP/1.1 (C1), without session resumption, which the API server never uses (C2b).
+/// Returns the server's TLS configuration: HTTP/1.1 (C1), without session resumption, which the API server never uses
+/// (C2b).
 ///
 /// # Errors
 /// If the crypto provider does not support the versions.

@@ -1,4 +1,4 @@
-//! `POST /validate` and `POST /mutate`: from a body to an answer.
+//! Answers `POST /validate` and `POST /mutate`: from the request body to the answer.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -58,7 +58,7 @@ impl Webhook {
         Self { decide, limits, load, shadow, traces: None, metrics }
     }
 
-    /// Enables spans for calls whose trace the API server samples.
+    /// Sets the exporter of spans for calls whose trace the API server samples; `None` disables spans.
     pub(super) fn traced(self, traces: Option<Traces>) -> Self {
         Self { traces, ..self }
     }
@@ -119,7 +119,8 @@ impl Webhook {
         answered.ok_or(Rejection::Shed(Shed::Waiting))?
     }
 
-    /// Answers on a blocking thread, which the operating system can preempt: a large body takes as long as a hundred small ones.
+    /// Answers a call with a large body on a blocking thread, which the operating system can preempt: a large body
+    /// takes as long as a hundred small ones.
     async fn answer_large(self: &Arc<Self>, call: Call, body: Buffered) -> Result<Answer, Rejection> {
         let permit = self.load.large().await.ok_or(Rejection::Shed(Shed::Large))?;
         let (webhook, runtime) = (Arc::clone(self), Handle::current());
@@ -183,7 +184,8 @@ impl Webhook {
         })
     }
 
-    /// Returns the result after a panic: an HTTP error, or in shadow mode a denial that is recorded but not sent.
+    /// Returns the result of a decision that panicked: an HTTP error, or in shadow mode a denial that is recorded but
+    /// not sent.
     fn panicked(&self) -> Result<Option<Verdict>, Rejection> {
         if !self.shadow {
             return Err(Rejection::Panicked);
@@ -192,7 +194,8 @@ impl Webhook {
         Ok(Some(Verdict::refused(Refusal::Undecided(Rejection::Panicked.to_string()))))
     }
 
-    /// Returns the verdict within the deadline, or `None` if no rule matches the request.
+    /// Returns the verdict about a request, or a denial if there is none at the deadline; `None` if no rule matches the
+    /// request.
     async fn verdict(&self, phase: Phase, request: &Request<'_>, began: Instant) -> Option<Verdict> {
         let decided = self.decide.decision(phase, request)?;
         let Some(deadline) = request.deadline else { return Some(decided.await) };
@@ -205,8 +208,8 @@ impl Webhook {
         }))
     }
 
-    /// Rejects a call with an HTTP error. Reads the rest of the body first, unless the client waits for `100 Continue`. Some 429
-    /// answers close their connection, so that clients connect to another replica (C4).
+    /// Rejects a call with an HTTP error. Reads the rest of the body first, unless the client waits for `100 Continue`.
+    /// Some 429 answers close their connection, so that clients connect to another replica (C4).
     async fn reject(&self, rejection: Rejection, headers: &HeaderMap, body: Body) -> Response {
         rejection.count(&self.metrics);
         tracing::debug!(%rejection, "rejected a call");

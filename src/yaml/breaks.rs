@@ -26,7 +26,7 @@ pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns the problem of a line break whose effect in go-yaml is unknown.
+/// Returns the problem to report for a line break whose effect in go-yaml is unknown.
 pub(super) fn problem() -> Problem {
     Problem::Dialect(BREAK.to_owned())
 }
@@ -85,7 +85,8 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether [`replaced`] replaces all these breaks in a part of a text by line feeds: none is within quotes.
+/// Returns whether [`replaced`] replaces all line breaks other than `\n` and `\r\n` in a part of a text by line feeds:
+/// none is within quotes.
 pub(super) fn are_replaced(text: &str, part: &Range<usize>) -> bool {
     !others(text, part).any(|at| is_within_quotes(text, at))
 }
@@ -97,7 +98,7 @@ fn others(text: &str, part: &Range<usize>) -> impl Iterator<Item = usize> {
     breaks.map(move |(at, _)| start + at).filter(|at| !text[*at..].starts_with("\r\n"))
 }
 
-/// Returns whether a break seems to be in quotes that begin on its line.
+/// Returns whether the line break at byte `at` seems to be in quotes that begin on its line.
 fn is_within_quotes(text: &str, at: usize) -> bool {
     let mut line = text[..at].rsplit('\n').next().unwrap_or_default().chars();
     let (mut open, mut last, mut word) = (None, '\n', '\n');

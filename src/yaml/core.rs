@@ -17,7 +17,7 @@ pub enum Resolved {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// An integer that is too large for `Int`.
+    /// An integer that is too large for an `i64`.
     Uint(u64),
     /// A float.
     Float(f64),
@@ -75,7 +75,7 @@ fn number(text: &str) -> Resolved {
     }
 }
 
-/// Parses a text as a timestamp; `None` if it is none.
+/// Parses a text as a timestamp; `None` if it is not one.
 pub(super) fn timestamp(text: &str) -> Option<Resolved> {
     Timestamp::read(text).map(|time| Resolved::Time(time.to_string()))
 }

@@ -11,7 +11,7 @@ use super::breaks;
 use super::error::Problem;
 use super::scalar;
 
-/// The parser whose behaviour is reproduced.
+/// The use of a text, which determines the parser whose behaviour is reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum As {
     /// An object as kubectl parses it: scalars have the types of go-yaml v2.
@@ -83,7 +83,8 @@ fn is_in_line(text: &str, at: usize) -> bool {
     !before.ends_with(breaks::is_break) && !has_name && !text.contains(breaks::SUBSTITUTE)
 }
 
-/// Classifies an error of our parser at byte `at`: a syntax error if go-yaml reports it too, otherwise unknown.
+/// Classifies an error of our parser at byte `at`: [`Problem::Syntax`] if go-yaml certainly rejects the text too,
+/// otherwise [`Problem::Dialect`].
 pub(super) fn problem(kind: &ErrorKind, message: String, text: &str, at: usize) -> Problem {
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let is_open = match kind {
@@ -98,7 +99,7 @@ pub(super) fn problem(kind: &ErrorKind, message: String, text: &str, at: usize) 
     if is_open { Problem::Dialect(message) } else { Problem::Syntax(message) }
 }
 
-/// Returns whether go-yaml certainly reports the same error.
+/// Returns whether go-yaml certainly reports the same error as our parser.
 fn is_shared(kind: &ErrorKind) -> bool {
     use ErrorKind as Kind;
     matches!(

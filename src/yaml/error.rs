@@ -2,7 +2,7 @@
 
 use super::Place;
 
-/// The error of a text that cannot be parsed, with its position.
+/// The error of a YAML or JSON text that cannot be parsed, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct YamlError {
@@ -12,7 +12,7 @@ pub struct YamlError {
     pub problem: Problem,
 }
 
-/// The reason why a text is invalid.
+/// The reason why a YAML or JSON text is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -78,14 +78,16 @@ pub enum Problem {
 const INDENTATION: &str = "invalid indentation in multiline quoted scalar";
 
 impl YamlError {
-    /// Returns whether a line within quotes has less indentation than our parser accepts; go-yaml accepts any.
+    /// Returns whether the error is that a line within quotes has less indentation than our parser accepts; go-yaml
+    /// accepts any.
     pub(super) fn is_indentation(&self) -> bool {
         matches!(&self.problem, Problem::Syntax(text) | Problem::Dialect(text) if text.contains(INDENTATION))
     }
 }
 
 impl Problem {
-    /// Returns whether kustomize's result is unknown: one of our limits is exceeded, or parsers differ.
+    /// Returns whether kustomize's result is unknown: a limit of Portcullis is exceeded, or our parser and go-yaml may
+    /// differ.
     pub fn is_open(&self) -> bool {
         matches!(
             self,

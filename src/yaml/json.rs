@@ -85,7 +85,7 @@ impl Walk<'_> {
         Some(Kids::List(items))
     }
 
-    /// Skips the separator of two members; returns whether another member follows.
+    /// Skips the separator between two members or elements. Returns whether another one follows.
     fn more(&mut self) -> Option<bool> {
         self.here()?;
         match self.peek()? {

@@ -8,7 +8,7 @@ const ALIASED: usize = 100_000;
 /// Maximum depth: that of `serde_json`, which also limits the readers of our values.
 const DEPTH: usize = 128;
 
-/// Limits on the size of a document.
+/// Limits on the size of a YAML or JSON document.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Maximum number of values in a document, including keys.

@@ -22,7 +22,7 @@ struct Pair {
     value: Value,
 }
 
-/// The entries of a mapping that are parsed so far.
+/// The entries of a mapping that were parsed so far.
 #[derive(Default)]
 struct Pairs {
     entries: Vec<Pair>,
@@ -153,8 +153,8 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// Builds a mapping from its entries; of duplicate keys, the last one is used. Also returns whether there are
-/// duplicates.
+/// Builds a mapping from its entries; of duplicate keys, the last one is used. Also returns whether there are duplicate
+/// keys.
 fn assemble(pairs: Pairs, place: Place) -> (Node, bool) {
     let Pairs { entries: mut pairs, size, height, .. } = pairs;
     pairs.sort_by(|a, b| by_key(&a.entry, &b.entry));

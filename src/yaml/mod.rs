@@ -89,7 +89,7 @@ pub struct Document {
     /// Number of values that were copied because of aliases, as in [`Limits::aliased`].
     pub aliased: usize,
     spot: Spot,
-    /// Whether a mapping contains a duplicate key, of its own or from a merge key. If not, [`Document::duplicates`]
+    /// Whether a mapping contains a duplicate key, of its own or from a merge key. If `false`, [`Document::duplicates`]
     /// need not search.
     has_duplicates: bool,
 }
@@ -130,7 +130,7 @@ impl Document {
     }
 }
 
-/// Returns whether YAML 1.1 parses an unquoted text as that string, and not as a number, boolean, null or timestamp.
+/// Returns whether YAML 1.1 parses an unquoted text as a string, and not as a number, boolean, null or timestamp.
 pub fn is_plain_string(text: &str) -> bool {
     scalar::is_string(text) && time::Timestamp::read(text).is_none()
 }
@@ -148,7 +148,7 @@ pub fn is_not_string_in_1_1(text: &str) -> bool {
     document.is_ok_and(|document| document.is_none_or(|document| !document.value.is_string()))
 }
 
-/// Parses all documents of a stream, as kubectl does; returns the first error if any.
+/// Parses all documents of a text, as kubectl does.
 ///
 /// # Errors
 ///
@@ -157,7 +157,7 @@ pub fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, YamlError> {
     documents(text, limits).collect()
 }
 
-/// Parses the documents of a stream up to the first invalid one, and returns its error.
+/// Parses the documents of a text up to the first invalid one. Returns them, and the error of the invalid one.
 pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError>) {
     let (mut good, mut bad) = (Vec::new(), None);
     for document in documents(text, limits) {
@@ -172,8 +172,8 @@ pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError
     (good, bad)
 }
 
-/// Parses the documents of a stream one by one. An invalid document does not affect the others, but an invalid
-/// separator ends the stream.
+/// Parses the documents of a text one by one. An invalid document does not affect the others, but an invalid separator
+/// ends the iteration.
 pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
     Chunks::new(text).flat_map(move |chunk| match chunk.and_then(|chunk| parse(chunk, limits, As::Object)) {
         Ok(documents) => documents.into_iter().map(Ok).collect(),
@@ -182,7 +182,7 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
 }
 
 /// Parses the first document of a text as kustomize reads a `kustomization.yaml`: the text is not split at `---`, and
-/// text after the document is ignored. `None` if it is empty or null.
+/// text after the document is ignored. `None` if the document is empty or null.
 ///
 /// # Errors
 ///
@@ -195,7 +195,6 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
 /// with `---`, and parses the first YAML document of each part to a node that preserves styles and tags. Removes the
 /// first key `<<` of each mapping, even if quoted; a second one that merges is an error. `source` is the number of the
 /// file in the [origins](node::Origin) of nodes.
-/// [origins](node::Origin) of nodes.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn nodes<'t>(
@@ -208,7 +207,7 @@ pub fn nodes<'t>(
         .filter(|read| !read.as_ref().is_ok_and(node::Node::is_null))
 }
 
-/// Parses the first document of a text as a node; `None` if it is empty. The text is not split at `---`.
+/// Parses the first document of a text as a node; `None` if the document is empty. The text is not split at `---`.
 ///
 /// # Errors
 ///
@@ -217,7 +216,7 @@ pub fn node(text: &str, source: u32, limits: &Limits) -> Result<Option<node::Nod
     nodes::read(Chunk::whole(text), source, limits, false)
 }
 
-/// Returns whether a text of manifests has no `---` at which it is split.
+/// Returns whether a text of manifests consists of one part: no line `---` splits it.
 pub fn is_one_manifest(text: &str) -> bool {
     Chunks::of_manifests(text).count() == 1
 }

@@ -14,15 +14,15 @@ pub enum Style {
     /// A plain scalar; a mapping or sequence in block form.
     #[default]
     Plain,
-    /// `'text'`
+    /// A scalar in single quotes: `'text'`.
     SingleQuoted,
-    /// `"text"`
+    /// A scalar in double quotes: `"text"`.
     DoubleQuoted,
-    /// `|`
+    /// A literal block scalar, after `|`.
     Literal,
-    /// `>`
+    /// A folded block scalar, after `>`.
     Folded,
-    /// `{…}` or `[…]`
+    /// A mapping or sequence in brackets: `{…}` or `[…]`.
     Flow,
 }
 
@@ -51,21 +51,21 @@ pub struct Node {
     pub tagged: bool,
     /// The style in which the node is printed.
     pub style: Style,
-    /// Whether a transformer or generator made it, so that kustomize's node has no position. Its origin is then that of the
-    /// transformer.
+    /// Whether a transformer or generator of kustomize created the node, so that it has no position in a file. Its
+    /// origin is then that of the transformer.
     pub made: bool,
-    /// The number of the shared group that this scalar belongs to: a change of one member changes all of them in an
-    /// object. 0 for scalars without a group, which are most. See [`Node::assign`].
+    /// The number of the group of scalars that are a single node in kustomize, so that a change of one of them changes
+    /// all of them in the same object; 0 for a scalar without a group. See [`Node::assign`].
     pub shared: u32,
     /// The file and line of the node.
     pub origin: Origin,
-    /// The comment after the key or value on the same line, if it may be a schema: it begins with `{`.
+    /// The comment on the same line as the key or value, if it begins with `{`, so that it may be a schema of kyaml.
     pub comment: Option<Arc<String>>,
     /// The text, entries or elements of the node.
     pub kind: Kind,
 }
 
-/// The content of a node.
+/// The content of a YAML node.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// A scalar and its text.
@@ -173,14 +173,14 @@ impl Node {
         self
     }
 
-    /// Returns the node with the origin of the transformer that makes it.
+    /// Returns the node as one that a transformer created ([`Node::made`]), with the origin of the transformer.
     #[must_use]
     pub fn made_at(self, origin: Origin) -> Self {
         Self { made: true, ..self.at(origin) }
     }
 
-    /// Replaces the node but keeps its group ([`Node::shared`]), like writing through a pointer: kustomize adds one
-    /// label to several places of an object, and a later change affects all of them.
+    /// Replaces the node but keeps its group of scalars ([`Node::shared`]), like writing through a pointer: kustomize
+    /// adds one label to several places of an object, and a later change affects all of them.
     pub fn assign(&mut self, other: Self) {
         *self = Self { shared: self.shared, ..other };
     }

@@ -54,7 +54,7 @@ fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     checked
 }
 
-/// Parses a document. Tabs inside brackets are treated as spaces, as in go-yaml.
+/// Parses a document with `read`. Tabs inside brackets are treated as spaces, as in go-yaml.
 fn read_document(
     chunk: Chunk<'_>,
     read: impl Fn(Chunk<'_>, &str) -> Result<Option<Node>, YamlError>,
@@ -86,7 +86,7 @@ struct NodeReader<'t, 'l> {
     source: u32,
     /// The nodes of anchors; `None` while the value of the anchor is being parsed.
     anchors: HashMap<usize, Option<Built>>,
-    /// Whether the text contains a comment that may be a schema.
+    /// Whether the text contains a comment that may be a schema of kyaml: `# {…}`.
     has_schemas: bool,
     /// Whether the text may be a list of objects. kyaml splits such a list without examining its `<<`.
     may_be_list: bool,
@@ -94,7 +94,7 @@ struct NodeReader<'t, 'l> {
     merging: usize,
     /// Whether anchors are expanded as in manifests.
     with_anchors: bool,
-    /// Offset of the end of the last event.
+    /// Byte offset of the end of the parser's last event.
     end: usize,
     /// Offset in the text after the token of the event before the last one.
     last: usize,

@@ -30,7 +30,7 @@ fn separates_digits(text: &str) -> bool {
     (0..bytes.len()).filter(|at| bytes[*at] == b'_').all(|at| digit(at.checked_sub(1)) && digit(Some(at + 1)))
 }
 
-/// Parses like `strconv.ParseInt(text, 0, 64)`, then like `ParseUint`, which accepts no sign.
+/// Parses an integer like `strconv.ParseInt(text, 0, 64)`, then like `ParseUint`, which accepts no sign.
 fn integer(text: &str) -> Option<Scalar<'static>> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let magnitude = magnitude(unsigned)?;
@@ -61,7 +61,7 @@ fn signed_binary(text: &str) -> Option<Scalar<'static>> {
     i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Int)
 }
 
-/// Parses a float; `None` for a string, also if the number is out of range.
+/// Parses a float; `None` if the text is a string, or if the number is out of range.
 fn float(text: &str) -> Option<Scalar<'static>> {
     if !looks_like_float(text) {
         return None;

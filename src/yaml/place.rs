@@ -1,4 +1,4 @@
-//! Positions in a text, as a tree with the shape of the value.
+//! Positions of the values in a YAML or JSON text, as a tree with the shape of the whole value.
 
 use crate::admission::field::{FieldPath, Segment};
 
@@ -20,9 +20,9 @@ pub struct Place {
 pub struct Duplicate {
     /// The path of the entry with the duplicate key.
     pub path: FieldPath,
-    /// The key of the overridden entry.
+    /// The position of the earlier key, whose value is ignored.
     pub lost: Place,
-    /// The later key, whose value is used.
+    /// The position of the later key, whose value is used.
     pub kept: Place,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Kids {
     Map(Vec<Entry>),
 }
 
-/// An entry of a mapping.
+/// The positions of an entry of a mapping.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) key: Box<str>,
@@ -51,7 +51,7 @@ pub(super) struct Entry {
     pub(super) merged: bool,
 }
 
-/// The existing part of a path in a [`Spot`].
+/// The value at the existing part of a path: the result of [`Spot::reach`].
 pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,
     /// The mapping entry whose value is `spot`; `None` for a list element and the root.
@@ -65,7 +65,7 @@ impl Spot {
         Self { place, kids: Kids::None }
     }
 
-    /// Follows `path` as far as it exists.
+    /// Returns the position of the value at `path`, or of its deepest parent that exists.
     pub(super) fn reach(&self, path: &FieldPath) -> Reached<'_> {
         let mut reached = Reached { spot: self, entry: None, whole: true };
         for segment in path.segments() {
@@ -89,7 +89,7 @@ impl Spot {
         }
     }
 
-    /// Returns the same tree with all positions set to `place`, the position of an alias.
+    /// Returns the same tree of positions with all of them set to `place`, the position of an alias.
     pub(super) fn moved(&self, place: Place) -> Self {
         let kids = match &self.kids {
             Kids::None => Kids::None,
@@ -99,7 +99,7 @@ impl Spot {
         Self { place, kids }
     }
 
-    /// Adds the duplicate keys of this tree to `found`; `at` is the path of the tree.
+    /// Adds the duplicate keys of this value and all its parts to `found`. `at` is the path of the value.
     pub(super) fn duplicates(&self, at: &FieldPath, found: &mut Vec<Duplicate>) {
         match &self.kids {
             Kids::None => {}

@@ -118,8 +118,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Checks that the document ends after its value. With `is_read`, kustomize stops reading there, so errors in the
-    /// rest are unknown results.
+    /// Checks that the document ends after its value. With `is_read`, kustomize stops reading there, so a syntax error
+    /// in the rest of the text becomes [`Problem::Dialect`].
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -384,7 +384,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         place
     }
 
-    /// Returns the text before and after a scalar.
+    /// Returns the text before and after a span.
     pub(super) fn around(&self, span: Span) -> Option<(&str, &str)> {
         let bytes = span.byte_range()?;
         Some((self.chunk.text.get(..bytes.start)?, self.chunk.text.get(bytes.end..)?))
@@ -403,7 +403,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 }
 
-/// Returns how many values a text counts as in [`Limits`], in addition to one.
+/// Returns the number of values that a long text counts as in [`Limits`], in addition to one.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }

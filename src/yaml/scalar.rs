@@ -111,7 +111,7 @@ impl Scalar<'_> {
         })
     }
 
-    /// Returns the scalar as the key of a mapping, which sigs.k8s.io/yaml makes a string.
+    /// Converts the scalar to the key of a mapping, which is always a string in sigs.k8s.io/yaml.
     pub(super) fn into_key(self) -> Result<String, Problem> {
         match self {
             Scalar::Null => Err(Problem::Key("null")),

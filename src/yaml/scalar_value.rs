@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-/// A scalar with its type.
+/// The value of a scalar with its resolved type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar<'a> {
     Null,
     Bool(bool),
     Int(i64),
-    /// An integer that is too large for `Int`.
+    /// An integer that is too large for an `i64`.
     Uint(u64),
     Float(f64),
     Text(Cow<'a, str>),

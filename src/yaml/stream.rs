@@ -60,7 +60,7 @@ impl<'t> Chunk<'t> {
         breaks::replaced(self.text).map_err(|at| YamlError { place: self.place(at), problem: breaks::problem() })
     }
 
-    /// Returns the chunk with `text`, if given, in place of its own text, which becomes `original`.
+    /// Returns the chunk with `text` in place of its own text, which becomes `original`; unchanged if `text` is `None`.
     pub(super) fn replaced<'s>(self, text: Option<&'s str>) -> Chunk<'s>
     where
         't: 's,
@@ -68,8 +68,8 @@ impl<'t> Chunk<'t> {
         text.map_or(self, |text| Chunk { text, original: Some(self.text), ..self })
     }
 
-    /// Returns an error of our parser. If line breaks were replaced, the error becomes unknown, because go-yaml may
-    /// accept the text.
+    /// Converts an error of our parser: if line breaks were replaced, the error becomes [`Problem::Dialect`], because
+    /// go-yaml may accept the text.
     pub(super) fn refused(&self, error: YamlError) -> YamlError {
         let is_indentation = error.is_indentation();
         let problem = match error.problem {

@@ -32,7 +32,7 @@ impl Fault {
     }
 }
 
-/// A checker of the parser's events in their order, and of the text between them.
+/// A checker that detects constructs that go-yaml rejects, in the parser's events and in the text between them.
 pub(super) struct Strict<'t> {
     text: &'t str,
     tabs: bool,
@@ -194,7 +194,7 @@ impl<'t> Strict<'t> {
     }
 }
 
-/// Checks for a tab in the indentation of a line, and after its `-` and `?`; the error is its column.
+/// Checks for a tab in the indentation of a line, and after its `-` and `?`. The error is the column of the tab.
 fn indentation(line: &str, begins: bool, margin: Option<usize>) -> Result<(), usize> {
     let outside = |column: &usize| begins && margin.is_none_or(|margin| *column < margin);
     if let Some(column) = leading_tab(line).filter(outside) {
@@ -214,8 +214,8 @@ fn leading_tab(line: &str) -> Option<usize> {
     content.starts_with('\t').then_some(line.len() - content.len())
 }
 
-/// Returns the text with spaces instead of the tabs that indent; `None` if one of them may be in the text of a block
-/// scalar.
+/// Returns the text with spaces instead of the tabs in indentations; `None` if there are no such tabs, or if one of
+/// them may be in the text of a block scalar.
 pub(super) fn with_spaces(text: &str) -> Option<String> {
     if !text.contains("\n\t") && !text.contains(" \t") || text.contains(['|', '>']) {
         return None;

@@ -19,7 +19,7 @@ pub enum Tag {
     Timestamp,
     /// `!!binary`
     Binary,
-    /// `!!merge`
+    /// `!!merge`, the tag of the merge key `<<`
     Merge,
     /// `!!map`
     Map,

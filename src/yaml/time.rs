@@ -20,8 +20,8 @@ const HOURS_OF_ZONE: u32 = 24;
 const MINUTES_OF_ZONE: u32 = 60;
 
 impl Timestamp {
-    /// Parses one of go-yaml's four forms: a date alone, with a time after a space, or with a time and a zone after `T`
-    /// or `t`.
+    /// Parses a timestamp in one of go-yaml's four forms: a date alone, with a time after a space, or with a time and a
+    /// zone after `T` or `t`.
     pub(super) fn read(text: &str) -> Option<Self> {
         // Most texts are not dates; this check is cheaper than a search.
         if !text.starts_with(|first: char| first.is_ascii_digit()) {

@@ -18,7 +18,7 @@ pub(super) struct ReportApi {
     pub(super) has_source: bool,
 }
 
-/// Both APIs; the preferred one comes first.
+/// Both APIs of policy reports; the preferred one comes first.
 pub(super) static APIS: [ReportApi; 2] = [
     ReportApi {
         group: "openreports.io",

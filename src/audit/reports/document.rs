@@ -13,7 +13,7 @@ use crate::gate::Registry;
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "portcullis");
 /// The annotation with the version of portcullis that wrote a report.
 pub const VERSION: &str = "portcullis.dev/version";
-/// The annotation that says how many results are omitted after the last report of a namespace.
+/// The annotation of the last report of a namespace that states how many results are omitted.
 pub const CUT: &str = "portcullis.dev/cut";
 /// The value of the field `source` in reports and results.
 const SOURCE: &str = "portcullis";
@@ -25,17 +25,17 @@ const MAX_BYTES: usize = 700 * 1024;
 /// Maximum number of reports per namespace. The least severe findings are omitted and counted.
 const MAX_PARTS: usize = 16;
 
-/// The identity of a result: rule, kind, namespace, name and field.
+/// The identity of a result in a policy report: rule, kind, namespace, name and field.
 pub(super) type Key = [String; 5];
 
-/// The version and time of the audit that first reported a result.
+/// The version of portcullis and the time of the audit that first reported a result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct First {
     pub(super) version: Value,
     pub(super) timestamp: Value,
 }
 
-/// Returns the identity of a result in a stored report.
+/// Returns the identity of a result in a stored policy report.
 pub(super) fn key(result: &Value) -> Key {
     ["/policy", "/resources/0/kind", "/resources/0/namespace", "/resources/0/name", "/properties/field"]
         .map(|part| result.pointer(part).and_then(Value::as_str).unwrap_or_default().to_owned())
@@ -56,13 +56,13 @@ pub(super) struct Writer<'a> {
     pub(super) api: &'static ReportApi,
     /// The current time in seconds since 1970, for new results.
     pub(super) now: i64,
-    /// Returns the version and time of a result in earlier reports; `None` for a new result.
+    /// Returns the version and time of the first report of a result; `None` for a new result.
     pub(super) known: &'a dyn Fn(&Key) -> Option<First>,
 }
 
 impl Writer<'_> {
-    /// Returns the reports by namespace and name. `carried_over` are results of earlier reports for kinds that could
-    /// not be read.
+    /// Returns the policy reports by namespace and name. `carried_over` are results of earlier reports for kinds that
+    /// could not be read.
     pub(super) fn reports(
         &self,
         audited: &Audited,
@@ -171,7 +171,8 @@ fn category(family: &str) -> &'static str {
     }
 }
 
-/// The results of one report, and the number of omitted results after the last one.
+/// The results of one policy report. `cut` is the number of omitted results, in the last report of a namespace; 0 in
+/// others.
 struct Part {
     results: Vec<Value>,
     cut: usize,

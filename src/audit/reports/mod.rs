@@ -27,7 +27,7 @@ use document::{First, Key, Writer};
 /// Reports that are written concurrently.
 const AT_ONCE: usize = 4;
 
-/// The reason why reports cannot be read or written.
+/// The reason why policy reports cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The API server returned an error or could not be reached.
@@ -44,7 +44,7 @@ pub enum ReportError {
     Write(Vec<String>),
 }
 
-/// Numbers of reports that were created, changed, left unchanged and deleted.
+/// Numbers of policy reports that were created, changed, left unchanged and deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
     /// Number of created reports.
@@ -64,13 +64,13 @@ impl fmt::Display for Written {
     }
 }
 
-/// A stored report that portcullis has written.
+/// A stored policy report that portcullis has written.
 struct Stored {
     api: &'static ReportApi,
     object: DynamicObject,
 }
 
-/// The reports of earlier audits that the cluster stores.
+/// The policy reports of earlier audits that the cluster stores.
 pub struct Reports {
     client: Client,
     /// The API for writing reports; `None` if none is installed.
@@ -107,7 +107,8 @@ impl Reports {
         versions.max().cloned()
     }
 
-    /// Sets for each finding whether it is missing in the earlier reports. Does nothing without earlier reports.
+    /// Sets `is_new` of each finding: whether the earlier reports do not contain it. Does nothing without earlier
+    /// reports.
     pub fn compare(&self, audited: &mut Audited) {
         if self.stored.is_empty() {
             return;
@@ -117,7 +118,8 @@ impl Reports {
         }
     }
 
-    /// Creates, changes and deletes reports in `namespaces`; if empty, in all namespaces and cluster-scoped ones.
+    /// Writes the findings of an audit to reports in `namespaces`: creates, changes and deletes reports. If
+    /// `namespaces` is empty, writes reports in all namespaces and cluster-scoped reports.
     ///
     /// # Errors
     /// If no API for reports is installed, or some reports could not be written. An error with one report does not
@@ -167,7 +169,7 @@ impl Reports {
         if failed.is_empty() { Ok(written) } else { Err(ReportError::Write(failed)) }
     }
 
-    /// Returns results of earlier reports for kinds that could not be read now, by namespace.
+    /// Returns the results of earlier reports on objects of kinds that this audit could not read, by namespace.
     fn carried_over(&self, unread: &[Unread]) -> BTreeMap<String, Vec<Value>> {
         let mut carried_over: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for stored in &self.stored {
@@ -210,7 +212,7 @@ fn is_of(result: &Value, unread: &Unread) -> bool {
     (group, text("/resources/0/kind")) == (&unread.group_kind.0, &unread.group_kind.1)
 }
 
-/// The next action for one report.
+/// The action that brings one report up to date.
 enum Step<'s> {
     Create(&'static ReportApi, String, Value),
     Change(&'s Stored, Value),

@@ -14,16 +14,16 @@ use super::resource;
 use crate::catalog::cluster::pages::{Item, Pages};
 use crate::catalog::{Catalog, Coverage, Kind};
 
-/// Interval for checking whether a definition exists, if there is no notification.
+/// Interval for checking whether the cluster serves a missing kind, if no new CustomResourceDefinition is reported.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// Delay after the notification of a new definition, until the API server serves its kind.
+/// Delay after the notification of a new CustomResourceDefinition, until the API server serves its kind.
 const AFTER_RING: Duration = Duration::from_millis(300);
 /// Minimum interval between log records about a failing watch.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 /// Minimum interval between watches, in case the API server ends each of them at once.
 const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
 
-/// Lists a kind into the catalog; returns the resourceVersion of the list.
+/// Lists the objects of a kind from the cluster into the catalog; returns the resourceVersion of the list.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind
     Ok(version)
 }
 
-/// The step after the end of a watch.
+/// The action after the end of a watch: watch again, or list again.
 enum Next {
     /// Watch from this resourceVersion.
     Watch(String),
@@ -79,7 +79,7 @@ impl Follow {
         }
     }
 
-    /// Synchronizes the kind while the cluster serves it.
+    /// Synchronizes the kind until the cluster no longer serves it.
     async fn while_served(&mut self) {
         let mut wait = DefaultBackoff::default();
         loop {
@@ -94,7 +94,7 @@ impl Follow {
         }
     }
 
-    /// Watches until the kind must be listed again.
+    /// Watches the kind from a resourceVersion on, until the kind must be listed again.
     async fn watch_from(&mut self, mut version: String, wait: &mut DefaultBackoff) {
         loop {
             let begun = Instant::now();

@@ -54,7 +54,7 @@ async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch:
     }
 }
 
-/// Lists all kinds of a cluster into a catalog, once.
+/// Fills a catalog from a cluster: lists the objects of each of its kinds once.
 ///
 /// # Errors
 /// If a kind cannot be listed. A kind that the cluster does not serve is not an error.
@@ -65,7 +65,8 @@ pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> 
     }
 }
 
-/// Lists all kinds of a cluster into a catalog, and returns the errors. Kinds with an error stay pending.
+/// Fills a catalog from a cluster, like [`load`], and returns the errors of all kinds. Kinds with an error stay
+/// pending.
 pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'static Kind, kube::Error)> {
     let mut failed = Vec::new();
     for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {
@@ -78,7 +79,8 @@ pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'stat
     failed
 }
 
-/// Lists `kinds` of a cluster into a catalog, without duplicates and without kinds that are only read live.
+/// Lists the objects of `kinds` from a cluster into a catalog. Ignores duplicate kinds and kinds that are only read
+/// live.
 ///
 /// # Errors
 /// If a kind cannot be listed. A kind that the cluster does not serve is not an error.

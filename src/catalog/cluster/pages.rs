@@ -26,12 +26,12 @@ pub struct Pages {
     resource_version: String,
 }
 
-/// The position in a listing.
+/// The position in a listing that is requested page by page.
 enum At {
     Beginning,
-    /// Before the page with this continue token.
+    /// Before the page that is requested next, with this continue token.
     Token(String),
-    /// Within a page.
+    /// Within this page.
     Page(Page),
     End,
 }

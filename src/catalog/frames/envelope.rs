@@ -20,7 +20,7 @@ pub struct Envelope {
     pub has_items: bool,
 }
 
-/// `metadata` of a list.
+/// The `metadata` of a list: its resourceVersion, and the position of the next page.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ListMetadata {

@@ -118,7 +118,7 @@ impl Frames {
     /// Returns the JSON text of the current item.
     ///
     /// # Errors
-    /// If it is not UTF-8.
+    /// If the item is not UTF-8.
     pub fn current(&self) -> Result<&str, FrameError> {
         let item = self.buffer.get(self.item.clone()).unwrap_or_default();
         std::str::from_utf8(item)
@@ -148,8 +148,8 @@ impl Frames {
         FrameError::Misplaced(wanted, self.before + self.read)
     }
 
-    /// Postpones the next search until the pending bytes have grown by a quarter, so that the end of a large object is
-    /// not searched after every packet.
+    /// Postpones the next search for the end of a value until the pending bytes have grown by a quarter, so that the
+    /// end of a large object is not searched after every packet.
     fn wait(&mut self) -> Result<bool, FrameError> {
         let pending = self.buffer.len() - self.read;
         if pending > MAX_OBJECT_BYTES {
@@ -216,8 +216,8 @@ impl Frames {
         Ok(Some(false))
     }
 
-    /// Parses a member: enters the list `items`, stores `kind`, `apiVersion` and `metadata`, and skips others. Returns
-    /// `None` if the member is not received completely.
+    /// Parses a member of the list: enters `items`, stores `kind`, `apiVersion` and `metadata`, and skips others.
+    /// Returns `None` if the member is not received completely, otherwise `Some(false)`: a member is not an item.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

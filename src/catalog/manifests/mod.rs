@@ -32,7 +32,7 @@ const MAX_FOLDER_DEPTH: usize = 64;
 const MAX_ALIASED: usize = 1_000_000;
 /// The namespace of objects without one, as in kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
-/// Interval for checking the folder, in addition to file system events.
+/// Interval for checking the folder of manifests for changes.
 const POLL: Duration = Duration::from_secs(2);
 
 /// A text that contains manifests, with its origin.
@@ -144,8 +144,8 @@ impl Manifests {
         Self::load_within(paths, namespace, &Aliased::default())
     }
 
-    /// Like [`Manifests::load`], with a counter of alias values that other files of the run share. Exceeding its
-    /// maximum is an error.
+    /// Like [`Manifests::load`], but counts the values of YAML aliases together with other files of the run. Exceeding
+    /// the maximum of the counter is an error.
     pub fn load_within<P: AsRef<Path>>(paths: &[P], namespace: &str, aliased: &Aliased) -> Self {
         let mut manifests = Self { aliased: aliased.clone(), ..Self::default() };
         for path in paths {
@@ -192,7 +192,7 @@ impl Manifests {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
 
-    /// Returns the number of alias values in the documents that are kept.
+    /// Returns the number of values that YAML aliases create in the documents of the objects.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
         documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()

@@ -8,8 +8,8 @@ use std::thread;
 use super::ManifestError;
 use super::read::{Found, Object, files_in, objects};
 
-/// Maximum number of finished batches of all threads that wait, so that all threads work while one file is stored. They
-/// take about 1 MiB.
+/// Maximum number of finished batches that wait to be stored: enough that all threads work while one file is stored.
+/// They take about 1 MiB.
 const BATCHES: usize = 64;
 
 /// Files with fewer bytes in total are read on the calling thread: starting threads takes longer, and more memory.

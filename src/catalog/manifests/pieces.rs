@@ -6,7 +6,8 @@ use std::path::Path;
 
 /// The separator of two YAML documents.
 pub(super) const SEPARATOR: &[u8] = b"\n---";
-/// Size of a read, in bytes. Larger reads are not faster, and the allocator would keep the memory.
+/// Number of bytes that are read from a file at once. Larger reads are not faster, and the allocator would keep the
+/// memory.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
 /// Unused space with which `read_to_end` finds the end without growing the buffer.
 const PROBE_BYTES: usize = 32;

@@ -15,7 +15,7 @@ use crate::admission::scan;
 use crate::catalog::frames::{self, FrameError, Frames};
 use crate::yaml::{self, Document};
 
-/// An object in a file.
+/// A Kubernetes object in a file, as JSON text.
 #[derive(Debug, Clone, Copy)]
 pub struct Object<'t> {
     /// The `apiVersion` of the object, such as `apps/v1`.
@@ -36,13 +36,14 @@ impl Object<'_> {
 /// A function that handles an object. Its error describes a problem of the object.
 pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 
-/// Reads every object in files and folders; in folders, in every `.yaml`, `.yml` and `.json` file. Returns the errors.
-/// `take` may receive an object twice, if its file begins as JSON but turns out not to be JSON.
+/// Reads every object in files and folders and passes it to `take`; in folders, reads every `.yaml`, `.yml` and `.json`
+/// file. Returns the errors. `take` may receive an object twice, if its file begins as JSON but turns out not to be
+/// JSON.
 pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
     files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
 }
 
-/// The path of a file, or of a folder with the error of reading it.
+/// The path of a file, or of a folder that cannot be read, with the error.
 pub(super) type Found = (PathBuf, io::Result<()>);
 
 /// Returns the files at some paths; the files in a folder are sorted.
@@ -50,7 +51,7 @@ pub(super) fn files_in<P: AsRef<Path>>(paths: &[P]) -> Vec<Found> {
     paths.iter().flat_map(|path| files(path.as_ref(), 0)).collect()
 }
 
-/// Reads every object in a file; returns the errors.
+/// Reads every object in a file and passes it to `take`; returns the errors.
 pub(super) fn objects((file, found): Found, take: &mut Take<'_>) -> Vec<ManifestError> {
     let mut errors = Vec::new();
     let read = found.and_then(|()| Reading { file: &file, take, errors: &mut errors }.file());
@@ -96,7 +97,7 @@ impl From<FrameError> for NoJson {
     }
 }
 
-/// The state of reading one file.
+/// The state of reading the objects of one file.
 struct Reading<'r, 'f> {
     file: &'r Path,
     take: &'r mut Take<'f>,
@@ -168,7 +169,7 @@ impl Reading<'_, '_> {
         framed(&mut File::open(self.file)?, |item| self.value(item)).map(drop)
     }
 
-    /// Reads consecutive JSON values.
+    /// Reads the consecutive JSON objects in `text`, and passes them, or their items if they are lists, to `take`.
     fn values(&mut self, text: &str) -> Result<(), NoJson> {
         let mut rest = text.trim_start();
         while !rest.is_empty() {
@@ -255,8 +256,8 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
     }
 }
 
-/// Advances to the next item. Returns an error for a file that begins with another object with `items` and ends with a
-/// list.
+/// Advances to the next item of a list. Returns an error if the file begins with an object that has `items` but is not
+/// a list, and ends with a list.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {
@@ -270,7 +271,7 @@ fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
 /// Returns the `kind` after the last JSON array in a file, by reading only the end of the file; `None` if there is
 /// none.
 fn kind_at_end(file: &Path) -> Option<String> {
-    /// Enough for `kind` and `metadata`.
+    /// Number of bytes that are read at the end of the file: enough for `kind` and `metadata`.
     const END_BYTES: u64 = 4096;
     let (mut file, mut end) = (File::open(file).ok()?, Vec::new());
     file.seek(io::SeekFrom::End(0)).ok()?;

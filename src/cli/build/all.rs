@@ -16,7 +16,7 @@ use crate::kustomize::file::NAMES;
 use crate::kustomize::options::Options;
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// Builds all roots below a folder and reports their number.
+/// Builds all roots below a folder into files, and prints how many were built.
 pub(super) fn run(
     folder: &Path,
     tree: Tree,
@@ -58,8 +58,8 @@ pub(super) fn run(
     Ok(if failed == 0 { OK } else { FAILED })
 }
 
-/// Returns the roots below a folder: folders with a kustomization file, except Components, to which no other one
-/// refers.
+/// Returns the roots below a folder: folders with a kustomization file to which no other kustomization refers, without
+/// Components.
 fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<Vec<TreePath>, Unusable> {
     folder_path(folder)?;
     let files = walk::manifests(folder).map_err(Unusable::new)?;

@@ -143,8 +143,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     }
 }
 
-/// Opens the files on disk, or for `-` the archive on standard input. Returns the tree with the path of the folder to
-/// build.
+/// Opens the tree of all files on disk, or for `-` the archive on standard input. Returns the tree, and the path of the
+/// folder to build in it.
 fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
     if dir == "-" && fetches {
         return Err(Unusable::because("--fetch", "an archive on standard input is no place for fetched files"));

@@ -56,7 +56,7 @@ fn type_of(object: &Value) -> (&str, &str, &str) {
     (group, version, text("kind"))
 }
 
-/// Judges every object as the request that would apply it.
+/// Judges every object in the files with the request that would apply it, and adds the findings to the report.
 pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &mut Report) -> Result<(), Unusable> {
     report.errors.extend(manifests.errors);
     (report.files, report.objects) = (manifests.files, manifests.found.len() + manifests.passed);
@@ -87,7 +87,7 @@ fn is_kustomization_file(object: &Value) -> bool {
     type_of(object).0 == KUSTOMIZATION_FILES && !is_stored()
 }
 
-/// Returns the Contexts that Landscaper creates in the namespaces of Installations.
+/// Returns the default Contexts that Landscaper would create in the namespaces of the Installations.
 fn default_contexts(found: &[Manifest], catalog: &Catalog) -> Vec<Value> {
     let installations = found.iter().map(|manifest| &manifest.object).filter(|object| INSTALLATIONS.is_kind_of(object));
     let namespaces: BTreeSet<_> = installations.map(|object| Metadata::of(object).namespace()).collect();

@@ -1,4 +1,4 @@
-//! Judges Flux Kustomizations as the roots that contain them render them, cluster by cluster.
+//! Judges the Flux Kustomizations that kustomize roots render, in their rendered form, cluster by cluster.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::admission::{Finding, Level, Phase};
 use crate::gate::{Gate, Policy, Registry};
 use crate::kustomize::checkout::{Member, Object};
 
-/// Judges the Kustomizations of every cluster. Findings that clusters share are reported once.
+/// Judges the rendered Flux Kustomizations of every cluster. Findings that clusters share are reported once.
 pub(super) fn judge(trees: &Trees, args: &Args, policy: &Policy, report: &mut Report) -> Result<(), Unusable> {
     let known = Registry::standard();
     let (mut sources, mut reported) = (trees.sources(&known, policy), HashSet::new());

@@ -10,11 +10,13 @@ use regex::Regex;
 
 use crate::kustomize::options::{Options, Restrictor};
 
-/// Names and extensions of files with commands. YAML files are workflows, and objects with build options of Argo CD.
+/// Names of files that may run kustomize, in addition to files with [`EXTENSIONS`].
 const NAMES: [&str; 6] = ["GNUmakefile", "Justfile", "Makefile", "Tiltfile", "justfile", "makefile"];
+/// Extensions of files that may run kustomize or set its options. YAML files can be CI workflows, or Argo CD objects
+/// with `kustomize.buildOptions`.
 const EXTENSIONS: [&str; 13] =
     ["bash", "go", "just", "md", "mk", "ps1", "py", "rb", "sh", "star", "toml", "yaml", "yml"];
-/// Folders with files of other projects.
+/// Names of folders that are skipped, because they contain files of other projects or of git.
 const FOREIGN: [&str; 4] = [".git", "node_modules", "third_party", "vendor"];
 /// Maximum size of a script. Larger files are data.
 const MAX_BYTES: u64 = 1 << 19;
@@ -26,7 +28,7 @@ const FLAGS: [(&str, Flag, &str); 3] = [
     (r"--enable[-_]alpha[-_]plugins\b", Flag::Plugins, "KZ015"),
 ];
 
-/// The rules whose findings depend on options: about files outside of the root, and about plugins.
+/// The rules whose findings depend on options of kustomize: about files outside of the root, and about plugins.
 pub(super) const RULES: [&str; 2] = ["KZ010", "KZ015"];
 
 static FLAG_PATTERNS: LazyLock<Vec<(Option<Regex>, Flag)>> =
@@ -40,7 +42,8 @@ static WRITE: LazyLock<Option<Regex>> =
 static WRITE_CALL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?:WriteFile|os\.Create)\(.*"([^"/]+)""#).ok());
 
-/// Tools that write files, with the ends of the names of these files: operator-sdk and controller-gen.
+/// Commands of tools that write files (operator-sdk and controller-gen), each with the ends of the names of these
+/// files.
 const TOOLS: [(&str, &[&str]); 2] = [
     ("generate kustomize manifests", &[".clusterserviceversion.yaml"]),
     ("controller-gen", &["manifests.yaml", "role.yaml"]),
@@ -54,8 +57,8 @@ enum Flag {
     Plugins,
 }
 
-/// The options of kustomize, written files and tools that occur in the scripts of a checkout, each with the place of
-/// its first use.
+/// The scripts of a checkout, and what they contain: options of kustomize, names of written files, and tools that write
+/// files, each with the file and line of its first use.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     files: Vec<PathBuf>,
@@ -65,7 +68,7 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    /// Reads the files below a folder. Skips files that cannot be read.
+    /// Reads the scripts below a folder. Skips files that cannot be read.
     pub(super) fn read(top: &Path) -> Self {
         let mut scripts = Self { files: files(top), ..Self::default() };
         for path in scripts.files.clone() {
@@ -99,14 +102,14 @@ impl Scripts {
         }
     }
 
-    /// Returns the place of a command that writes a file named `name`.
+    /// Returns the file and line of a command that writes a file named `name`.
     pub(super) fn writes(&self, name: &str) -> Option<String> {
         let mut tools = self.tools.iter().filter(|(ends, _)| ends.iter().any(|end| name.ends_with(end)));
         self.written.get(name).cloned().or_else(|| tools.next().map(|(_, place)| place.clone()))
     }
 
-    /// Returns the elements of `paths` that a script or a page mentions. A path consists of the last folder and the
-    /// file name.
+    /// Returns the elements of `paths` that a script or a Markdown page of the checkout mentions. A path consists of
+    /// the last folder and the file name, such as `app/service.yaml`.
     pub(super) fn mentioned(&self, paths: &[String]) -> HashSet<String> {
         let escaped: Vec<_> = paths.iter().map(|path| regex::escape(path)).collect();
         let Ok(pattern) = Regex::new(&format!(r"(?:{})\b", escaped.join("|"))) else { return HashSet::new() };
@@ -116,8 +119,8 @@ impl Scripts {
             .collect()
     }
 
-    /// Sets the options that the scripts use, if the findings of a rule depend on them. Returns the place of the first
-    /// option that was not set before.
+    /// Sets the options of kustomize that the scripts use and on which the findings of a rule depend. Returns the file
+    /// and line of the first option that was not set before.
     pub(super) fn set(&self, rule: &str, options: &mut Options) -> Option<&str> {
         let mut first = None;
         for (_, flag, _) in FLAGS.iter().filter(|(_, _, affected)| *affected == rule) {

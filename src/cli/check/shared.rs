@@ -13,7 +13,8 @@ use crate::kustomize::tree::TreePath;
 /// The rule about patches that select nothing.
 const RULE: &str = "KZ025";
 
-/// The findings about patches that select nothing: the folder of each, and the number of roots with it.
+/// Counts of the findings about patches that select nothing: for each finding its folder, and the number of roots that
+/// have it.
 #[derive(Default)]
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
@@ -26,7 +27,7 @@ impl SharedFindings {
         }
     }
 
-    /// Lowers the findings that only some of the roots that use their folder have to `audit`.
+    /// Lowers a finding to `audit` if not all roots that use its folder have the finding.
     pub(super) fn lower(self, scan: &Scan, builds: &[Build], report: &mut Report) {
         if self.0.is_empty() {
             return;
@@ -56,7 +57,8 @@ fn users(scan: &Scan, builds: &[Build]) -> HashMap<TreePath, usize> {
     users
 }
 
-/// Returns the folders that a root uses. For a root without a kustomization file, Flux lists the folders below.
+/// Returns the folders that a root uses, directly or indirectly. A root without a kustomization file uses all folders
+/// below it, as in Flux.
 pub(super) fn folders(scan: &Scan, build: &Build) -> HashSet<TreePath> {
     let Build { root, options, .. } = build;
     let components = options.flux.components.iter().map(|entry| TreePath::from(&*format!("{root}/{entry}")));

@@ -33,7 +33,7 @@ use crate::kustomize::{self, Files, Verdict, analyse_shared, fix};
 /// Maximum number of fixes. Entries are moved one at a time, and the tree is judged after each.
 const MAX_FIXES: usize = 1000;
 
-/// The kustomizations in the checked files, and who builds them.
+/// The kustomizations in the checked files, and the objects that build them.
 pub(super) struct Trees {
     scan: Scan,
     builds: Vec<Build>,
@@ -42,7 +42,7 @@ pub(super) struct Trees {
     /// The options for roots that no object names.
     options: Options,
     pub(super) used: Used,
-    /// Whether scripts and ignore files of the checkout may show how roots are built.
+    /// Whether the scripts and ignore files of the checkout are read, to find out how roots are built.
     reads_scripts: bool,
     scripts: OnceLock<Scripts>,
 }
@@ -143,7 +143,8 @@ impl Trees {
         self.add_survey(report);
     }
 
-    /// Returns findings about the checked files that no kustomization lists, and that no script mentions.
+    /// Returns a finding for each forgotten manifest: a checked file that no kustomization lists and no script
+    /// mentions.
     fn forgotten(&self) -> Vec<TreeFinding> {
         let mut findings = self.search().findings(&self.scan.files);
         let Some(scripts) = self.scripts_for(!findings.is_empty()) else { return findings };
@@ -175,14 +176,14 @@ impl Trees {
         (kustomize::Report { evaluation: None, findings, ..judged }, assumed)
     }
 
-    /// Returns the scripts of the checkout, if they may show how roots are built. Reads them the first time.
+    /// Returns the scripts of the checkout, which the first call reads; `None` if they are not to be read.
     fn scripts(&self) -> Option<&Scripts> {
         let read = || Scripts::read(&Path::new("/").join(self.git.top.as_str()));
         self.reads_scripts.then(|| self.scripts.get_or_init(read))
     }
 
-    /// Judges a root again with the options that scripts of the checkout use, if its errors depend on them. Flux has no
-    /// such options.
+    /// Judges a root again with the options of kustomize in scripts of the checkout, if its errors depend on these
+    /// options. Keeps the result for roots that Flux builds, because Flux has no such options.
     fn as_scripts_build(
         &self,
         build: &Build,
@@ -211,8 +212,8 @@ impl Trees {
         if is_needed { self.scripts() } else { None }
     }
 
-    /// Adds the results of the survey: Kustomizations of other sources, problems, and Kustomizations whose root is
-    /// unknown.
+    /// Adds results about the checkout to the report: Kustomizations that other sources provide, problems, and
+    /// Kustomizations whose root is unknown.
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
@@ -234,7 +235,8 @@ impl Trees {
         report.roots.extend(unknown);
     }
 
-    /// Moves misplaced entries until none is left, and lists forgotten manifests; returns a description of the changes.
+    /// Fixes kustomization files: moves misplaced entries to the right list, and adds forgotten manifests. Returns a
+    /// description of the changes.
     pub(super) fn fix(&mut self) -> String {
         self.scan.read = Files::default();
         let mut reported = String::new();
@@ -298,7 +300,7 @@ impl Args {
         self.applied(Options::of(profile))
     }
 
-    /// Applies `--kustomize-version` and `--load-restrictor` to options.
+    /// Sets the version of kustomize and the load restrictor in `options` to the values of the arguments.
     fn applied(&self, options: Options) -> Options {
         let restrictor = self.load_restrictor.unwrap_or(options.restrictor);
         Options { version: self.kustomize_version, restrictor, ..options }
@@ -323,7 +325,7 @@ impl<'t> Texts<'t> {
         Arc::clone(self.read.entry(file.clone()).or_insert_with(read))
     }
 
-    /// Returns the tree of the files.
+    /// Returns the tree that contains the files.
     pub(super) fn tree(&self) -> &'t Tree {
         self.tree
     }

@@ -10,7 +10,7 @@ use crate::admission::Level;
 use crate::kustomize::checkout::{Build, Survey};
 use crate::kustomize::tree::TreePath;
 
-/// The folders of a checkout that objects in the checkout build.
+/// The folders of a checkout that objects in the checkout, such as Flux Kustomizations, build.
 pub(super) struct Used {
     /// The folders that are built; `None` if the objects do not show what builds the checkout.
     folders: Option<HashSet<TreePath>>,
@@ -45,7 +45,7 @@ impl Used {
     }
 }
 
-/// Lowers a finding in a file that nothing builds to `audit`.
+/// Lowers the level of a finding to `audit`, because nothing builds its file.
 pub(super) fn lowered(located: Located) -> Located {
     Located { level: located.level.min(Level::Audit), is_unused: located.level > Level::Audit, ..located }
 }

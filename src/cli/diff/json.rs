@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::kustomize::changes::{Action, Counts, FieldChange, Located, ObjectChange, Owner, Plan, RootChange};
 use crate::kustomize::tree::TreePath;
 
-/// Returns the plan as JSON; `broken` has a sentence for each broken limit.
+/// Formats the plan as JSON; `broken` has a sentence for each broken limit of the plan.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> Value {
     let Counts { create, change, replace, delete, orphan, moved, unchanged } = plan.counts();
     json!({

@@ -6,12 +6,13 @@ use super::text::{note, owners, subject, summary};
 use super::unified;
 use crate::kustomize::changes::{Plan, RootChange};
 
-/// The maximum length in characters. GitHub takes comments up to 65,536.
+/// Maximum length of the Markdown text, in characters. GitHub accepts comments of up to 65,536.
 const MAX_LENGTH: usize = 60_000;
 /// Length in characters that is reserved for the line that counts omitted parts.
 const ROOM: usize = 200;
 
-/// Returns the summary, then a collapsible section for each root. Sections that do not fit are omitted and counted.
+/// Formats the plan: the summary, then a collapsible section for each root. Sections that do not fit are omitted and
+/// counted.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let mut out = format!("**{}**\n", summary(plan));
     if !broken.is_empty() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::kustomize::changes::{Action, FieldChange, Located, ObjectChange, Owner, Plan, RootChange, State};
 
-/// Returns the plan: a part for each root that changes, then the summary.
+/// Formats the plan as text: a part for each root that changes, then the summary.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let mut out = String::new();
     for root in plan.roots.iter().filter(|root| root.is_changed()) {
@@ -36,7 +36,8 @@ fn part(out: &mut String, root: &RootChange) {
     }
 }
 
-/// Maximum number of objects that are named beside a root; the rest is counted.
+/// Maximum number of objects, such as Flux Kustomizations, that are named beside the root that they build; further ones
+/// are counted.
 const MAX_OWNERS: usize = 3;
 
 /// Returns the objects that name a root, with their clusters if there are several.
@@ -63,7 +64,8 @@ fn mark(action: &Action) -> char {
     }
 }
 
-/// Returns the description of a root's state, which follows its path.
+/// Returns the description of a root's state that is printed after the path of the root, such as ` (new)`; empty for a
+/// root that builds before and after the change.
 pub(super) fn note(state: &State) -> &'static str {
     match state {
         State::Builds => "",
@@ -97,7 +99,7 @@ fn line(field: &FieldChange) -> String {
     format!("{}: {values}{}", field.path, if places.is_empty() { places } else { format!("  ({places})") })
 }
 
-/// Returns the positions of the old and the new value; only one if they are equal.
+/// Returns the positions (file and line) of the old and the new value of a field; only one if they are equal.
 pub(super) fn places(field: &FieldChange) -> String {
     let place = |side: &Option<Located>| {
         let (file, line) = side.as_ref()?.place.as_ref()?;

@@ -7,14 +7,14 @@ use crate::kustomize::changes::{Action, ObjectChange, Plan};
 /// Number of unchanged lines around a difference.
 const CONTEXT: usize = 3;
 
-/// Returns the differences of all objects.
+/// Formats the plan: the differences of all objects, one after another.
 pub(super) fn render(plan: &Plan) -> String {
     let parts =
         plan.roots.iter().flat_map(|root| root.objects.iter().map(move |change| object(root.root.shown(), change)));
     parts.collect()
 }
 
-/// Returns the difference of one object; empty for an object that only moved.
+/// Returns the differences of one object as `diff -u` prints them; empty for an object that only moved.
 pub(super) fn object(root: &str, change: &ObjectChange) -> String {
     let (kind, place) = (&change.id.kind, change.id.place());
     let name = |place: &str| format!("{root}/{kind}/{place}");

@@ -29,7 +29,7 @@ pub(super) struct DryRun {
     missing: Vec<Value>,
 }
 
-/// An object below an Installation.
+/// An object that an Installation owns directly or indirectly, with its exports.
 struct Object {
     kind: &'static str,
     name: String,
@@ -75,7 +75,7 @@ impl DryRun {
     }
 }
 
-/// The dry-run annotations of an Installation's root.
+/// The dry-run annotations that an Installation inherits from its root.
 struct RootAnnotations {
     is_dry_run: bool,
     configuration: Option<String>,
@@ -109,7 +109,7 @@ fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, RootAnnotati
     }
 }
 
-/// Returns all objects below an Installation, each after its owner.
+/// Returns all objects that an Installation owns directly or indirectly, each after its owner.
 fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stored>)> {
     let namespace = installation.namespace();
     let mut found: Vec<(&'static Kind, Arc<Stored>)> = Vec::new();
@@ -126,7 +126,8 @@ fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stor
     found
 }
 
-/// Returns the exports of an object. Exports of an Execution's templates are shown until its DeployItems exist.
+/// Returns the exports of a DeployItem with their values; for an Execution without DeployItems, the exports of its
+/// templates.
 fn exports(
     kind: &'static Kind,
     stored: &Stored,

@@ -53,7 +53,7 @@ pub(in crate::cli) struct Args {
     output: Output,
 }
 
-/// The composites to explain, and the objects that their environments depend on.
+/// The composites to explain, and the objects from which their environments are computed.
 struct Objects {
     catalog: Catalog,
     configs: Vec<Arc<Stored>>,

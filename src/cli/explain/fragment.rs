@@ -1,4 +1,4 @@
-//! Generates YAML skeletons of missing fragments.
+//! Generates YAML skeletons of the fragments that a DryRunConfiguration lacks.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,8 @@ use crate::landscaper::dry_run::export::Export;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::export_path::{construct, merge};
 
-/// Returns the skeleton of a missing fragment, with the fields that `paths` read if they are simple field paths.
+/// Returns the skeleton of a fragment that a DryRunConfiguration lacks: its identity, and placeholders for the fields
+/// that the simple field paths among `paths` read.
 pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p str>) -> Value {
     let mut fragment = identity.to_fragment();
     for path in paths {
@@ -17,7 +18,7 @@ pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p 
     fragment
 }
 
-/// Returns the path that an export reads in an object.
+/// Returns the JSON path that an export reads in the object with this identity.
 pub(super) fn path_in<'e>(export: &'e Export, identity: &Identity) -> &'e str {
     match &export.from_object_ref {
         Some(next) if export.from_resource.as_ref() != Some(identity) => &next.json_path,
@@ -38,7 +39,7 @@ pub(super) fn yaml(objects: &[Value]) -> String {
 }
 
 fn members(object: &Value, indent: usize, text: &mut String) {
-    // The depth is that of a path, which is bounded.
+    // The depth of the recursion is that of a field path, which is bounded.
     for (key, value) in object.as_object().into_iter().flatten() {
         let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic())
             && key.chars().all(|c| c.is_ascii_alphanumeric() || "-._/".contains(c))

@@ -1,4 +1,5 @@
-//! `portcullis explain overwrites`: shows which entry of which overwrites applies, and why others do not.
+//! `portcullis explain overwrites`: shows which entries of a ComponentVersionOverwrites object apply to each
+//! Installation, and why others do not.
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::substitution::{Entry, Outcome};
 
-/// An Installation, and the overwrites of its component reference.
+/// An Installation, and the effect of overwrites on its component reference.
 pub(super) struct Explained {
     name: String,
     context: String,

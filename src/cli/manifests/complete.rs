@@ -1,6 +1,6 @@
 //! Complete manifests for an installation without Helm, in numbered folders that are applied in their order.
 
-/// The settings of the server's manifests.
+/// The values for the server's manifests, such as its image and namespace.
 pub(super) struct Server {
     /// The image, with its tag or digest.
     pub(super) image: String,
@@ -12,7 +12,7 @@ pub(super) struct Server {
     pub(super) account: String,
     /// The families of rules that are on.
     pub(super) families: Vec<&'static str>,
-    /// Whether a controller of the controller manager is on.
+    /// Whether any controller of the controller manager runs, so that its manifests are needed.
     pub(super) has_controllers: bool,
 }
 
@@ -33,8 +33,8 @@ const FILES: [(&str, &str, &str); 4] = [
     (SERVER, "server.yaml", include_str!("server.tmpl")),
 ];
 
-/// Moves derived manifests into numbered folders, and adds those of the server. Files that `is_optional` accepts go
-/// into the folder `optional`.
+/// Returns all manifests in numbered folders: those in `derived`, and those of the server. Files that `is_optional`
+/// accepts go into the folder `optional`.
 pub(super) fn numbered(
     derived: Vec<(String, String)>,
     server: &Server,

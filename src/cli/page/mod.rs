@@ -15,7 +15,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 pub(super) struct Page {
     /// The title, as text.
     pub(super) title: String,
-    /// The end of the header: errors and filters.
+    /// The HTML at the end of the header: errors and filters.
     pub(super) header: String,
     /// The accessible name of the navigation, such as `Roots`.
     pub(super) label: &'static str,

@@ -11,12 +11,13 @@ use crate::artifacts::{self, Limits, Service};
 use crate::kustomize::delivery::Artifact;
 use crate::kustomize::tree::Tree;
 
-/// Maximum bytes of the body of an error.
+/// Maximum size of the body of an error response, in bytes.
 const MAX_ERROR: usize = 16 << 10;
-/// Name of the sender of an artifact in messages.
+/// Name of the service proxy in messages about the sender of an artifact.
 const PROXY: &str = "the service proxy of the API server";
 
-/// Fetches an artifact. Returns its tree, and a note if it did not come through the API server.
+/// Fetches an artifact through the API server or from its URL. Returns its tree, and a note if it did not come through
+/// the API server.
 ///
 /// # Errors
 ///

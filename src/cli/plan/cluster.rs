@@ -1,4 +1,5 @@
-//! Reads a Kustomization, the others of its source, and the objects of its inventory from a cluster.
+//! Reads from a cluster: a Flux Kustomization, the other Kustomizations of its source, and the objects of its
+//! inventory.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::admission::Metadata;
 use crate::kustomize::delivery::{Artifact, Sibling, source};
 use crate::kustomize::object_id::ObjectId;
 
-/// A Kustomization to plan, and a client of its cluster.
+/// The Flux Kustomization for which a plan is made, and a client of its cluster.
 pub(super) struct Cluster {
     client: Client,
     kustomization: Value,
@@ -26,7 +27,7 @@ pub(super) struct Cluster {
 type Served = (ApiResource, bool);
 
 impl Cluster {
-    /// Reads a Kustomization, and the others of its source that apply to the same cluster.
+    /// Reads a Flux Kustomization, and the other Kustomizations of its source that apply to the same cluster.
     pub(super) async fn open(kubeconfig: Option<&Path>, namespace: &str, name: &str) -> Result<Self, Unusable> {
         let client = inputs::client(kubeconfig).await?;
         let kind = GroupVersionKind::gvk("kustomize.toolkit.fluxcd.io", "v1", "Kustomization");
@@ -41,17 +42,17 @@ impl Cluster {
         Ok(Self { client, kustomization, siblings, resources: Mutex::default() })
     }
 
-    /// Returns the Kustomization to plan.
+    /// Returns the Kustomization for which the plan is made.
     pub(super) fn kustomization(&self) -> &Value {
         &self.kustomization
     }
 
-    /// Returns the other Kustomizations of the source.
+    /// Returns the other Kustomizations that build the same source for the same cluster.
     pub(super) fn siblings(&self) -> &[Value] {
         &self.siblings
     }
 
-    /// Reads the source of the Kustomization. Returns its name for messages, and the object.
+    /// Reads the source of the Kustomization, such as a GitRepository. Returns its name for messages, and the object.
     pub(super) async fn source(&self) -> Result<(String, Value), Unusable> {
         let [kind, namespace, name] = source_of(&self.kustomization);
         let shown = format!("{kind} {namespace}/{name}");
@@ -67,7 +68,8 @@ impl Cluster {
         }
     }
 
-    /// Returns what a Kustomization builds, with the variables of its `substituteFrom` that can be read.
+    /// Returns the root and the options with which Flux builds a Kustomization, including the variables of
+    /// `substituteFrom` that can be read; `None` if the Kustomization is suspended, or its fields contain variables.
     pub(super) async fn build(&self, object: &Value, artifact: &Artifact) -> Option<Sibling> {
         let mut sibling = Sibling::of(object, artifact)?;
         if let Some(post_build) = &mut sibling.root.options.flux.post_build {
@@ -85,7 +87,8 @@ impl Cluster {
         Some(sibling)
     }
 
-    /// Returns the variables of a ConfigMap or Secret, such as `ConfigMap/settings`; `None` if it cannot be read.
+    /// Returns the variables in a ConfigMap or Secret for `substituteFrom`; `None` if it cannot be read. `reference` is
+    /// kind and name, such as `ConfigMap/settings`.
     async fn variables(&self, reference: &str, namespace: &str) -> Option<Vec<(String, String)>> {
         use k8s_openapi::api::core::v1::{ConfigMap, Secret};
         let (kind, name) = reference.split_once('/')?;
@@ -108,7 +111,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// The reason why it cannot be read.
+    /// The reason why the object cannot be read.
     pub(super) async fn live(&self, id: &ObjectId) -> Result<Option<Value>, String> {
         if self.kustomization.pointer("/spec/kubeConfig").is_some_and(|config| !config.is_null()) {
             return Err("it is in the cluster of spec.kubeConfig".to_owned());
@@ -124,8 +127,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the identities with which the cluster stores objects: kustomize adds a namespace to objects of unknown kinds, which may
-    /// have none.
+    /// Returns the identities with which the cluster stores objects: kustomize adds a namespace to objects of unknown
+    /// kinds, which may have none.
     pub(super) async fn stored(&self, mut ids: Vec<ObjectId>) -> Vec<ObjectId> {
         for id in ids.iter_mut().filter(|id| !id.namespace.is_empty()) {
             if let Ok(Some((_, false))) = self.resource(id).await {
@@ -156,7 +159,7 @@ impl Cluster {
     }
 }
 
-/// Returns the message of an error. That of the API server says which permission is missing.
+/// Returns the message of an error. A message of the API server says, for example, which permission is missing.
 fn reason(error: kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message,
@@ -169,7 +172,7 @@ fn to_value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// Returns whether two Kustomizations build the same source, for the same cluster.
+/// Returns whether two Flux Kustomizations build the same source for the same cluster.
 fn is_sibling(one: &Value, other: &Value) -> bool {
     source_of(one) == source_of(other) && one.pointer("/spec/kubeConfig") == other.pointer("/spec/kubeConfig")
 }
@@ -179,7 +182,7 @@ fn named(object: &Value) -> (&str, &str) {
     (metadata.namespace(), metadata.name())
 }
 
-/// Returns kind, namespace and name of the source.
+/// Returns kind, namespace and name of the source of a Flux Kustomization.
 fn source_of(object: &Value) -> [&str; 3] {
     let text =
         |key: &str| object.pointer(&format!("/spec/sourceRef/{key}")).and_then(Value::as_str).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Formats the plan of a Kustomization as a drawing and as an HTML page: what goes, moves, stays and comes, and why.
+//! Formats the plan of a Kustomization as a drawing and as an HTML page: which objects are deleted, moved, kept and
+//! created, and why.
 
 use std::fmt::Write as _;
 
@@ -15,7 +16,7 @@ const MAX_WARNINGS: usize = 20;
 /// Maximum length of a text in a drawing, in characters. Its tooltip has the whole text.
 const MAX_TEXT: usize = 140;
 
-/// A group of actions that the drawing shows together, such as `Goes`.
+/// A group of actions that the drawing shows together, such as all deletions under the title `Goes`.
 struct Group {
     title: &'static str,
     actions: &'static [&'static str],
@@ -37,7 +38,8 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns the line that counts objects that are applied as before; `None` except in the group `Stays`.
+    /// Returns a line with the number of objects that are applied as before, for the group `Stays`; `None` for other
+    /// groups.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Stays" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }
@@ -57,7 +59,7 @@ fn problems(report: &Report) -> Vec<String> {
     broken.chain(shown.iter().map(|warning| format!("warning: {warning}"))).chain(more).collect()
 }
 
-/// The rows of a drawing.
+/// The rows of a drawing, each with its parent row.
 #[derive(Default)]
 struct Outline(Vec<drawing::Row>);
 

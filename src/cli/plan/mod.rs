@@ -23,7 +23,7 @@ use cluster::Cluster;
 use report::{Live, Presence, Report};
 use source::Source;
 
-/// The number of objects that are read at once.
+/// Maximum number of objects that are read from the cluster at the same time.
 const MAX_READS: usize = 8;
 
 /// Show what Flux will delete, create and move for a Kustomization of a cluster.
@@ -100,7 +100,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(if fails { DENIED } else { OK })
 }
 
-/// Builds the Kustomization and the others of its source, and returns the plan with the state of the live objects.
+/// Builds the Kustomization and the other Kustomizations of its source, and returns the plan with the state of the live
+/// objects.
 async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> Result<Report, Unusable> {
     let Source { tree, revision, shown } = source;
     let artifact = Artifact { url: String::new(), digest: String::new(), revision: revision.clone() };
@@ -139,7 +140,7 @@ async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> 
     Ok(Report::of(title, &plan, &judged.excluded, &live))
 }
 
-/// Reads the objects that the revision does not render any more, and those that it renders.
+/// Reads the live state of the objects that the new revision does not render any more, and of those that it renders.
 async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
     let replaced = plan.replaced();
     let dropped = plan.stale().into_iter().chain(replaced.iter().map(|(old, _)| *old));
@@ -155,7 +156,7 @@ async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
 }
 
 impl Presence {
-    /// Returns the state of a live object.
+    /// Converts the result of reading a live object to its state.
     fn of(live: Result<Option<Value>, String>) -> Self {
         let live = match live {
             Ok(Some(live)) => live,

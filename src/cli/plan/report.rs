@@ -9,13 +9,13 @@ use crate::kustomize::Excluded;
 use crate::kustomize::delivery::{Deletion, Fate, Plan};
 use crate::kustomize::object_id::ObjectId;
 
-/// The plan of a Kustomization, as rows for objects.
+/// The plan of a Flux Kustomization, with a row for each object.
 pub(super) struct Report {
     pub(super) title: String,
     /// The error with which the build fails; the plan then has neither rows nor warnings.
     pub(super) broken: Option<String>,
     pub(super) rows: Vec<Row>,
-    /// Number of rendered objects that Flux applied before.
+    /// Number of objects that Flux applied before and applies again.
     pub(super) applied: usize,
     pub(super) warnings: Vec<String>,
 }
@@ -25,21 +25,21 @@ pub(super) struct Row {
     pub(super) action: &'static str,
     deletion: Deletion,
     id: ObjectId,
-    /// The name of the object that this object replaces.
+    /// The name of the object that this object replaces; `None` if it replaces none.
     replaces: Option<String>,
     pub(super) note: Option<String>,
 }
 
-/// The live objects of a plan.
+/// The state of the objects of a plan in the cluster.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// What happens to the objects that are not rendered any more.
+    /// For each object that is not rendered any more, whether Flux deletes or keeps it.
     pub(super) fates: HashMap<ObjectId, Fate>,
-    /// The state of the rendered objects.
+    /// For each rendered object, whether it exists.
     pub(super) presence: HashMap<ObjectId, Presence>,
 }
 
-/// Whether a rendered object exists.
+/// The state of a rendered object in the cluster: whether it exists.
 #[derive(Debug)]
 pub(super) enum Presence {
     /// The object does not exist.
@@ -65,7 +65,8 @@ const ACTIONS: [(&str, char); 10] = [
 ];
 
 impl Row {
-    /// Returns kind, namespace and name of the object, and before them the name of the object that it replaces.
+    /// Returns kind, namespace and name of the object; if it replaces another object, first the identity of that
+    /// object, then its own name.
     pub(super) fn subject(&self) -> String {
         match &self.replaces {
             Some(old) => format!("{} -> {}", ObjectId { name: old.clone(), ..self.id.clone() }, self.id.name),
@@ -81,19 +82,20 @@ impl Row {
         Self { note: Some(note.into()), ..self }
     }
 
-    /// Returns the row of a created object that replaces another one.
+    /// Converts the row of a created object to that of an object that replaces `old`; `deletion` says whether Flux
+    /// deletes `old`.
     fn replacing(self, old: &ObjectId, deletion: Deletion) -> Self {
         Self { action: "replace", deletion, replaces: Some(old.name.clone()), ..self }
     }
 
-    /// Returns the row of an object that is not rendered any more.
+    /// Returns the row of an object that is not rendered any more: whether Flux deletes or keeps it.
     fn of_fate(id: &ObjectId, fate: &Fate) -> Self {
         let note = fate.reason().map(str::to_owned);
         Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }
     }
 
     /// Returns the row of an object that moves to another Kustomization. `on_the_way` says whether Flux deletes the
-    /// object before that, unless its fate prevents it.
+    /// object before the other Kustomization applies it.
     fn of_move(id: &ObjectId, (to, on_the_way): (&str, Deletion), fate: &Fate) -> Self {
         let deletion = match (deletion(fate), on_the_way) {
             (Deletion::Never, _) => return Self::of_fate(id, fate),
@@ -105,7 +107,7 @@ impl Row {
     }
 }
 
-/// Returns whether Flux deletes an object with a fate.
+/// Converts the fate of an object to a prediction: Flux certainly, possibly or never deletes it.
 fn deletion(fate: &Fate) -> Deletion {
     match fate {
         Fate::Deleted => Deletion::Certain,
@@ -114,7 +116,7 @@ fn deletion(fate: &Fate) -> Deletion {
     }
 }
 
-/// Returns the rows of a plan.
+/// Returns the rows of a plan, in the order of their actions.
 fn rows(plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Vec<Row> {
     let moved: HashMap<_, _> = plan.moved().into_iter().map(|(id, to, deletion)| (id, (to, deletion))).collect();
     let fate = |id: &ObjectId| live.fates.get(id).cloned().unwrap_or(Fate::Possible("it was not read".to_owned()));
@@ -145,7 +147,7 @@ fn rows(plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Vec<Row> {
     rows
 }
 
-/// Returns the row of an object that was not applied before.
+/// Returns the row of an object that the Kustomization did not apply before: it is created, taken over or skipped.
 fn created_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Row {
     let presence = live.presence.get(id);
     let exclusion = excluded.iter().find(|excluded| excluded.id == *id);
@@ -159,8 +161,8 @@ fn created_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Row {
     }
 }
 
-/// Returns the row of an object that the inventory lists, and that does not exist: somebody deleted it, or an annotation excluded it
-/// from the revision before.
+/// Returns the row of an object that the inventory lists but that does not exist, because somebody deleted it, or an
+/// annotation excluded it from the previous revision; `None` for other objects.
 fn missing_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Option<Row> {
     live.presence.get(id).filter(|presence| matches!(presence, Presence::Absent))?;
     let row = created_row(id, excluded, live);
@@ -168,12 +170,13 @@ fn missing_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Option<Row>
 }
 
 impl Report {
-    /// Creates the report about a tree that cannot be built.
+    /// Creates the report for a kustomize tree that cannot be built.
     pub(super) fn broken(title: String, reason: String) -> Self {
         Self { title, broken: Some(reason), rows: Vec::new(), applied: 0, warnings: Vec::new() }
     }
 
-    /// Creates the report of a plan, with the live objects. `excluded` are the rendered objects that Flux does not apply.
+    /// Creates the report of a plan. `live` is the state of the objects in the cluster; `excluded` are the rendered
+    /// objects that Flux does not apply.
     pub(super) fn of(title: String, plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Self {
         let applied = plan.applied();
         let missing = applied.iter().filter(|id| missing_row(id, excluded, live).is_some()).count();
@@ -182,7 +185,7 @@ impl Report {
         Self { title, broken: None, rows: rows(plan, excluded, live), applied, warnings }
     }
 
-    /// Returns whether an object is deleted, or may be.
+    /// Returns whether Flux certainly or possibly deletes at least one object of the plan.
     pub(super) fn deletes(&self) -> bool {
         self.rows.iter().any(|row| row.deletion != Deletion::Never)
     }

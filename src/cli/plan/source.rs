@@ -1,4 +1,4 @@
-//! Opens the files that a plan is made from.
+//! Opens the files from which a plan is made: a folder, an archive, a git revision, or the current artifact.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -10,15 +10,15 @@ use super::cluster::Cluster;
 use crate::kustomize::delivery::Artifact;
 use crate::kustomize::tree::{GitError, Repository, Tree};
 
-/// The number of characters of a hash from which it names a commit.
+/// Minimum number of characters of an abbreviated commit hash.
 const MIN_HASH: usize = 7;
 
-/// The files of the source of a Kustomization.
+/// The files of the source of a Flux Kustomization, at one revision.
 pub(super) struct Source {
     pub(super) tree: Tree,
     /// The revision of the files, such as `main@sha1:3f2c…`; for a folder or archive, its path.
     pub(super) revision: String,
-    /// The revision in messages, with a shortened hash.
+    /// The revision as messages show it, with a shortened hash.
     pub(super) shown: String,
 }
 
@@ -36,7 +36,8 @@ impl Source {
         Ok(Self { tree, shown: revision.clone(), revision })
     }
 
-    /// Fetches the current artifact of the source of the Kustomization. If a revision is wanted, the artifact must have it.
+    /// Fetches the current artifact of the source of the Kustomization. Fails if the artifact does not have the
+    /// revision `wanted`.
     pub(super) async fn current(
         cluster: &Cluster,
         kubeconfig: Option<&Path>,
@@ -64,8 +65,8 @@ impl Source {
     }
 }
 
-/// Returns whether a text names the revision of an artifact, such as `main@sha1:3f2c…`, by the whole revision, the commit, or its first
-/// characters.
+/// Returns whether a text names the revision of an artifact, such as `main@sha1:3f2c…`, by the whole revision, the
+/// commit, or its first characters.
 fn is_revision(revision: &str, text: &str) -> bool {
     let hash = revision.rsplit_once(':').map_or(revision, |(_, hash)| hash);
     revision == text || hash == text || text.len() >= MIN_HASH && hash.starts_with(text)

@@ -15,7 +15,7 @@ use crate::gate::Registry;
 use crate::rule::RuleInfo;
 use crate::yaml::Place;
 
-/// Maximum number of places that are shown of findings with the same text.
+/// Maximum number of places that are shown for findings with the same text.
 const MAX_PLACES: usize = 3;
 
 /// Formats findings with their source lines, denials first, then a table of the roots and a summary line.
@@ -39,8 +39,8 @@ pub(super) fn text(report: &Report) -> String {
     text + summary(report).trim_end() + &time.unwrap_or_default() + "\n"
 }
 
-/// Returns the findings to show, denials first; those with the same rule and text are together, and
-/// so are forgotten manifests of the same list.
+/// Returns the findings to show in groups, denials first. Findings with the same rule and text are in one group, and so
+/// are forgotten manifests of the same list.
 fn groups(report: &Report) -> Vec<Vec<&Located>> {
     let least = if report.is_verbose { Level::Audit } else { Level::Warn };
     let mut groups: Vec<Vec<&Located>> = Vec::new();
@@ -83,7 +83,7 @@ fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
     renderer.render(&[group]).to_string()
 }
 
-/// Returns a line with the places of other findings of the same text, or with the other texts at the same place.
+/// Returns a line about the other findings of a group: their places if all have the same text, otherwise their texts.
 fn also(first: &Located, others: &[&Located]) -> String {
     if others.iter().any(|other| other.message != first.message) {
         return match others {
@@ -121,7 +121,8 @@ const FORGOTTEN: &str = "KZ026";
 /// The rule about deprecated fields, which the summary counts.
 const DEPRECATED: &str = "KZ024";
 
-/// Returns the parts of the summary about Kustomizations that are built from elsewhere, and about what nothing builds.
+/// Returns the parts of the summary about Kustomizations that are built from other sources, and about findings in files
+/// that nothing builds.
 fn elsewhere(report: &Report) -> String {
     let part = |list: &[(String, String)], word: &str| {
         let sources: HashSet<_> = list.iter().map(|(_, source)| source).collect();

@@ -1,4 +1,4 @@
-//! The table of roots below the findings: who builds how many, with which result.
+//! Formats the table of roots below the findings: for each builder, the number of its roots and their results.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ const MAX_REASONS: usize = 5;
 /// The name of the row for roots that nothing builds.
 const UNUSED: &str = "(none)";
 
-/// Returns the table, and a list of what is built elsewhere with `--verbose`; empty if there is nothing to say.
+/// Returns the table of roots; with `--verbose`, also the Kustomizations that are built from other sources, and the
+/// assumed options. Omits the table of a single root, and of roots that are all accepted without warnings.
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     if report.is_verbose {
@@ -52,12 +53,12 @@ fn warnings(root: &Root) -> usize {
     root.findings.iter().filter(|located| located.level == Level::Warn).count()
 }
 
-/// Returns why results are unknown, the most frequent reasons first.
+/// Returns the reasons why the results of roots are unknown, the most frequent ones first.
 fn reasons(report: &Report) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for root in report.roots.iter().filter(|root| root.verdict == "unknown" && !root.is_unused) {
         for reason in &root.reasons {
-            // Without the position, `file:line: `.
+            // Drops the position, `file:line: `.
             *counts.entry(reason.split_once(": ").map_or(&**reason, |(_, reason)| reason)).or_default() += 1;
         }
     }

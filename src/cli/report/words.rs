@@ -1,6 +1,6 @@
 //! Words of reports.
 
-/// Returns a number with its noun.
+/// Returns a number with its noun in singular or plural, such as `3 files`.
 pub(super) fn plural(count: usize, word: &str) -> String {
     match word.strip_suffix('y') {
         _ if count == 1 => format!("1 {word}"),

@@ -50,7 +50,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Wraps a current Composition, of which Crossplane creates the newest revision.
+    /// Wraps a current Composition, from which Crossplane creates the newest revision.
     pub fn current(composition: Arc<Stored>) -> Self {
         Self { name: composition.name().to_owned(), text: composition, is_revision: false }
     }
@@ -61,7 +61,7 @@ impl Chosen {
         Self { name, text: revision, is_revision: true }
     }
 
-    /// Returns the object with the `spec`.
+    /// Returns the Composition or CompositionRevision as JSON.
     pub fn value(&self) -> &Value {
         self.text.value()
     }

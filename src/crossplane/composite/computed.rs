@@ -39,12 +39,13 @@ pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Op
     Some(Computed { composition, declaration, computation })
 }
 
-/// Computes the environment of the object in a request, once for all rules.
+/// Computes the environment of the composite or claim in a request, once for all rules.
 pub fn of_request(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Computed>> {
     view.once(|| computed(request.object(), request, view).map(Arc::new))
 }
 
-/// Returns the objects to read live: the composite needs them and the catalog lacks them, so they may be new.
+/// Returns the objects to read live: those that the composite needs and the catalog does not have, because they may be
+/// new.
 pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let Subject { composite, plural } = Subject::of(request.object(), request, view);
     match choose(&composite, &request.resource.group, &plural, view) {
@@ -71,7 +72,7 @@ impl Computed {
         steps.any(|step| !is_other(&step.action))
     }
 
-    /// Returns the evaluated sources, each with the indexes of its step and of the source.
+    /// Returns the evaluated sources of EnvironmentConfigs, each with the indexes of its step and of the source.
     pub fn sources(&self) -> impl Iterator<Item = (usize, usize, &SourceOutcome)> {
         self.computation.steps.iter().flat_map(|step| {
             let sources = match &step.action {

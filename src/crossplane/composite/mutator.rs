@@ -74,7 +74,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
 
 const UNSTABLE: &str = "the patches from the environment into this composite are left to Crossplane: applied twice, they give another result";
 
-/// The result of writing into a composite.
+/// The result of writing the values of environment patches into a composite.
 enum Applied {
     /// There is nothing to write.
     Nothing,
@@ -91,7 +91,8 @@ struct Mutation<'m> {
 }
 
 impl Mutation<'_> {
-    /// Computes the environment for a composite as the API server stores it, and returns both.
+    /// Returns `object` as the API server would store it, and the environment that is computed for this stored
+    /// composite.
     fn computed(&self, object: &Value) -> Option<(Value, Computed)> {
         let seen = without_volatile_fields(self.writable.stored(object));
         let computed = computed(&seen, self.request, self.view)?;

@@ -14,7 +14,7 @@ use crate::suggestion::by_similarity;
 /// A patch that the environment of a composite cannot satisfy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchProblem {
-    /// The Composition and the field of the patch.
+    /// The position of the patch: the Composition and the field.
     pub place: String,
     /// The reason, such as a missing value or Crossplane's error message.
     pub why: String,
@@ -80,7 +80,7 @@ fn found(schema: &Schema, read: &Read) -> Option<Found> {
     Some(schema.at(&Path::parse(&read.path).ok()?))
 }
 
-/// Returns whether a skipped patch reads a field that the schema does not require.
+/// Returns whether a patch was skipped because of a missing field that the schema declares, but does not require.
 fn may_be_missing(schema: Option<&Schema>, outcome: &PatchOutcome) -> bool {
     let missing = outcome.reads.iter().find(|read| read.value.is_none());
     let found = schema.zip(missing).and_then(|(schema, missing)| found(schema, missing));
@@ -128,7 +128,8 @@ fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
     Some(format!("{at} has {keys}"))
 }
 
-/// Returns the deepest place on a path that exists, and its keys, most similar first.
+/// Returns the deepest object on `path` that exists in the environment, and its keys, those most similar to the missing
+/// key first.
 fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
     /// Maximum number of keys in a message.
     const KEYS: usize = 8;

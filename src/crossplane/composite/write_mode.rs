@@ -18,11 +18,11 @@ pub const WRITES_ANNOTATION: &str = "portcullis.dev/environment-writes";
 /// The parts of a composite that the mutator writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
-    /// Nothing, because Crossplane runs without `--enable-environment-configs`.
+    /// Writes nothing, because Crossplane runs without `--enable-environment-configs`.
     Nothing,
-    /// Annotations only.
+    /// Writes annotations only.
     Annotations,
-    /// Annotations, `spec` and labels.
+    /// Writes annotations, `spec` and labels.
     Composite,
 }
 
@@ -43,7 +43,7 @@ impl WriteMode {
     }
 }
 
-/// Returns whether writing at admission is enabled for composites of a definition.
+/// Returns whether writing at admission is enabled for the composites of a CompositeResourceDefinition.
 pub fn writes_are_enabled(definition: &Stored, view: &View<'_>) -> bool {
     let annotation = Metadata::of(definition.value()).annotation(WRITES_ANNOTATION);
     annotation == Some("true") || section(view).writes_to.iter().any(|name| name == "*" || name == definition.name())

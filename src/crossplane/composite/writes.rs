@@ -20,7 +20,7 @@ use crate::crossplane::kinds::DEFINITIONS;
 use crate::crossplane::structural::{CROSSPLANE_FIELDS, Field, Structural, Violation};
 use crate::names;
 
-/// The part of a composite that a mutating webhook may write in a request.
+/// A check of the values that a mutating webhook writes into the composite of a request.
 pub struct Writable {
     schema: Option<Structural>,
     operation: Operation,
@@ -51,7 +51,7 @@ pub struct Refused {
 pub enum Refusal {
     /// The schema lacks the field, or a part of the value.
     Pruned {
-        /// The last place on the path that the schema declares.
+        /// The deepest part of the path that the schema declares.
         at: String,
         /// The members that the schema declares at `at`, most similar first.
         has: Vec<String>,
@@ -89,7 +89,7 @@ pub fn definition(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Stored>>
 }
 
 impl Writable {
-    /// Creates the check of writes into the composite of a request, with the schema from its definition.
+    /// Creates the check for the composite of a request, with the schema from its CompositeResourceDefinition.
     pub fn of(request: &Request<'_>, view: &View<'_>) -> Self {
         let definition = definition(request, view);
         let schema = definition.and_then(|found| Structural::of(found.value(), &request.resource.version));

@@ -148,7 +148,7 @@ fn to_current_spelling(sources: &Value) -> Value {
     Value::Array(today)
 }
 
-/// The fields whose case may differ: all fields of the functions' inputs.
+/// Canonical names of all fields in the inputs of the functions, which accept field names in any case.
 const FIELDS: &[&str] = &[
     "appendSlice",
     "base",

@@ -9,7 +9,8 @@ use crate::crossplane::field_path::{MAX_INDEX, Path};
 use crate::go::regexp;
 
 impl Reader {
-    /// Checks the path in field `key`, which a patch reads. Returns its text and field; `None` if the field is missing.
+    /// Checks the field path in the member `key`, from which a patch reads. Returns the path and the field that
+    /// contains it; `None` if the member is missing.
     pub(super) fn path_to_read<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let (text, at) = self.text(node, key)?;
         if let Some(path) = self.parsed(text, &at)
@@ -26,7 +27,7 @@ impl Reader {
         Some((text, at))
     }
 
-    /// Checks the path in field `key`, to which a patch writes, if the field is present.
+    /// Checks the field path in the member `key`, to which a patch writes, if the member is present.
     pub(super) fn path_to_write(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key) else { return };
         let Some(path) = self.parsed(text, &at) else { return };

@@ -6,7 +6,7 @@
 use super::transforms::Shape;
 
 /// Returns the problems of a format with values of these types, in the order of its verbs. If `has_integers` is false,
-/// every value of unknown type that is a number is a float64.
+/// numbers among the values of unknown type are float64.
 pub(super) fn problems(format: &str, shapes: &[Shape], has_integers: bool) -> Vec<String> {
     let mut check = Check {
         rest: format.chars().peekable(),

@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::reader::{Node, Reader};
 use super::sources;
 
-/// Checks the parts of a Composition that native Crossplane reads.
+/// Checks the parts of a Composition from which Crossplane 1.11 to 1.17 itself computes the environment.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     patches::note_writes(reader, spec);
     let sets = patch_sets(reader, spec);

@@ -96,8 +96,8 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     types::check_composite(reader, patch, kind, place);
 }
 
-/// Returns the patch type of the first design of environments and its current name. Crossplane 1.12 accepted these
-/// types and ignored them.
+/// Returns the type of a patch and its current name, if the type comes from the first design of environments.
+/// Crossplane 1.12 accepted these types and ignored them.
 fn first_design_type(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
     let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
     let now =

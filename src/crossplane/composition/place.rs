@@ -3,11 +3,11 @@
 /// The place of a patch, which determines its allowed types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Between the composite and the environment: in `environment.patches`.
+    /// A patch in `environment.patches`, between the composite and the environment.
     Environment,
-    /// In `patches` of a composed resource.
+    /// A patch in `patches` of a composed resource.
     Resource,
-    /// In a patch set, which composed resources include.
+    /// A patch in a patch set, which composed resources include.
     Set,
 }
 
@@ -17,7 +17,7 @@ const PLAIN_OF_ENVIRONMENT: &[&str] = &["FromEnvironmentFieldPath", "ToEnvironme
 const COMBINED_OF_ENVIRONMENT: &[&str] = &["CombineFromEnvironment", "CombineToEnvironment"];
 
 impl Place {
-    /// Returns the types that a patch may have here; the first is the default.
+    /// Returns the types that a patch may have in this place; the first is the default.
     pub(super) fn types(self, is_native: bool) -> Vec<&'static str> {
         let plain = if self == Self::Environment && is_native { &[] } else { PLAIN_OF_ENVIRONMENT };
         let combined = if self == Self::Environment { &[] } else { COMBINED_OF_ENVIRONMENT };

@@ -1,4 +1,5 @@
-//! Reads the fields of a Composition, and collects all problems with their fields.
+//! Reads the fields of a Composition. Collects all problems, each with its field path, instead of stopping at the first
+//! one.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ impl<'v> Node<'v> {
 pub(super) struct Reader {
     /// The implementation whose semantics apply: Crossplane itself or the functions.
     pub(super) profile: Profile,
-    /// The problems that were found.
+    /// The problems that were found so far.
     pub(super) problems: Vec<Problem>,
     /// The declared schema of the environment, if any.
     pub(super) declared: Option<Arc<Declared>>,
@@ -70,8 +71,8 @@ impl Reader {
         self.problems.push(problem);
     }
 
-    /// Returns a member; `None` if it is missing or `null`. Functions ignore the case of the key, because Go decodes
-    /// JSON in this way.
+    /// Returns the member `key` of a node; `None` if it is missing or `null`. Functions ignore the case of the key,
+    /// because Go decodes JSON in this way.
     pub(super) fn member<'v>(&self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         node.member(key).or_else(|| {
             let alike = |(found, _): &(&String, &Value)| found.eq_ignore_ascii_case(key);

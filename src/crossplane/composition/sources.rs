@@ -205,7 +205,7 @@ fn check_matchers(reader: &mut Reader, selector: &Node<'_>) {
     }
 }
 
-/// Checks a matcher and returns its key.
+/// Checks an entry of `matchLabels`, and returns its label key; `None` if the key is missing or empty.
 fn check_matcher<'v>(reader: &mut Reader, matcher: &Node<'v>) -> Option<&'v str> {
     reader.known(matcher, MATCHER);
     let key = match reader.required(matcher, "key", "key is required") {

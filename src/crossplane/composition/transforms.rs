@@ -34,7 +34,7 @@ const CONVERSIONS: &[&str] =
     &["ToUpper", "ToLower", "ToBase64", "FromBase64", "ToJson", "ToSha1", "ToSha256", "ToSha512", "ToAdler32"];
 const TO: &[&str] = &["string", "int", "int64", "bool", "float64", "object", "array"];
 
-/// Checks the transforms of a patch. The input of the first transform has this shape; `None` if it is unknown.
+/// Checks the transforms of a patch. `shape` is the type of the input of the first transform; `None` if it is unknown.
 pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, shape: Option<Shape>) {
     let mut input = Input { shape: shape.unwrap_or(Shape::Any), origin: "its input" };
     for transform in reader.objects(patch, "transforms") {
@@ -50,7 +50,7 @@ struct Input {
     origin: &'static str,
 }
 
-/// Checks a transform and returns the shape of its result.
+/// Checks a transform and returns the type of its result.
 fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> Shape {
     reader.known(transform, &["type", "map", "match", "math", "string", "convert"]);
     let Some(kind) = word(reader, transform, "type", TYPES, "transform type is required") else { return Shape::Any };
@@ -76,8 +76,8 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     }
 }
 
-/// Returns a member that must be one of these words. The API server sets its default for Crossplane, but not for
-/// functions.
+/// Returns a member that must be one of these words. Reports a missing member that has no default: the API server sets
+/// defaults for Crossplane, but not for functions.
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
     if is_missing && (!reader.is_native() || key == "type" && words == TYPES) {

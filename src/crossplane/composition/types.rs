@@ -61,7 +61,8 @@ pub(super) fn check_composite(reader: &mut Reader, patch: &Node<'_>, kind: &str,
     }
 }
 
-/// Returns the list that a wildcard of the path would iterate over.
+/// Returns the path of the list whose elements the first wildcard of `path` stands for; `None` if there is no such
+/// list.
 fn wildcard_of_list(path: &Path, schema: &Structural) -> Option<String> {
     let at = path.segments().iter().position(crate::crossplane::field_path::Segment::is_wildcard)?;
     let above = Path::of(&path.segments()[..at]);
@@ -121,7 +122,7 @@ fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     found(Some(shape)).into_iter().filter(|problem| !problem.is_warning && !always.contains(problem)).collect()
 }
 
-/// Returns the shape of a JSON type; `None` for `null`.
+/// Returns the [`Shape`] of values of a JSON type, such as `string`; `None` for `null`.
 fn shape(name: &str, has_integers: bool) -> Option<Shape> {
     Some(match name {
         "boolean" => Shape::Bool,

@@ -32,7 +32,7 @@ pub struct PatchOutcome {
 pub struct Read {
     /// The path of the field, as in the patch.
     pub path: String,
-    /// The value; `None` if it is missing or cannot be read.
+    /// The value of the field; `None` if it is missing or cannot be read.
     pub value: Option<Value>,
 }
 
@@ -56,7 +56,7 @@ impl PatchOutcome {
         Self { reads: Vec::new(), combined: None, steps: Vec::new(), written: Vec::new(), mistakes: Vec::new(), ending }
     }
 
-    /// Returns the value that is written or would be written.
+    /// Returns the last computed value: the result of the last transform, or the combined or read value.
     pub fn output(&self) -> Option<Value> {
         let read = || self.reads.first().filter(|_| self.reads.len() == 1).and_then(|read| read.value.clone());
         self.steps.last().or(self.combined.as_ref()).map(Any::shown).or_else(read)
@@ -108,7 +108,7 @@ fn is_combining(patch: &Patch) -> bool {
 }
 
 impl Applying<'_> {
-    /// Copies the value of one field to another, after the transforms.
+    /// Copies the value of a field to another field, and applies the transforms to it.
     fn copy(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
         let path = match (&self.patch.from_field_path, self.profile) {
             (Some(path), _) => path.clone(),
@@ -237,7 +237,8 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// Converts an error of writing. The function treats a missing field in the target like one in the source.
+    /// Converts an error of writing the target field. The function treats a missing field in the target like one in the
+    /// source.
     fn write_error(&self, error: WriteError, prefix: &str) -> Stop {
         match error {
             WriteError::Path(error) if self.profile == Profile::Function && error.is_not_found() => {

@@ -46,18 +46,20 @@ pub enum Action {
     Other,
 }
 
-/// The EnvironmentConfigs of an environment: `spec.environment`, or `spec` of a function's `Input`.
+/// The selection of EnvironmentConfigs that a Composition declares: in `spec.environment`, or in `spec` of the `Input`
+/// of function-environment-configs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
     /// The lowest layer of the environment: `defaultData`.
     pub default_data: Option<Map<String, Value>>,
-    /// `environmentConfigs`; without this field the function does nothing.
+    /// The sources of EnvironmentConfigs: `environmentConfigs`. If it is `None`, the function does nothing.
     pub sources: Option<Vec<EnvironmentSource>>,
     /// The policy for resolving references to EnvironmentConfigs.
     pub policy: Policy,
 }
 
-/// Patches: `spec` of a native Composition, or a function's `Resources`.
+/// The patches that a Composition declares: in `spec` for native Crossplane, or in the `Resources` of
+/// function-patch-and-transform.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Patches {
     /// The patches between the composite and the environment: `environment.patches`.
@@ -95,9 +97,9 @@ impl Declaration {
         self.profile == Profile::Native117 && self.steps.iter().any(|step| matches!(step.action, Action::Patch(_)))
     }
 
-    /// Sets the defaults of the Composition's schema. Compositions from the API server have them; those from files may
-    /// not, and native Crossplane skips patches without a type. Inputs of functions have no schema and thus no
-    /// defaults.
+    /// Sets the defaults that the schema of Compositions declares, such as patch types. Compositions from the API
+    /// server have them; those from files may not, and native Crossplane skips patches without a type. Inputs of
+    /// functions have no schema and thus no defaults.
     #[must_use]
     pub fn with_schema_defaults(mut self) -> Self {
         if self.profile == Profile::Native117 {

@@ -38,7 +38,7 @@ impl Document {
         Self { value, is_normal: false }
     }
 
-    /// Writes a value at each of the paths.
+    /// Writes a value at each of the paths. `left` is the number of bytes that may still be written.
     pub(super) fn write(
         &mut self,
         paths: &[Path],

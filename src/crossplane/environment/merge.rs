@@ -117,8 +117,9 @@ impl Merged {
         found
     }
 
-    /// Returns whether the order of two layers is random. function-environment-configs groups layers by `toFieldPath`
-    /// and merges the groups in random order. Here layers are merged in the order of the list.
+    /// Returns whether it is random which of the two layers of an overwrite is merged last.
+    /// function-environment-configs groups layers by `toFieldPath` and merges the groups in random order. Here layers
+    /// are merged in the order of the list.
     pub fn is_random(&self, overwrite: &Overwrite<'_>) -> bool {
         let layer = |at: usize| self.layers.get(at).filter(|layer| matches!(layer.name, LayerName::Config(_)));
         match (layer(overwrite.from), layer(overwrite.by)) {
@@ -127,7 +128,7 @@ impl Merged {
         }
     }
 
-    /// Returns the origin of a path, or of its nearest ancestor.
+    /// Returns the origin of the key at a path, or of its nearest parent that has one.
     pub fn origin(&self, path: &FieldPath) -> Option<&Origin> {
         let mut origins = &self.origins;
         let mut found = None;

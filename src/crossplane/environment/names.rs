@@ -14,7 +14,7 @@ macro_rules! names {
         }
 
         impl $name {
-            /// Returns the name as text.
+            /// Returns the text of this value, as in YAML.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)+

@@ -10,29 +10,30 @@ names! {
     /// The source and target of a patch. "Composed" means the resource that has the patch; in `environment.patches` it
     /// means the environment.
     PatchType {
-        /// From the composite to the composed resource; the default.
+        /// Copies a field of the composite to the composed resource; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",
-        /// From the composed resource to the composite.
+        /// Copies a field of the composed resource to the composite.
         ToCompositeFieldPath = "ToCompositeFieldPath",
-        /// From several fields of the composite to the composed resource.
+        /// Combines several fields of the composite into one of the composed resource.
         CombineFromComposite = "CombineFromComposite",
-        /// From several fields of the composed resource to the composite.
+        /// Combines several fields of the composed resource into one of the composite.
         CombineToComposite = "CombineToComposite",
-        /// From the environment to the composed resource.
+        /// Copies a field of the environment to the composed resource.
         FromEnvironmentFieldPath = "FromEnvironmentFieldPath",
-        /// From the composed resource to the environment.
+        /// Copies a field of the composed resource to the environment.
         ToEnvironmentFieldPath = "ToEnvironmentFieldPath",
-        /// From several fields of the environment to the composed resource.
+        /// Combines several fields of the environment into one of the composed resource.
         CombineFromEnvironment = "CombineFromEnvironment",
-        /// From several fields of the composed resource to the environment.
+        /// Combines several fields of the composed resource into one of the environment.
         CombineToEnvironment = "CombineToEnvironment",
-        /// Includes the patches of a set.
+        /// Includes the patches of the patch set in `patchSetName`.
         PatchSet = "PatchSet",
     }
 }
 
 names! {
-    /// The function's policy for merging a value into its target; natively these are `mergeOptions`.
+    /// The policy of function-patch-and-transform for merging a value into its target. Native Crossplane has
+    /// `mergeOptions` instead.
     ToFieldPathPolicy {
         /// Replaces the existing value; the default.
         Replace = "Replace",
@@ -69,7 +70,7 @@ pub struct Patch {
     /// The transforms of the value, in order.
     #[serde(deserialize_with = "or_default")]
     pub transforms: Vec<Transform>,
-    /// Behaviour for a missing value, and for merging into the target.
+    /// The policy of the patch: whether its source value must exist, and how the value is merged into the target.
     pub policy: Option<PatchPolicy>,
 }
 
@@ -80,23 +81,23 @@ pub struct Combine {
     /// The fields to combine.
     #[serde(deserialize_with = "or_default")]
     pub variables: Vec<CombineVariable>,
-    /// The strategy; `string` is the only one.
+    /// The strategy for combining the fields; `string` is the only one.
     #[serde(deserialize_with = "or_default")]
     pub strategy: String,
-    /// The format of the strategy `string`.
+    /// The settings of the strategy `string`.
     pub string: Option<CombineString>,
 }
 
-/// A field to combine.
+/// A field whose value is combined with others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CombineVariable {
-    /// The path of the field.
+    /// The path of the field to combine.
     #[serde(deserialize_with = "or_default")]
     pub from_field_path: String,
 }
 
-/// The format of the strategy `string`.
+/// The settings of the combine strategy `string`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CombineString {
@@ -105,15 +106,15 @@ pub struct CombineString {
     pub fmt: String,
 }
 
-/// Behaviour for a missing value, and for merging into the target.
+/// The policy of a patch: whether its source value must exist, and how the value is merged into the target.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PatchPolicy {
     /// Whether the value must exist; `Optional` by default.
     pub from_field_path: Presence,
-    /// The policy for writing the value; only for the function.
+    /// The policy for merging the value into the target; native Crossplane ignores it.
     pub to_field_path: ToFieldPathPolicy,
-    /// The options for writing the value; only native, the function ignores them.
+    /// The options for merging the value into the target; only native Crossplane uses them.
     pub merge_options: Option<WireMergeOptions>,
 }
 

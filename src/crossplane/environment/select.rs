@@ -55,7 +55,8 @@ pub struct SourceOutcome {
     pub cut: Vec<Arc<Stored>>,
     /// The reason why the source selects nothing, if this is not an error.
     pub skipped: Option<String>,
-    /// Whether the source requests EnvironmentConfigs; a function may skip a source.
+    /// Whether the source looks up EnvironmentConfigs; `false` if the function skips it, because its type is unknown or
+    /// its selector has no labels.
     pub asked: bool,
     /// The path in the environment under which the data is merged; only for the function.
     pub to_field_path: Option<String>,

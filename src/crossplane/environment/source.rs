@@ -6,11 +6,11 @@ use super::Profile;
 use super::names::{names, or_default};
 
 names! {
-    /// The way in which a source selects EnvironmentConfigs.
+    /// The type of a source: whether it selects EnvironmentConfigs by name or by labels.
     SourceType {
-        /// By name; the default.
+        /// Selects one EnvironmentConfig by name; the default.
         Reference = "Reference",
-        /// By labels.
+        /// Selects EnvironmentConfigs by labels.
         Selector = "Selector",
     }
 }
@@ -18,19 +18,19 @@ names! {
 names! {
     /// The number of EnvironmentConfigs that a selector selects.
     Mode {
-        /// Exactly one; the default.
+        /// Selects exactly one EnvironmentConfig; the default.
         Single = "Single",
-        /// Those that match, sorted, between a minimum and a maximum.
+        /// Selects the matching EnvironmentConfigs in sorted order, at least `minMatch` and at most `maxMatch`.
         Multiple = "Multiple",
     }
 }
 
 names! {
-    /// The origin of a label's value.
+    /// Whether the value of a required label is literal or read from the composite.
     LabelMatcherType {
-        /// From the composite; the default.
+        /// Reads the value from the composite; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",
-        /// A literal value.
+        /// Uses the literal value in the field `value`.
         Value = "Value",
     }
 }
@@ -47,11 +47,11 @@ names! {
 }
 
 names! {
-    /// The time at which the references of a composite are resolved.
+    /// The policy for when native Crossplane resolves the references of a composite to EnvironmentConfigs.
     Resolve {
-        /// Resolves at each reconcile.
+        /// Resolves the references again at each reconcile.
         Always = "Always",
-        /// Resolves only if the composite has no references; the default.
+        /// Resolves the references only if the composite has none; the default.
         IfNotPresent = "IfNotPresent",
     }
 }
@@ -60,7 +60,7 @@ names! {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentSource {
-    /// The way in which the source selects EnvironmentConfigs.
+    /// Whether the source selects EnvironmentConfigs by name or by labels.
     #[serde(rename = "type")]
     pub source_type: SourceType,
     /// The EnvironmentConfig of a source of type Reference.
@@ -103,7 +103,7 @@ pub struct Selector {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelMatcher {
-    /// The origin of the label's value.
+    /// Whether the value of the label is literal or read from the composite.
     #[serde(rename = "type")]
     pub matcher_type: LabelMatcherType,
     /// The key of the label.

@@ -22,19 +22,19 @@ names! {
 }
 
 names! {
-    /// An operation on a number.
+    /// The operation of a `math` transform.
     MathType {
-        /// Multiplication; the native default.
+        /// Multiplies by a factor; the default of native Crossplane.
         Multiply = "Multiply",
-        /// A lower bound.
+        /// Replaces smaller numbers by a lower bound.
         ClampMin = "ClampMin",
-        /// An upper bound.
+        /// Replaces larger numbers by an upper bound.
         ClampMax = "ClampMax",
     }
 }
 
 names! {
-    /// An operation that creates a string.
+    /// The operation of a `string` transform.
     StringType {
         /// Formats with Go's `fmt.Sprintf`; the default of the Composition's schema, but not of the engines.
         Format = "Format",
@@ -54,35 +54,35 @@ names! {
 }
 
 names! {
-    /// The way in which a pattern matches.
+    /// How a pattern is compared with the input: as a literal or as a regular expression.
     PatternType {
-        /// The string is equal.
+        /// Matches if the input equals the literal.
         Literal = "literal",
-        /// The regular expression matches.
+        /// Matches if the regular expression matches the input.
         Regexp = "regexp",
     }
 }
 
 names! {
-    /// The result if no pattern matches.
+    /// The result of a `match` transform if no pattern matches.
     FallbackTo {
-        /// The fallback value; the default.
+        /// Returns the fallback value; the default.
         Value = "Value",
-        /// The input of the transform.
+        /// Returns the input of the transform unchanged.
         Input = "Input",
     }
 }
 
-/// A transform of a value.
+/// A transform, which converts the value that a patch copies.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Transform {
     /// The type, which selects one of the other fields.
     #[serde(rename = "type")]
     pub transform_type: TransformType,
-    /// The map of a `map` transform.
+    /// The pairs of a `map` transform: the result for each input string.
     pub map: Option<Map<String, Value>>,
-    /// The patterns of a `match` transform.
+    /// The settings of a `match` transform.
     #[serde(rename = "match")]
     pub matching: Option<MatchTransform>,
     /// The settings of a `math` transform.
@@ -93,7 +93,7 @@ pub struct Transform {
     pub convert: Option<ConvertTransform>,
 }
 
-/// A `math` transform.
+/// The settings of a `math` transform, which multiplies or clamps a number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MathTransform {
@@ -108,7 +108,7 @@ pub struct MathTransform {
     pub clamp_max: Option<i64>,
 }
 
-/// A `match` transform.
+/// The settings of a `match` transform, which returns the result of the first matching pattern.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MatchTransform {
@@ -121,22 +121,23 @@ pub struct MatchTransform {
     pub fallback_to: FallbackTo,
 }
 
-/// A pattern and its result.
+/// A pattern of a `match` transform, and the result if it matches.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct MatchPattern {
-    /// The way in which the pattern matches. The schemas default to `literal`, the engines have no default.
+    /// How the input is compared: with a literal or with a regular expression. The schemas default to `literal`, the
+    /// engines have no default.
     #[serde(rename = "type")]
     pub pattern_type: PatternType,
-    /// The string to compare with.
+    /// The string to compare with, for patterns of type `literal`.
     pub literal: Option<String>,
-    /// The regular expression that matches.
+    /// The regular expression to match, for patterns of type `regexp`.
     pub regexp: Option<String>,
     /// The result of the transform if the pattern matches.
     pub result: Value,
 }
 
-/// A `string` transform.
+/// The settings of a `string` transform, which creates a string.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct StringTransform {
@@ -147,7 +148,7 @@ pub struct StringTransform {
     pub fmt: Option<String>,
     /// The conversion of the operation `Convert`, such as `ToUpper`.
     pub convert: Option<String>,
-    /// The prefix or suffix to remove.
+    /// The prefix or suffix to remove, for the operations `TrimPrefix` and `TrimSuffix`.
     pub trim: Option<String>,
     /// The regular expression of the operation `Regexp`.
     pub regexp: Option<Regexp>,
@@ -165,11 +166,11 @@ pub struct Regexp {
     #[serde(rename = "match")]
     #[serde(deserialize_with = "or_default")]
     pub pattern: String,
-    /// The number of the group; by default the whole match.
+    /// The number of the group to extract; by default the whole match.
     pub group: Option<i64>,
 }
 
-/// The settings of the operation `Join`.
+/// The settings of the operation `Join` of a `string` transform.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Join {
@@ -178,7 +179,7 @@ pub struct Join {
     pub separator: String,
 }
 
-/// The settings of the operation `Replace`.
+/// The settings of the operation `Replace` of a `string` transform.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Replace {
@@ -190,7 +191,7 @@ pub struct Replace {
     pub replace: String,
 }
 
-/// A `convert` transform.
+/// The settings of a `convert` transform, which converts a value to another type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConvertTransform {

@@ -1,8 +1,8 @@
-//! Upstream's own validation of patches and transforms: the first mistake, in the words of Kubernetes.
+//! Upstream's validation of patches and transforms, which returns the first mistake as a Kubernetes field error.
 //!
 //! Source: `Validate` of the types in Crossplane 1.17.6, and `validate.go` of function-patch-and-transform 0.10.8. The
-//! computation needs it, because the function validates some transforms when it runs them. The rules report more
-//! mistakes, and all of them.
+//! computation needs it, because the function validates some transforms when it runs them. The rules of Portcullis
+//! report all mistakes, including some that upstream does not detect.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::go::{quote, regexp};
 pub struct Invalid {
     /// The path of the field, relative to the validated value.
     pub field: String,
-    /// The invalid value; `None` for a required value.
+    /// The invalid value; `None` if a required value is missing.
     pub value: Option<String>,
     /// The reason why the field is invalid.
     pub detail: String,
@@ -42,7 +42,7 @@ impl Invalid {
         Some(Self { field: field.to_owned(), value: Some(value.to_owned()), detail: detail.to_owned() })
     }
 
-    /// Prepends a field to the path.
+    /// Prepends a field to the path of the error.
     #[must_use]
     pub fn within(mut self, field: &str) -> Self {
         self.field = format!("{field}.{}", self.field);

@@ -28,7 +28,8 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Computes the environment of a composite for a Composition and all EnvironmentConfigs.
+    /// Computes the environment of a composite and explains it. `composition` is the name of the Composition that
+    /// contains `declaration`; `configs` are all EnvironmentConfigs.
     pub fn of(composite: &Value, composition: &str, declaration: Declaration, configs: &[Arc<Stored>]) -> Self {
         let mut configs = configs.to_vec();
         configs.sort_by(|a, b| a.name().cmp(b.name()));

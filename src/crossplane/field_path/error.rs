@@ -22,7 +22,7 @@ pub enum ParseError {
     },
 }
 
-/// The reason why a path cannot be followed in an object. `at` is the part of the path up to the error.
+/// The reason why the value at a path cannot be read or written. `at` is the part of the path up to the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -137,8 +137,8 @@ impl std::fmt::Display for ExpandError {
 }
 
 impl PathError {
-    /// Returns whether a value is missing, as opposed to one of the wrong type. The policy `Optional` skips missing
-    /// values.
+    /// Returns whether the error is a missing value, and not a value of the wrong type. Patches with the policy
+    /// `Optional` skip missing values.
     pub fn is_not_found(&self) -> bool {
         match self {
             Self::NoSuchField { .. } | Self::NoSuchElement { .. } | Self::Null { .. } | Self::WildcardOnNull { .. } => {

@@ -16,7 +16,7 @@ struct PartialPath<'v> {
     wildcards: Vec<usize>,
 }
 
-/// Returns the lists of segments that `segments` expands to.
+/// Returns the existing paths in `object` to which the wildcards in `segments` expand.
 pub(super) fn expand(segments: &[Segment], object: &Value) -> Result<Vec<Vec<Segment>>, PathError> {
     let mut found = Vec::new();
     let mut open = vec![PartialPath { segments: segments.to_vec(), at: 0, value: object, wildcards: Vec::new() }];
@@ -99,7 +99,7 @@ impl<'v> PartialPath<'v> {
         Self { segments, at: self.at + 1, value, wildcards }
     }
 
-    /// Creates the error of a path whose wildcards were partly replaced.
+    /// Creates the error for a path of which the first wildcards are already replaced.
     fn failed(&self, original: &[Segment], cause: PathError) -> PathError {
         let mut stage = original.to_vec();
         let mut stages = vec![text_of(&stage)];

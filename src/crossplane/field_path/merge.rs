@@ -53,7 +53,7 @@ fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
 }
 
 impl MergeOptions {
-    /// Merges two values. The recursion depth is the depth of both.
+    /// Merges `value` into the existing value `there`. The recursion is as deep as both values are.
     fn merged(self, there: Value, value: Value) -> Result<Value, PathError> {
         match (there, value) {
             // Upstream skips null members, and then treats the target as still empty.

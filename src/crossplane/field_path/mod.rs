@@ -37,7 +37,7 @@ pub const MAX_DEPTH: usize = crate::admission::json::MAX_DEPTH;
 /// Maximum number of paths that the wildcards of one path may expand to.
 pub const MAX_EXPANSIONS: usize = 10_000;
 
-/// A parsed path.
+/// A parsed field path, such as `spec.items[0].name`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Path {
     segments: Vec<Segment>,
@@ -53,7 +53,7 @@ pub enum Segment {
 }
 
 impl Path {
-    /// Parses a path.
+    /// Parses a field path, such as `spec.items[0].name`.
     ///
     /// # Errors
     /// The syntax error with its byte offset.
@@ -112,7 +112,7 @@ impl Path {
         set::set(&self.segments, object, value)
     }
 
-    /// Merges a value with the existing value; without options it replaces the existing value.
+    /// Merges a value with the existing value at the path; replaces the existing value if `options` is `None`.
     ///
     /// # Errors
     /// As for [`Path::set`] and [`Path::get`], and if a list would be appended to a value that is not a list.

@@ -20,7 +20,8 @@ pub(super) fn set(segments: &[Segment], object: &mut Value, value: Value) -> Res
     Ok(())
 }
 
-/// Checks the bounds of writing. Upstream only has the bound of the index.
+/// Checks that the indexes in a path and the depth of the written object are within limits. Upstream only limits
+/// indexes.
 fn check(segments: &[Segment], value: &Value) -> Result<(), PathError> {
     for segment in segments {
         match segment {

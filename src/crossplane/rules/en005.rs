@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of names in a message.
+/// Maximum number of EnvironmentConfigs that a message names as examples.
 const MAX_NAMES: usize = 5;
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -58,7 +58,8 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     computed.sources().filter_map(finding).collect()
 }
 
-/// Returns findings about selectors of a Composition that can be judged without a composite.
+/// Returns findings about selectors of a Composition whose matches cannot be sorted, as far as this is known without a
+/// composite.
 fn of_composition(composition: &Value, configs: &Configs<'_>) -> Vec<Finding> {
     let Some(profile) = composition::profile(composition).filter(|_| configs.is_complete()) else { return Vec::new() };
     let mut findings = Vec::new();

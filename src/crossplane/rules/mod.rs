@@ -40,14 +40,15 @@ pub(super) static RULES: &[&Rule] = &[
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
-/// Matches Compositions. People and pipelines write them, rarely, so requests fail while the webhook is unavailable.
+/// Request matcher for Compositions. People and pipelines write them, rarely, so requests fail while the webhook is
+/// unavailable.
 static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail)];
 
-/// Matches composites. Crossplane writes them too and must not be blocked while the webhook is unavailable.
+/// Request matcher for composites. Crossplane writes them too and must not be blocked while the webhook is unavailable.
 static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, FailurePolicy::Ignore)];
 
-/// Matches Compositions, composites and claims. Users only see warnings about their claims: warnings about the
-/// composite of a claim go to Crossplane's controller.
+/// Request matchers for Compositions, composites and claims. Users only see warnings about their claims: warnings about
+/// the composite of a claim go to Crossplane's controller.
 static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 3] = [
     kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail),
     kinds::composites(WRITES, FailurePolicy::Ignore),

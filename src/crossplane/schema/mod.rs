@@ -27,7 +27,7 @@ pub const MAX_BYTES: usize = 256 << 10;
 /// Maximum number of subschemas. More would take too long during an admission request.
 const MAX_PARTS: usize = 10_000;
 
-/// A parsed schema.
+/// A parsed JSON Schema of an environment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     root: Value,
@@ -42,14 +42,14 @@ pub enum Found {
     Something {
         /// The allowed types.
         types: Types,
-        /// Whether the value always exists.
+        /// Whether the schema requires the field and all its parents, so that the value always exists.
         is_required: bool,
     },
     /// No value: the schema does not have the path.
     Nothing {
-        /// The last place on the path that exists; empty for the environment itself.
+        /// The deepest part of the path that the schema declares; empty for the environment itself.
         at: String,
-        /// The names of the members of that place, most similar first.
+        /// The members that the schema declares at `at`, most similar first.
         has: Vec<String>,
     },
 }
@@ -69,7 +69,7 @@ pub enum SchemaError {
     /// A part of the schema is invalid.
     #[error("is not a valid JSON Schema: {at}: {why}")]
     Malformed {
-        /// The place, as a JSON Pointer.
+        /// The place of the invalid part, as a JSON Pointer.
         at: String,
         /// The reason why the part is invalid.
         why: String,
@@ -77,10 +77,10 @@ pub enum SchemaError {
     /// The annotation does not name a key of a ConfigMap.
     #[error("must name a key of a ConfigMap, as NAMESPACE/NAME/KEY")]
     NoReference,
-    /// The named object does not exist.
+    /// The ConfigMap that the annotation names, or its key, does not exist.
     #[error("names {0}, which does not exist")]
     Missing(String),
-    /// The named object cannot be read.
+    /// The ConfigMap that the annotation names cannot be read; contains its name and the reason.
     #[error("names {0}, which portcullis cannot read{1}")]
     Unread(String, &'static str),
 }
@@ -102,7 +102,7 @@ impl Schema {
         Ok(Arc::new(schema))
     }
 
-    /// Checks that all parts are valid schemas.
+    /// Checks that the schema and all its subschemas are valid.
     fn check(&self) -> Result<(), SchemaError> {
         let (mut left, mut parts) = (vec![(String::new(), &self.root)], 0);
         while let Some((at, part)) = left.pop() {
@@ -178,7 +178,7 @@ fn is_texts(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }
 
-/// Returns the subschemas of a schema with their places.
+/// Returns the subschemas of a schema with their JSON Pointers.
 fn children<'s>(at: &str, part: &'s Value) -> Vec<(String, &'s Value)> {
     let mut found = Vec::new();
     for key in MAPS {

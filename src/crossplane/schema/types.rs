@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// A set of types, such as string and integer.
+/// A set of JSON types, such as string and integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Types(u8);
 
@@ -16,13 +16,13 @@ impl Types {
     /// The empty set of types.
     pub(super) const NONE: Self = Self(0);
 
-    /// Returns the types with this name. `number` includes integers.
+    /// Returns the types that a type name of JSON Schema includes: `number` includes integers.
     pub fn named(name: &str) -> Option<Self> {
         let at = NAMES.iter().position(|known| *known == name)?;
         Some(Self(if name == "number" { 0b1100 } else { 1 << at }))
     }
 
-    /// Returns the type of a value.
+    /// Returns the type of a value, as a set with one type.
     pub fn of(value: &Value) -> Self {
         Self(match value {
             Value::Null => 1,

@@ -10,7 +10,7 @@ use crate::crossplane::field_path::{Path, Segment};
 use crate::go::regexp;
 use crate::suggestion::by_similarity;
 
-/// Maximum number of names that are reported for a place.
+/// Maximum number of declared members that a message lists for a path that the schema does not have.
 const MAX_NAMES: usize = 8;
 
 /// Returns the values that a schema allows at a path. After [`MAX_PARTS`] subschemas, any value is allowed.
@@ -42,7 +42,7 @@ struct Walk<'s> {
     left: usize,
 }
 
-/// The schemas to which a segment of a path leads.
+/// The result of following one segment of a path through all schemas that apply.
 enum Step<'s> {
     /// The schema allows anything here.
     Anywhere,

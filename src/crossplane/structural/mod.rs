@@ -29,7 +29,7 @@ pub const CROSSPLANE_FIELDS: [&str; 11] = [
     "resourceRefs",
     "writeConnectionSecretToRef",
 ];
-/// Maximum number of names that are reported for a place.
+/// Maximum number of declared members that a message lists for a path that the schema does not have.
 const MAX_NAMES: usize = 8;
 
 /// The schema of `spec` of a kind of composites, in one version.
@@ -43,11 +43,11 @@ pub struct Structural {
 pub enum Field<'s> {
     /// The schema declares the field; contains the schema of the field.
     Declared(&'s Value),
-    /// The schema preserves unknown fields here.
+    /// The API server stores the field, although the schema does not describe it.
     Unknown,
     /// The API server prunes the field.
     Pruned {
-        /// The last place on the path that exists.
+        /// The deepest part of the path that the schema declares.
         at: String,
         /// The members that the schema declares at `at`, most similar first.
         has: Vec<String>,
@@ -88,8 +88,8 @@ impl Structural {
         path::at(&self.spec, path)
     }
 
-    /// Returns the violations in `spec` for which the API server would reject it, except those of CEL rules and
-    /// formats.
+    /// Returns the violations in `spec` for which the API server would reject the composite, except those of CEL rules
+    /// and formats.
     pub fn violations(&self, composite: &Value) -> Vec<Violation> {
         let mut spec = composite.get("spec").cloned().unwrap_or_else(|| json!({}));
         let own = spec.as_object_mut().map(taken).unwrap_or_default();

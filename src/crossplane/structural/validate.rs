@@ -30,7 +30,8 @@ pub(super) fn violations(spec: &Value, schema: &Value) -> Vec<Violation> {
     found
 }
 
-/// Checks a value. The recursion depth is the depth of the value plus combined schemas.
+/// Checks a value against a schema and appends violations to `found`. The recursion depth is the depth of the value
+/// plus combined schemas.
 fn check(value: &Value, schema: &Value, at: &FieldPath, found: &mut Vec<Violation>) {
     let mut refuse = |why: String| found.push(Violation { field: at.clone(), why });
     if value.is_null() && is_set(schema, "nullable") {
@@ -110,7 +111,7 @@ fn number_bounds(number: f64, schema: &Value, refuse: &mut impl FnMut(String)) {
     }
 }
 
-/// Reports a length or a number of members that is out of bounds.
+/// Reports a size, such as the length of a string, that is outside the bounds of the schema.
 fn size(size: usize, schema: &Value, keys: [&str; 2], what: &str, refuse: &mut impl FnMut(String)) {
     let bound = |key| schema.get(key).and_then(Value::as_u64);
     let [least, most] = keys.map(bound);
@@ -159,7 +160,7 @@ fn object_bounds(members: &Map<String, Value>, schema: &Value, refuse: &mut impl
     }
 }
 
-/// Checks `allOf`, `anyOf`, `oneOf` and `not`.
+/// Checks a value against `allOf`, `anyOf`, `oneOf` and `not` of a schema.
 fn combined(value: &Value, schema: &Value, at: &FieldPath, found: &mut Vec<Violation>) {
     let parts = |key| schema.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let holds = |part: &Value| {

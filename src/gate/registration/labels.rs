@@ -1,9 +1,9 @@
 //! The common labels of the chart, which a release sets on all its objects.
 
-/// The template of the common labels, for objects with other labels.
+/// Template text of the common labels, for objects that also have other labels.
 const MORE: &str =
     "  labels:\n    {{- with $.Values.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n";
-/// The template of the common labels, for objects without other labels.
+/// Template text of the common labels, for objects that have no other labels.
 const ALL: &str = "  {{- with $.Values.commonLabels }}\n  labels:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
 
 /// Adds the common labels to every object of a template.

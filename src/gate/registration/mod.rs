@@ -159,7 +159,8 @@ impl Registration {
         self.families.lines(&when, Some(around), self.webhook(webhook, &conditions, &listed))
     }
 
-    /// Returns the webhook configuration for declared kinds. It is separate, because its rules are updated at run time.
+    /// Returns the webhook configuration for declared kinds, such as composites. It is separate, because its rules are
+    /// updated at run time.
     fn composites(&self, phase: Phase, registry: &Registry) -> Option<String> {
         let webhooks: Vec<_> = WEBHOOKS.iter().filter(|webhook| webhook.phase == phase).collect();
         let whens: Vec<_> = webhooks.iter().map(|webhook| webhook.declared_when(registry)).collect();
@@ -298,7 +299,7 @@ fn narrowing_condition(narrowed: &Narrowed) -> String {
     format!("      - name: worth-a-call\n        expression: >-\n          {}\n", alternatives.join(" ||\n          "))
 }
 
-/// Returns the name of a resource in YAML, where `*` alone would be an alias.
+/// Returns the name of a resource as YAML: `*` in quotes, because it would begin an alias without them.
 fn quoted(resource: &str) -> String {
     if resource == ANY { format!("\"{resource}\"") } else { resource.to_owned() }
 }

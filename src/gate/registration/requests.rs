@@ -55,7 +55,7 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
     },
 ];
 
-/// Returns the webhooks of a phase; those with match conditions come last.
+/// Returns the webhooks of a phase; those that serve only some deliveries come last.
 pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     let mut webhooks: Vec<_> = WEBHOOKS.into_iter().filter(|webhook| webhook.phase == phase).collect();
     for (delivery, narrowed) in registry.deliveries().iter().filter_map(|delivery| Some((delivery, delivery.narrowed?)))
@@ -116,8 +116,8 @@ impl Webhook {
         words.fold(first, |key, word| key + &word[..1].to_uppercase() + &word[1..])
     }
 
-    /// Returns the rules of this webhook: the requests of its phase and failure policy that the stricter webhook of the
-    /// phase does not receive.
+    /// Returns the `rules` of this webhook: the requests that need its phase and failure policy, without those that
+    /// always go to the webhook with `failurePolicy: Fail` of the same phase.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
         let match_condition = self.match_condition(registry);
         let mut rules: Vec<Rules> = Vec::new();
@@ -176,7 +176,7 @@ impl Webhook {
         requests
     }
 
-    /// Returns the rules of this webhook for declared kinds.
+    /// Returns the `rules` of this webhook for declared kinds, such as composites.
     pub(super) fn declared_rules(
         &self,
         registry: &Registry,
@@ -200,7 +200,8 @@ impl Webhook {
         groups.into_iter().map(rules).collect()
     }
 
-    /// Returns the condition under which this webhook receives requests for declared kinds.
+    /// Returns the condition on families under which this webhook receives requests for declared kinds, such as
+    /// composites.
     pub(super) fn declared_when(&self, registry: &Registry) -> When {
         When::either(&[When::any(self.declared(registry).into_iter().map(|(family, _)| family).collect())])
     }

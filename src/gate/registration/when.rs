@@ -96,8 +96,8 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Restricts the lines `text` to the condition `when`: returns an empty text if it does not hold, or wraps the
-    /// lines in a Helm `if` for the chart. Inside a block with condition `around`, the same condition is not repeated.
+    /// Returns the lines `text` if the condition `when` holds for the list of families, else an empty text; for the
+    /// chart, the lines inside a Helm `if`. Omits the `if` inside a block whose condition `around` is the same.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -108,12 +108,14 @@ impl Choice {
         }
     }
 
-    /// Restricts the lines `text` to the condition that one of these families is on; with a Helm `if` for the chart.
+    /// Returns the lines `text` if one of these families is on, else an empty text; for the chart, the lines inside a
+    /// Helm `if`.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }
 
-    /// Restricts `text`, a part of a line, to the condition `when`; with a Helm `if` for the chart.
+    /// Returns `text`, a part of a line, if the condition `when` holds for the list of families, else an empty text;
+    /// for the chart, `text` inside a Helm `if`.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {
             _ if when.0.is_empty() => String::new(),
@@ -123,7 +125,8 @@ impl Choice {
         }
     }
 
-    /// Returns whether this family can be on: it is in the list, or the values of the chart decide.
+    /// Returns whether a family can be enabled: always for the chart, whose values decide at installation; otherwise if
+    /// the list contains the family.
     pub fn may_have(&self, family: &str) -> bool {
         match self {
             Self::These(on) => on.contains(&family),
@@ -131,7 +134,8 @@ impl Choice {
         }
     }
 
-    /// Returns whether the condition can hold: it holds for the list, or the values of the chart decide.
+    /// Returns whether the condition can hold: for the chart if it has any case, because the values decide at
+    /// installation; otherwise if it holds for the list of families.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

@@ -1,4 +1,4 @@
-//! Parses formats: their directives with flags, width, precision, argument numbers and verbs.
+//! Parses the format strings of `fmt.Sprintf`: directives with flags, width, precision, argument number and verb.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{MAX_TEXT, TooLong};
 /// The largest width, precision or argument number that Go accepts.
 const MAX_NUMBER: i64 = 1_000_000;
 
-/// A reader of a format, with its position and the state of the current directive.
+/// A reader of a format string, with its position and the state of the current directive.
 struct Reader<'f> {
     format: &'f str,
     at: usize,
@@ -196,7 +196,8 @@ impl Reader<'_> {
         number
     }
 
-    /// Returns the next argument as the value of a `*`, which is a width or precision; `None` if it is no valid one.
+    /// Returns the next argument as the value of a `*`, which is a width or precision; `None` if the argument is not
+    /// valid.
     fn star(&mut self, values: &[Any]) -> Option<i64> {
         let value = values.get(self.argument)?;
         self.argument += 1;

@@ -39,7 +39,7 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    /// Returns whether the text exceeds its maximum, so that further output is useless.
+    /// Returns whether the text exceeds [`MAX_TEXT`], so that further output is useless.
     pub(super) fn is_full(&self) -> bool {
         self.out.len() > MAX_TEXT
     }

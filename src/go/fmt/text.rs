@@ -17,7 +17,7 @@ impl Printer {
         true
     }
 
-    /// Prints a string unquoted.
+    /// Prints a string without quotes, truncated to the precision and padded to the width.
     pub(super) fn text(&mut self, text: &str) {
         self.pad(self.cut(text));
     }

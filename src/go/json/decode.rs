@@ -125,7 +125,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Checks a value. Of an object or list, checks only the beginning, up to the end of the first member.
+    /// Checks the syntax of a value. Of an object or list, checks only the beginning, up to the end of the first
+    /// member.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {

@@ -1,4 +1,4 @@
-//! Translates character classes in brackets.
+//! Translates character classes in brackets, such as `[a-z]`, from Go's syntax to that of the crate regex.
 
 use super::error::{Code, SyntaxError};
 use super::escape::{character, perl_class, unicode_class};
@@ -8,8 +8,8 @@ const POSIX: [&str; 14] = [
     "xdigit",
 ];
 
-/// Translates the class at the start of `rest` to the syntax of the crate regex, and returns it with the remaining
-/// text.
+/// Translates the character class at the start of `rest` to the syntax of the crate regex. Returns it with the
+/// remaining text.
 pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
     let mut out = String::from("[");
     let mut left = &rest[1..];
@@ -35,7 +35,7 @@ pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
     Ok((out, &left[1..]))
 }
 
-/// Translates a member of a class: a named class, a character or a range.
+/// Translates a member of a character class: a named class, a character or a range. Returns it with the remaining text.
 fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError> {
     if let Some((name, after)) = posix(left)? {
         return Ok((name, after));
@@ -76,7 +76,8 @@ fn single<'r>(left: &'r str, whole: &str) -> Result<(u32, &'r str), SyntaxError>
     }
 }
 
-/// Returns a range without surrogates, which the crate regex does not support.
+/// Returns a range of code points in the syntax of the crate regex, without surrogates, which the crate does not
+/// support.
 fn range(low: u32, high: u32) -> String {
     let low = if (0xD800..=0xDFFF).contains(&low) { 0xE000 } else { low };
     let high = if (0xD800..=0xDFFF).contains(&high) { 0xD7FF } else { high };

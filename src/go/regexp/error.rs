@@ -1,4 +1,4 @@
-//! Syntax errors of patterns.
+//! Syntax errors of regular expressions, with the messages of Go.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub enum Code {
     Large,
 }
 
-/// A syntax error and the invalid part of the pattern.
+/// A syntax error in a regular expression, and the invalid part of the pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
     /// The kind of the error.

@@ -1,8 +1,9 @@
-//! Translates escapes, such as `\d`, `\pL` and `\x41`.
+//! Translates escapes of patterns, such as `\d`, `\pL` and `\x41`.
 
 use super::error::{Code, SyntaxError};
 
-/// Returns the ASCII class of `\d`, `\s`, `\w` or their opposites in the syntax of the crate regex.
+/// Returns the ASCII class of `\d`, `\s`, `\w` or their opposites in the syntax of the crate regex; `None` for other
+/// letters.
 pub(super) fn perl_class(letter: char) -> Option<&'static str> {
     Some(match letter {
         'd' => "[0-9]",
@@ -16,7 +17,7 @@ pub(super) fn perl_class(letter: char) -> Option<&'static str> {
 }
 
 /// Translates a Unicode class at the start of `rest`: `\pL`, `\p{Greek}`, `\P{^Greek}`. Returns it in the syntax of the
-/// crate regex, with the remaining text.
+/// crate regex, with the remaining text; `None` if `rest` starts with something else.
 pub(super) fn unicode_class(rest: &str) -> Result<Option<(String, &str)>, SyntaxError> {
     let (mut is_negative, after) = match rest.get(..2) {
         Some(r"\p") => (false, &rest[2..]),

@@ -30,7 +30,7 @@ type Compiled = Result<Arc<Regex>, SyntaxError>;
 
 static CACHE: LazyLock<RwLock<std::collections::HashMap<String, Compiled>>> = LazyLock::new(RwLock::default);
 
-/// Compiles a pattern, or returns it from the cache.
+/// Compiles a regular expression in Go's syntax, or returns it from the cache.
 ///
 /// # Errors
 /// Go's syntax error.

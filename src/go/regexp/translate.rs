@@ -1,4 +1,4 @@
-//! Translates Go's syntax to that of the crate regex, in one pass.
+//! Translates regular expressions from Go's syntax to that of the crate regex, in one pass.
 
 use super::class::class;
 use super::error::{Code, SyntaxError};
@@ -26,7 +26,7 @@ struct Translator<'p> {
 struct Group {
     /// Whether the last element can be repeated.
     has_operand: bool,
-    /// The product of the nested repetition counts in the last operand.
+    /// The product of the nested repetition counts in the last operand: 6 for `(a{2}){3}`.
     operand: usize,
     /// The maximum of `operand` over all operands of the group.
     most: usize,
@@ -40,7 +40,7 @@ impl Group {
     }
 }
 
-/// Translates a pattern to the syntax of the crate regex.
+/// Translates a pattern in Go's syntax to the syntax of the crate regex.
 pub(super) fn translate(pattern: &str) -> Result<String, SyntaxError> {
     let mut translator = Translator {
         pattern,
@@ -261,7 +261,7 @@ fn is_flag(c: char) -> bool {
     matches!(c, 'i' | 'm' | 's' | 'U' | '-')
 }
 
-/// Normalises flags for the crate regex: each once, and off if it is both on and off.
+/// Normalises flags for the crate regex: removes duplicates, and turns off a flag that is both on and off.
 fn normal(flags: &str) -> String {
     let (on, off) = flags.split_once('-').unwrap_or((flags, ""));
     let all = ['i', 'm', 's', 'U'];

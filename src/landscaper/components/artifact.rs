@@ -15,7 +15,8 @@ use crate::yaml;
 
 /// Maximum size of the configuration blob, in bytes. It contains only the reference to one layer.
 pub const MAX_CONFIG_BYTES: usize = 64 << 10;
-/// Maximum size of the layer with the descriptor, in bytes. A thousand references with labels and digests need half of it.
+/// Maximum size of the layer with the descriptor, in bytes. A thousand references with labels and digests need half of
+/// it.
 pub const MAX_LAYER_BYTES: usize = 4 << 20;
 /// The file name of the descriptor in an archive.
 const FILE: &str = "component-descriptor.yaml";
@@ -45,10 +46,10 @@ struct Config {
     layer: Option<Blob>,
 }
 
-/// Checks by the media type of its configuration that an artifact is a component version.
+/// Checks that an OCI artifact is a component version, by the media type of its configuration blob.
 ///
 /// # Errors
-/// A message with the media type, if it is not one of a component.
+/// A message with the media type, if the artifact is not a component version.
 pub fn check(config: &Blob) -> Result<(), String> {
     if CONFIGS.contains(&config.media_type.as_str()) {
         return Ok(());
@@ -56,7 +57,7 @@ pub fn check(config: &Blob) -> Result<(), String> {
     Err(format!("the artifact is not a component: its configuration has the media type {:?}", config.media_type))
 }
 
-/// Returns the layer that contains the descriptor, from the content of the configuration blob.
+/// Returns the OCI layer that contains the component descriptor, from the content of the artifact's configuration blob.
 ///
 /// # Errors
 /// A message, if the configuration is not valid JSON or names no layer.
@@ -65,7 +66,7 @@ pub fn layer(config: &[u8]) -> Result<Blob, String> {
     config.layer.ok_or_else(|| "its configuration has no componentDescriptorLayer".to_owned())
 }
 
-/// Reads the descriptor from the content of a layer.
+/// Reads the component descriptor from the content of an OCI layer.
 ///
 /// # Errors
 /// A message, if the media type is unknown or the content cannot be read.
@@ -94,7 +95,7 @@ fn unpacked(content: &[u8]) -> Result<Vec<u8>, String> {
     Err(format!("the archive does not contain {FILE}"))
 }
 
-/// Reads a descriptor from YAML or JSON.
+/// Reads a component descriptor from YAML or JSON.
 fn read(text: &[u8]) -> Result<Descriptor, String> {
     let text = std::str::from_utf8(text).map_err(|_| "the descriptor is not UTF-8".to_owned())?;
     let first = yaml::first(text, &yaml::Limits::default()).map_err(|error| error.to_string())?;

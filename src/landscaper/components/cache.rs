@@ -1,8 +1,8 @@
 //! The component cache: fetches component descriptors from registries once, within a size limit, and refreshes them.
 //!
-//! An entry is identified by repository, component, version and credentials, so that no reader sees descriptors that only
-//! other credentials can read. Descriptors with the same digest are stored once. During an outage of a registry, known
-//! descriptors stay in the cache.
+//! An entry is identified by repository, component, version and credentials, so that no reader sees descriptors that
+//! only other credentials can read. Descriptors with the same digest are stored once. During an outage of a registry,
+//! known descriptors stay in the cache.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Mirror, Reposito
 
 /// Maximum number of descriptors of one tree that are fetched concurrently.
 const AT_ONCE: usize = 8;
-/// Maximum number of fetches in flight. Trees that need more keep them for their next attempt.
+/// Maximum number of component descriptors that are fetched at the same time, for all trees. Further descriptors stay
+/// unknown until a tree is computed again.
 const MAX_IN_FLIGHT: usize = 256;
 /// Maximum number of registries whose outages are remembered.
 const HOSTS: usize = 1_000;
@@ -90,7 +91,7 @@ struct Answer {
 }
 
 impl ComponentCache {
-    /// Creates an empty cache.
+    /// Creates an empty cache without mirrors.
     pub fn new(client: Client, freshness: Freshness) -> Self {
         let state = State {
             entries: Lru::new(MAX_BYTES, usize::MAX),
@@ -102,13 +103,13 @@ impl ComponentCache {
         Self { mirrors: Vec::new(), in_flight: SingleFlight::new(MAX_IN_FLIGHT), state: Arc::new(state) }
     }
 
-    /// Sets mirrors, from which the cache fetches instead of the registries that they mirror.
+    /// Sets the registry mirrors. The cache fetches from a mirror instead of from the registry that it mirrors.
     #[must_use]
     pub fn mirrored(self, mirrors: Vec<Mirror>) -> Self {
         Self { mirrors, ..self }
     }
 
-    /// Looks up a component version in the cache, without a fetch.
+    /// Looks up a component version in the cache, without fetching it.
     pub fn find(&self, reference: &ComponentReference, keyring: &Keyring) -> Found {
         match self.key(reference, keyring) {
             Ok((key, _)) => self.state.entries.get(&key).map_or(Found::Pending, |known| known.found),
@@ -116,9 +117,10 @@ impl ComponentCache {
         }
     }
 
-    /// Computes the tree of a component and fetches missing descriptors until `until`.
+    /// Computes the component tree of `root`, and fetches descriptors that the cache lacks or must refresh. Waits for
+    /// these fetches until the time `until` at the latest.
     ///
-    /// Descriptors that `inside` returns, such as inline ones, take precedence and are not fetched.
+    /// A component version for which `inside` returns a descriptor, such as an inline one, is not fetched.
     pub async fn closure(
         &self,
         root: &ComponentReference,
@@ -154,7 +156,7 @@ impl ComponentCache {
     /// Returns the cache key of a component version and the credentials for its repository.
     ///
     /// # Errors
-    /// The result for a reference without a usable repository.
+    /// The result of the look-up, if the reference has no repository context, or an unusable one.
     fn key(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
         let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
         let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;
@@ -170,7 +172,8 @@ impl ComponentCache {
         Ok((key, credentials))
     }
 
-    /// Waits until a component version is fetched, unless too many fetches are in flight.
+    /// Fetches a component version, or waits for a fetch of it that is already in flight. Does nothing if too many
+    /// fetches are in flight.
     async fn refresh(&self, key: Key, credentials: Credentials) {
         let state = self.state.clone();
         if let Ok(fetched) = self.in_flight.share(key.clone(), || state.refresh(key, credentials)) {
@@ -184,7 +187,7 @@ impl State {
         self.entries.get(key).is_none_or(|known| known.due <= Instant::now())
     }
 
-    /// Fetches a component version, unless an earlier fetch has just done so.
+    /// Fetches a component version into the cache, unless an earlier fetch has just done so.
     async fn refresh(self: Arc<Self>, key: Key, credentials: Credentials) {
         if !self.is_due(&key) {
             return;
@@ -194,7 +197,7 @@ impl State {
         let now = Instant::now();
         let due = now + self.time_to_live(&answer.found);
         let known = match before {
-            // A known descriptor stays during an outage.
+            // A known descriptor stays in the cache during an outage of the registry.
             Some(before) if answer.is_outage && matches!(before.found, Found::Descriptor(_)) => {
                 Known { due: now + self.freshness.failure, ..before }
             }
@@ -286,7 +289,7 @@ impl State {
     }
 
     async fn missing(&self, key: &Key, credentials: &Credentials) -> Answer {
-        // Without the list of tags, no closest versions are known.
+        // If the tags cannot be listed, no closest versions are suggested.
         let tags = self.client.tags(&key.repository, credentials).await.unwrap_or_default();
         let existing: Vec<_> = tags.iter().map(|tag| repository::version(tag)).collect();
         let nearest = versions::nearest(&key.version, &existing);

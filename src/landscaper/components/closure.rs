@@ -1,8 +1,8 @@
 //! The transitive closure of a component: all references that Landscaper follows, each with its substitution.
 //!
 //! Source: `getTransitiveComponentReferencesRecursively` and `GetReferencedComponentVersion` in Landscaper's
-//! `pkg/components`. Every reference is looked up in the repository context of the *overwritten root reference*,
-//! and the overwrites apply to each reference separately. Each component version is followed once, identified by name and
+//! `pkg/components`. Every reference is looked up in the repository context of the *overwritten root reference*, and
+//! the overwrites apply to each reference separately. Each component version is followed once, identified by name and
 //! version only. Landscaper stops at the first descriptor that it cannot read; this module records a gap and continues.
 
 use std::collections::HashMap;
@@ -47,10 +47,10 @@ impl<F: Fn(&ComponentReference) -> Found> Lookup for F {
     }
 }
 
-/// A component version in the tree.
+/// A component version in a component tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// The first reference to the component version, after the overwrites.
+    /// The first reference to the component version, as changed by the overwrites.
     pub reference: ComponentReference,
     /// The descriptor of the component version.
     pub descriptor: Arc<Descriptor>,
@@ -58,35 +58,38 @@ pub struct Component {
     pub step: usize,
 }
 
-/// A reference in the tree, with its substitution and its target.
+/// A component reference that the closure follows, with its substitution and the component version it leads to, or the
+/// reason why it is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The index in [`Closure::components`] of the component with this reference; `None` for the Installation's reference.
+    /// The index in [`Closure::components`] of the component whose descriptor contains the reference; `None` for the
+    /// Installation's own reference.
     pub from: Option<usize>,
-    /// The index of the reference in that component.
+    /// The index of the reference in the descriptor that contains it; 0 for the Installation's own reference.
     pub at: usize,
-    /// The name of the reference; empty for the Installation's reference.
+    /// The name of the reference in the descriptor; empty for the Installation's own reference.
     pub name: String,
-    /// The depth in the tree; 0 for the Installation's reference.
+    /// The depth of the reference in the component tree; 0 for the Installation's own reference.
     pub depth: usize,
     /// The substitution that overwrites apply to the reference.
     pub substitution: Substitution,
-    /// The target of the reference.
+    /// The component version that the reference leads to, or the reason why it is not followed.
     pub to: Target,
 }
 
-/// The target of a reference.
+/// The component version that a component reference leads to, or the reason why the reference is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A component version that is new in the tree, as an index in [`Closure::components`].
+    /// The index in [`Closure::components`] of a component version that the tree did not contain before.
     New(usize),
-    /// A component version that is already in the tree and is not followed again.
+    /// The index in [`Closure::components`] of a component version that is already in the tree, and is not followed
+    /// again.
     Again(usize),
-    /// A target that cannot be followed, with the reason.
+    /// The reason why the reference is not followed.
     Gap(Gap),
 }
 
-/// The reason why a reference is not followed.
+/// The reason why a component reference is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gap {
     /// The component version does not exist.
@@ -116,19 +119,22 @@ impl fmt::Display for Gap {
     }
 }
 
-/// The tree of references below a component reference.
+/// The component tree of an Installation: all component versions that its component reference leads to, and the
+/// references between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Closure {
-    /// The component versions, in the order in which Landscaper reads them.
+    /// The component versions of the tree, in the order in which Landscaper reads their descriptors.
     pub components: Vec<Component>,
-    /// The references, in the order in which Landscaper looks them up.
+    /// The references of the tree, in the order in which Landscaper looks them up. The first is the Installation's own
+    /// reference.
     pub steps: Vec<Step>,
     /// Whether the tree was cut at [`MAX_STEPS`] references.
     pub is_cut: bool,
 }
 
 impl Closure {
-    /// Follows all references from `root`, the Installation's reference with the repository context of its Context.
+    /// Computes the component tree of `root`, the Installation's own reference with the repository context of its
+    /// Context.
     pub fn of(root: ComponentReference, entries: &[Entry], lookup: &dyn Lookup) -> Self {
         let substitution = Substitution::of(entries, root);
         let repository_context = substitution.result.repository_context.clone();
@@ -137,7 +143,7 @@ impl Closure {
         walk.closure
     }
 
-    /// Returns the Installation's reference; `None` for an empty closure.
+    /// Returns the Installation's own reference; `None` for an empty closure.
     pub fn root(&self) -> Option<&Step> {
         self.steps.first()
     }
@@ -155,17 +161,17 @@ impl Closure {
         self.gaps().filter(|(_, gap)| **gap == Gap::Pending).map(|(step, _)| &step.substitution.result)
     }
 
-    /// Reports whether the tree has no gaps and was not cut.
+    /// Reports whether the tree is complete: every reference was followed, and the tree was not cut at [`MAX_STEPS`].
     pub fn is_complete(&self) -> bool {
         !self.is_cut && self.gaps().next().is_none()
     }
 
-    /// Returns the references in the component with this index.
+    /// Returns the references in the descriptor of the component with this index in [`Closure::components`].
     pub fn references_of(&self, component: usize) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(move |step| step.from == Some(component))
     }
 
-    /// Returns the references of every component, in the order of [`Closure::components`].
+    /// Returns the references in the descriptor of each component, in the order of [`Closure::components`].
     pub fn by_component(&self) -> Vec<Vec<&Step>> {
         let mut lists = vec![Vec::new(); self.components.len()];
         for step in &self.steps {
@@ -176,7 +182,7 @@ impl Closure {
         lists
     }
 
-    /// Returns the error message of Landscaper for the first gap; `None` if there is no gap.
+    /// Returns Landscaper's error message for the first reference that cannot be followed; `None` if there is none.
     pub fn failure(&self) -> Option<String> {
         let (step, gap) = self.gaps().next()?;
         let mut text = match gap {
@@ -201,7 +207,8 @@ impl Closure {
         Some(text)
     }
 
-    /// Returns the references from `step` up to the root, without `step` and the Installation's reference.
+    /// Returns the references on the path from `step` up to the root, without `step` and the Installation's own
+    /// reference.
     fn above<'c>(&'c self, step: &'c Step) -> impl Iterator<Item = &'c Step> {
         std::iter::successors(self.parent(step), |step| self.parent(step)).filter(|step| step.from.is_some())
     }
@@ -210,7 +217,7 @@ impl Closure {
         self.steps.get(self.components.get(step.from?)?.step)
     }
 
-    /// Returns the path from the root to a reference, for messages: `db → store`.
+    /// Returns the names on the path from the root of the tree to a reference, for messages, such as `db → store`.
     pub fn path_to(&self, step: &Step) -> String {
         let mut names: Vec<&str> = self.above(step).map(|step| step.name.as_str()).collect();
         names.reverse();

@@ -1,15 +1,15 @@
 //! Component descriptors of schema v2 and OCM's v3: the fields that references need.
 //!
-//! Source: `apis/v2` in `gardener/component-spec` and `ocm.software/v3alpha1` in the specification of the Open Component
-//! Model. All other fields of a descriptor are ignored.
+//! Source: `apis/v2` in `gardener/component-spec` and `ocm.software/v3alpha1` in the specification of the Open
+//! Component Model. All other fields of a descriptor are ignored.
 
 use serde_json::Value;
 
 use crate::admission::{FieldPath, json as wire};
 use crate::landscaper::repository_context::RepositoryContext;
 
-/// The label with the repository context of a reference, in a patched descriptor. Descriptors have no field for it, and a
-/// label can have any value.
+/// The label with the repository context of a reference, in a patched descriptor. Descriptors have no field for it, and
+/// a label can have any value.
 pub const REPOSITORY_LABEL: &str = "portcullis.dev/repository-context";
 /// The label from which Landscaper reads a nested inline descriptor.
 pub const INLINE_LABEL: &str = "landscaper.gardener.cloud/component-descriptor";
@@ -34,7 +34,7 @@ pub struct Descriptor {
     pub version: String,
     /// The repositories to which the component version was published, the latest last.
     pub repository_contexts: Vec<RepositoryContext>,
-    /// The references to other components, in order.
+    /// The references to other components, in the order of the descriptor.
     pub references: Vec<Reference>,
     /// The names of the component's resources.
     pub resources: Vec<String>,
@@ -51,11 +51,11 @@ pub struct Reference {
     pub component_name: String,
     /// The version of the component.
     pub version: String,
-    /// The digest of the referenced component, if it was signed.
+    /// The field `digest` of the reference: the digest of the referenced component; `None` if it is missing.
     pub digest: Option<Value>,
-    /// The number of labels; `None` if the field `labels` is missing.
+    /// The number of labels of the reference; `None` if the field `labels` is missing.
     pub labels: Option<usize>,
-    /// The index and the value of the label [`REPOSITORY_LABEL`]; only in patched descriptors.
+    /// The index and the value of the label [`REPOSITORY_LABEL`] of the reference; only patched descriptors have it.
     pub repository_context: Option<(usize, RepositoryContext)>,
 }
 
@@ -63,14 +63,14 @@ pub struct Reference {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {what}")]
 pub struct DescriptorError {
-    /// The field with the mistake.
+    /// The field path of the value that cannot be read.
     pub field: FieldPath,
     /// The description of the mistake, such as `1 where a string is needed`.
     pub what: String,
 }
 
 impl Descriptor {
-    /// Reads a descriptor of either schema.
+    /// Reads a component descriptor of schema v2 or v3.
     ///
     /// # Errors
     /// The first value that cannot be read, with its field.
@@ -86,7 +86,8 @@ impl Descriptor {
         }
     }
 
-    /// Reads a descriptor as schema v2, without checking its `meta`: Landscaper supports only v2 for inline descriptors.
+    /// Reads a component descriptor as schema v2, without checking its `meta`: Landscaper supports only v2 for inline
+    /// descriptors.
     ///
     /// # Errors
     /// As for [`Descriptor::read`].
@@ -96,7 +97,7 @@ impl Descriptor {
         parts.read(Schema::V2, "componentReferences", component)
     }
 
-    /// Returns the approximate size in memory, in bytes.
+    /// Returns the approximate size of the descriptor in memory, in bytes.
     pub fn weight(&self) -> usize {
         /// The overhead of a value besides its text, in bytes.
         const EACH: usize = 128;
@@ -116,7 +117,7 @@ impl Descriptor {
         EACH * 2 + self.name.len() + self.version.len() + all.sum::<usize>()
     }
 
-    /// Returns the JSON pointer of the reference with this index.
+    /// Returns the JSON pointer, in the descriptor, of the reference with this index.
     pub fn pointer(&self, reference: usize) -> String {
         match self.schema {
             Schema::V2 => format!("/component/componentReferences/{reference}"),
@@ -141,8 +142,8 @@ fn schema(value: &Value) -> Result<Schema, DescriptorError> {
 
 type Placed<'v> = (&'v Value, FieldPath);
 
-/// The parts of a descriptor whose place depends on the schema: the object with name and version, and the object with
-/// references and resources.
+/// The two objects in a component descriptor whose place depends on the schema: the one with name and version, and the
+/// one with references and resources.
 struct Parts<'v> {
     identity: Placed<'v>,
     body: Placed<'v>,
@@ -200,7 +201,8 @@ fn text(value: &Value, field: &FieldPath, key: &str) -> Result<String, Descripto
     }
 }
 
-/// Reads a string field of a reference. As in Go, a missing field is empty; the look-up then reports a missing component.
+/// Reads a string field of a component reference. As in Go, a missing field is empty; the look-up of the component then
+/// reports that it does not exist.
 fn text_or_empty(value: &Value, field: &FieldPath, key: &str) -> Result<String, DescriptorError> {
     match value.get(key) {
         None | Some(Value::Null) => Ok(String::new()),
@@ -209,7 +211,7 @@ fn text_or_empty(value: &Value, field: &FieldPath, key: &str) -> Result<String, 
     }
 }
 
-/// Reads the elements of the list in the field `key`; a missing list is empty.
+/// Reads the list in the field `key` of an object, and calls `read` for each element; a missing list is empty.
 fn list<T>(
     (value, field): &Placed<'_>,
     key: &str,

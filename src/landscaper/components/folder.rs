@@ -11,8 +11,8 @@ use crate::yaml;
 
 /// The component descriptors in a folder, used instead of registries.
 ///
-/// They are found by name and version. If several match, a descriptor is preferred that has the requested repository
-/// context as its last one. Otherwise the first is used, because descriptors in a folder often lack repository
+/// Descriptors are looked up by name and version. If several match, the one whose last repository context is the
+/// requested one is preferred. Otherwise the first is used, because descriptors in a folder often lack repository
 /// contexts.
 #[derive(Debug, Default)]
 pub struct Folder {
@@ -20,7 +20,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Reads the descriptors in a file and ignores other objects.
+    /// Adds the component descriptors in the text of a file; ignores other objects in it.
     ///
     /// # Errors
     /// A message with the line of a document or field that cannot be read.
@@ -42,12 +42,12 @@ impl Folder {
         Ok(())
     }
 
-    /// Returns the number of descriptors.
+    /// Returns the number of descriptors that have been added.
     pub fn len(&self) -> usize {
         self.by_name.values().map(Vec::len).sum()
     }
 
-    /// Reports whether there are no descriptors.
+    /// Reports whether no descriptors have been added.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

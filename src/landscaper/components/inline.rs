@@ -1,8 +1,8 @@
 //! Inline component descriptors of an Installation.
 //!
-//! Source: `inlinecompdesc` and `NewRegistryAccess` in Landscaper's `pkg/components/ocmlib`. Descriptors may be nested in
-//! labels of references; Landscaper reads them only if the outermost component also has a label of that name. It uses
-//! inline descriptors only for references to the last repository context of the outermost descriptor.
+//! Source: `inlinecompdesc` and `NewRegistryAccess` in Landscaper's `pkg/components/ocmlib`. Descriptors may be nested
+//! in labels of references; Landscaper reads them only if the outermost component also has a label of that name. It
+//! uses inline descriptors only for references to the last repository context of the outermost descriptor.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ const MAX_NESTED: usize = 16;
 /// The inline descriptors of an Installation.
 #[derive(Debug, Clone)]
 pub struct Inline {
-    /// The outermost descriptor, followed by the nested ones.
+    /// The outermost descriptor, followed by those that are nested in labels of references.
     pub descriptors: Vec<Placed>,
     repository_context: Option<RepositoryContext>,
 }
 
-/// An inline descriptor with its place in the Installation.
+/// An inline component descriptor with its place in the Installation.
 #[derive(Debug, Clone)]
 pub struct Placed {
     /// JSON pointer of the descriptor in the Installation.
@@ -80,7 +80,7 @@ impl Inline {
     }
 }
 
-/// Returns the value of the label with a nested descriptor, and its index in the list of labels.
+/// Returns the index, in the labels of a component or reference, of the label [`INLINE_LABEL`], and the label's value.
 fn label(value: &Value) -> Option<(usize, &Value)> {
     let labels = value.get("labels")?.as_array()?;
     let at = labels.iter().position(|label| label.get("name").is_some_and(|name| name == INLINE_LABEL))?;

@@ -1,8 +1,8 @@
 //! Components: descriptors, the tree of references below an Installation's component, and the substitution of each
 //! reference.
 //!
-//! [`closure::Closure`] is a pure function of the root reference, the overwrites and a look-up of descriptors. The look-up
-//! reads inline descriptors, files, or the cache of descriptors from registries.
+//! [`closure::Closure`] is a pure function of the root reference, the overwrites and a look-up of descriptors. The
+//! look-up reads inline descriptors, files, or the cache of descriptors from registries.
 
 pub mod artifact;
 pub mod cache;

@@ -1,8 +1,8 @@
 //! Writes the substitutions of a component descriptor as an RFC 6902 patch.
 //!
-//! The patch tests every value before it replaces or removes it, so it applies only to the descriptor it was made for. A
-//! reference has no field for a repository context, so an overwritten one is written as a label. The digest of a changed
-//! reference is removed, because it belongs to the original component.
+//! The patch tests every value before it replaces or removes it, so it applies only to the descriptor it was made for.
+//! A reference has no field for a repository context, so an overwritten one is written as a label. The digest of a
+//! changed reference is removed, because it belongs to the original component.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
@@ -13,7 +13,8 @@ use super::descriptor::{Descriptor, REPOSITORY_LABEL, Reference};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::substitution::Substitution;
 
-/// Returns the patch of a descriptor for these references; empty if none changes.
+/// Returns the JSON Patch that writes the substitutions of these references into a component descriptor; empty if none
+/// of the references changes.
 pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) -> Patch {
     let mut operations = Vec::new();
     for step in steps {
@@ -24,7 +25,7 @@ pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) ->
     Patch(operations)
 }
 
-/// Returns the operations for one reference at the JSON pointer `pointer`.
+/// Returns the JSON Patch operations that write a substitution into the reference at the JSON pointer `pointer`.
 pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substitution) -> Vec<PatchOperation> {
     let changed: Vec<_> = substitution.changed().collect();
     let mut operations = Vec::new();
@@ -47,7 +48,8 @@ pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substi
     operations
 }
 
-/// Returns the operations that write the repository context into its label.
+/// Returns the JSON Patch operations that write a repository context into the label [`REPOSITORY_LABEL`] of a
+/// reference.
 fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOperation> {
     let label = json!({"name": REPOSITORY_LABEL, "value": context});
     match (&reference.repository_context, reference.labels) {
@@ -60,8 +62,8 @@ fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOpera
     }
 }
 
-/// Parses a JSON pointer. All pointers here are valid; an invalid one would become the pointer of the whole document,
-/// for which the test operation fails.
+/// Parses a JSON pointer. All callers pass valid pointers; an invalid one would become the pointer of the whole
+/// document, for which the test operation fails.
 fn path(pointer: &str) -> PointerBuf {
     PointerBuf::parse(pointer).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ const TYPES: [&str; 4] = ["ociRegistry", "OCIRegistry", "OCIRepository", "oci"];
 /// Maximum length of a tag in the OCI distribution specification.
 const MAX_TAG_LENGTH: usize = 128;
 
-/// Returns the repository with the versions of a component.
+/// Returns the OCI repository with the versions of a component.
 ///
 /// # Errors
 /// A message, if the repository context is not a valid OCI registry.
@@ -35,7 +35,8 @@ pub fn repository(context: &RepositoryContext, component: &str) -> Result<Reposi
     Repository::new(&base, &name).map_err(|error| error.to_string())
 }
 
-/// Returns the tag of a version. A tag cannot contain a plus sign, so the Open Component Model replaces it by `.build-`.
+/// Returns the OCI tag of a component version. A tag cannot contain a plus sign, so the Open Component Model replaces
+/// it by `.build-`.
 ///
 /// # Errors
 /// A message, if the version cannot be written as a tag.
@@ -48,7 +49,7 @@ pub fn tag(version: &str) -> Result<String, String> {
     if is_tag { Ok(tag) } else { Err(format!("{version:?} cannot be the tag of an artifact")) }
 }
 
-/// Returns the version of a tag; the inverse of [`tag`].
+/// Returns the component version of an OCI tag; the inverse of [`tag`].
 pub fn version(tag: &str) -> String {
     // A version has at most one plus sign: the last `.build-`.
     match tag.rsplit_once(".build-") {

@@ -6,26 +6,27 @@ use super::closure::{Closure, Step};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::substitution::Outcome;
 
-/// Two versions of one component in a tree.
+/// A component with two versions in a component tree, because an entry of the overwrites matches only some of the
+/// references to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'c> {
     /// The name of the component.
     pub component: &'c str,
-    /// A reference whose name or version the entry set.
+    /// The reference that the entry matches: the entry changed its component name or version.
     pub matched: &'c Step,
-    /// The index of the entry in the overwrites.
+    /// The index of the entry in the list `overwrites`.
     pub entry: usize,
-    /// A reference to another version, which the entry does not match.
+    /// A reference to another version of the component, which the entry does not match.
     pub other: &'c Step,
 }
 
-/// Returns the splits of a tree: for each component the first one found.
+/// Returns the components with several versions in a tree; for each component, the first pair of references found.
 pub fn splits(closure: &Closure) -> Vec<Split<'_>> {
     let mut by_name: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
     for step in &closure.steps {
         let result = &step.substitution.result;
         let met = by_name.entry(&result.component_name).or_default();
-        // One reference is enough for each version and set of entries.
+        // Of several references to the same version that the same entries changed, one is enough.
         if !met
             .iter()
             .any(|other| other.substitution.result.version == result.version && setters(other) == setters(step))
@@ -48,14 +49,15 @@ fn split<'c>(component: &'c str, met: &[&'c Step]) -> Option<Split<'c>> {
     })
 }
 
-/// Returns the indexes of the entries that changed the component name and the version of a reference.
+/// Returns the indexes of the entries that changed the component name and the version of a reference; `None` where no
+/// entry did.
 fn setters(step: &Step) -> [Option<usize>; 2] {
     [Attribute::ComponentName, Attribute::Version]
         .map(|part| step.substitution.set_by(part).filter(|_| step.substitution.changes(part)))
 }
 
 impl Split<'_> {
-    /// Describes the split in one sentence.
+    /// Describes in one sentence which two versions of the component are in the tree, and which entry causes this.
     pub fn sentence(&self, closure: &Closure) -> String {
         let version = |step: &Step| step.substitution.result.version.clone();
         format!(

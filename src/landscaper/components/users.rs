@@ -8,14 +8,16 @@ use crate::landscaper::kinds::{CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, 
 
 /// Maximum number of Contexts that are read for one ComponentVersionOverwrites object.
 const MAX_CONTEXTS: usize = 100;
-/// Maximum number of Installations, to bound the time of a decision.
+/// Maximum number of Installations that are read for one ComponentVersionOverwrites object, to bound the time of a
+/// decision.
 const MAX_INSTALLATIONS: usize = 10_000;
 
 /// The Installations that use a ComponentVersionOverwrites object.
 pub struct Users {
     /// The Installations, with their Contexts.
     pub installations: Vec<User>,
-    /// Whether Installations may be missing, because a maximum number of Contexts or Installations was reached.
+    /// Whether Installations may be missing from the list, because the maximum number of Contexts or Installations was
+    /// reached.
     pub is_cut: bool,
 }
 

@@ -20,7 +20,8 @@ pub fn nearest(wanted: &str, existing: &[String]) -> Vec<String> {
     nearest.into_iter().take(NAMED).cloned().collect()
 }
 
-/// Compares by the precedence of Semantic Versioning, with or without a leading `v`; other texts compare alphabetically.
+/// Compares two versions by the precedence of Semantic Versioning, with or without a leading `v`. Identifiers that are
+/// not numbers compare alphabetically.
 fn compare(a: &str, b: &str) -> Ordering {
     let parts = |version: &str| {
         let version = version.trim_start_matches('v').split('+').next().unwrap_or_default().to_owned();
@@ -32,7 +33,7 @@ fn compare(a: &str, b: &str) -> Ordering {
     parts(a).cmp(&parts(b)).then_with(|| a.cmp(b))
 }
 
-/// Splits at dots into comparable identifiers: numbers compare by value, and are lower than words.
+/// Splits a version at its dots into comparable identifiers: numbers compare by value, and are lower than words.
 fn identifiers(text: &str) -> Vec<(bool, u64, String)> {
     let identifier = |part: &str| match part.parse() {
         Ok(number) => (false, number, String::new()),

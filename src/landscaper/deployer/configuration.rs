@@ -10,10 +10,11 @@ use super::selector::TargetSelector;
 use crate::admission::User;
 use crate::catalog::View;
 
-/// The key of this section in the configuration file.
+/// The key of the section `deployers` in the configuration file.
 pub const SECTION: &str = "deployers";
 
-/// The identities that may write DeployItems. Without this section, rules do not check identities.
+/// The section `deployers` of the configuration file: the identities that may write DeployItems. Without this section,
+/// rules do not check identities.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deployers {
@@ -61,13 +62,14 @@ impl Deployers {
         section.view(|value| Self::deserialize(value).ok().map(Arc::new))
     }
 
-    /// Serializes the section for the catalog, where rules look it up.
+    /// Serializes the section `deployers` for the catalog, where rules look it up.
     pub fn to_value(&self) -> Value {
         // Strings, lists and Booleans: serializing them cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Returns a description of the first error in the section, with its field; `None` if the section is valid.
+    /// Returns a description of the first error in the section `deployers`, with its field; `None` if the section is
+    /// valid.
     pub fn problem(&self) -> Option<String> {
         self.identities.iter().enumerate().find_map(|(at, deployer)| {
             deployer.problem().map(|problem| format!("deployers.identities[{at}]: {problem}"))
@@ -76,7 +78,7 @@ impl Deployers {
 }
 
 impl Identities {
-    /// Reports whether a user has one of these names or groups.
+    /// Reports whether these identities include a user, by its name or one of its groups.
     pub fn has(&self, user: &User<'_>) -> bool {
         is_one(user, &self.users, &self.groups)
     }
@@ -88,7 +90,7 @@ impl Deployer {
         is_one(user, &self.users, &self.groups)
     }
 
-    /// Returns the name of the first user, or of the first group if there are no users, for messages.
+    /// Returns a name of the deployer for messages: its first user, or its first group if it has no users.
     pub fn display_name(&self) -> &str {
         self.users.iter().chain(&self.groups).next().map_or("", String::as_str)
     }

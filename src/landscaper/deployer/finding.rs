@@ -7,7 +7,8 @@ use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::rule::Rule;
 
-/// Checks a status write against a promise. Returns a finding if the write breaks the promise.
+/// Checks a write of a DeployItem's status against a promise of the deployer contract. Returns a finding if the write
+/// breaks the promise.
 pub(in crate::landscaper) fn unless_kept(
     rule: &'static Rule,
     promise: &Promise,
@@ -26,17 +27,17 @@ pub(in crate::landscaper) fn unless_kept(
     vec![finding]
 }
 
-/// The description of a broken promise.
+/// A description, for a finding, of how a status write breaks a promise of the deployer contract.
 pub(in crate::landscaper) struct Violation {
-    /// The field that is wrong.
+    /// The field path of the value that breaks the promise.
     pub(in crate::landscaper) field: FieldPath,
     /// The error, in a few words.
     pub(in crate::landscaper) what: String,
-    /// The correct write, as a help text.
+    /// The write that would keep the promise, as a help text.
     pub(in crate::landscaper) correct: String,
 }
 
-/// Returns the path of a field of the status.
+/// Returns the field path of a field of `status`.
 pub(in crate::landscaper) fn field(name: &str) -> FieldPath {
     FieldPath::of(["status", name])
 }
@@ -61,8 +62,8 @@ fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<
     if is_old { rule.info.level.min(Level::Warn) } else { rule.info.level }
 }
 
-/// Reports whether a write restores a status from a backup while no job is open. A finished job without a final phase
-/// (DP001) is never a valid backup.
+/// Reports whether a status write is a restore from a backup: a configured restorer makes it, while no job is open.
+/// Returns `false` for the promise of DP001, because a finished job without a final phase is never a valid backup.
 fn is_restore(deployers: &Deployers, promise: &Promise, change: &Change<'_>, request: &Request<'_>) -> bool {
     deployers.restorers.has(&request.user) && change.old.job() != Job::Open && promise.rule != "DP001"
 }

@@ -25,13 +25,13 @@ pub enum State {
     Uninstalling,
     /// The job is finished.
     Finished,
-    /// A deployer works without a job.
+    /// A deployer works on the DeployItem, although no job is open.
     Stray,
     /// The job is finished, but the phase is not final.
     Contradiction,
 }
 
-/// The description of a state.
+/// The description of a state of a DeployItem, for messages and documentation.
 pub struct StateInfo {
     /// The described state.
     pub state: State,
@@ -47,7 +47,7 @@ pub struct StateInfo {
     pub prevented_by: Option<&'static str>,
 }
 
-/// All states, in the order of [`State`].
+/// The descriptions of all states of a DeployItem, in the order of [`State`].
 pub static STATES: [StateInfo; 7] = [
     StateInfo {
         state: State::New,
@@ -137,7 +137,7 @@ impl State {
     }
 }
 
-/// The author of a status write.
+/// The author of a write to a DeployItem's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
     /// Landscaper itself, not one of its deployers.
@@ -173,7 +173,7 @@ const fn transition(from: State, to: State, by: Actor, name: &'static str) -> Tr
     Transition { from, to, by, name }
 }
 
-/// The writes that Landscaper and its deployers make.
+/// The status writes that Landscaper and its deployers make, as transitions between states of a DeployItem.
 pub static TRANSITIONS: [Transition; 31] = [
     transition(New, Triggered, Landscaper, "trigger"),
     transition(Finished, Triggered, Landscaper, "trigger"),
@@ -208,7 +208,7 @@ pub static TRANSITIONS: [Transition; 31] = [
     transition(Working, Uninstalling, Deployer, "deleted while at work"),
 ];
 
-/// The classification of a status write.
+/// The classification of a status write by the deployer contract.
 pub enum Verdict {
     /// The write changes no field of the contract.
     Unchanged,
@@ -220,7 +220,7 @@ pub enum Verdict {
     Broken(Vec<&'static Promise>),
 }
 
-/// Classifies a status write: by the promises that it breaks, then by the known transitions.
+/// Classifies a status write: first by the promises that it breaks, then by the known transitions that it matches.
 pub fn judge(change: &Change<'_>) -> Verdict {
     let broken = broken(change);
     if !broken.is_empty() {

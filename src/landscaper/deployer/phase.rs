@@ -47,7 +47,7 @@ pub static PHASES: [(Phase, &str, &str); 10] = [
 ];
 
 impl Phase {
-    /// Parses a phase. Letter case and spaces matter.
+    /// Parses the phase of a DeployItem. Letter case and spaces matter.
     pub fn read(text: &str) -> Self {
         PHASES.iter().find(|(_, name, _)| *name == text).map_or(Self::Other, |(phase, ..)| *phase)
     }

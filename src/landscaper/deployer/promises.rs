@@ -10,9 +10,9 @@ use super::status::{Change, Job, Status};
 pub struct Promise {
     /// The id of the rule that enforces the promise.
     pub rule: &'static str,
-    /// The promise, as a sentence.
+    /// The promise as a sentence, for messages and documentation.
     pub sentence: &'static str,
-    /// Reports whether a write keeps the promise.
+    /// Reports whether a status write keeps the promise.
     pub is_kept: fn(&Change<'_>) -> bool,
 }
 
@@ -75,7 +75,7 @@ pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
     },
 };
 
-/// All promises, in the order of their rules.
+/// All promises of the deployer contract, in the order of their rules.
 pub static PROMISES: [&Promise; 7] = [
     &FINISHED_IS_FINAL,
     &FINISHED_IS_THE_JOB,
@@ -86,23 +86,24 @@ pub static PROMISES: [&Promise; 7] = [
     &JOBS_COME_ONE_BY_ONE,
 ];
 
-/// Returns the promises that a write breaks.
+/// Returns the promises of the deployer contract that a status write breaks.
 pub fn broken(change: &Change<'_>) -> Vec<&'static Promise> {
     PROMISES.into_iter().filter(|promise| !(promise.is_kept)(change)).collect()
 }
 
-/// Reports whether a write starts work: a working phase follows an empty or final one.
+/// Reports whether a status write starts work on a DeployItem: a working phase, such as `Init`, follows an empty or
+/// final one.
 pub(super) fn begins(change: &Change<'_>) -> bool {
     !change.old.phase.is_working() && change.new.phase.is_working()
 }
 
-/// Reports whether a deployer works although there is no open job.
+/// Reports whether a deployer works on a DeployItem although no job is open.
 fn is_stray(status: &Status<'_>) -> bool {
     status.phase.is_working() && status.job() == Job::None
 }
 
-/// Reports whether a write sets a `lastReconcileTime` that is not before the previous one. It may be equal, because the
-/// resolution of times is one second.
+/// Reports whether a status write sets a `lastReconcileTime` that is not before the previous one. The times may be
+/// equal, because their resolution is one second.
 pub(super) fn is_stamped(Change { old, new }: &Change<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }

@@ -14,12 +14,12 @@ const INSTALL_ARGUMENTS: &[&str] = &["atomic", "force", "skipSchemaValidation", 
 /// `helmDeploymentConfig` arguments that the helm deployer of [`RELEASE`] accepts for `uninstall`.
 const UNINSTALL_ARGUMENTS: &[&str] = &["timeout", "wait"];
 
-/// An error in a configuration that a deployer rejects.
+/// An error in `spec.config` of a DeployItem, for which the deployer rejects the DeployItem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::landscaper) struct Fault {
-    /// The level: `Warn` if a newer release of the deployer may accept the configuration.
+    /// The level of the finding: `Deny`, or `Warn` if a newer release of the deployer may accept the configuration.
     pub(in crate::landscaper) level: Level,
-    /// The field path in the configuration.
+    /// The field path of the error in the configuration.
     pub(in crate::landscaper) field: FieldPath,
     /// The description of the error.
     pub(in crate::landscaper) problem: String,
@@ -27,7 +27,7 @@ pub(in crate::landscaper) struct Fault {
     pub(in crate::landscaper) help: String,
 }
 
-/// A deployer of the Landscaper project, with the check of its configuration.
+/// A deployer of the Landscaper project, with the function that checks `spec.config` of its DeployItems.
 struct Deployer {
     type_name: &'static str,
     api_versions: &'static [&'static str],
@@ -52,8 +52,8 @@ static DEPLOYERS: [Deployer; 2] = [
 
 const KIND: &str = "ProviderConfiguration";
 
-/// Returns the errors for which the deployer of a type rejects a configuration. Types other than manifest and helm have
-/// none.
+/// Returns the errors for which the deployer of the type `type_name` rejects `spec.config` of a DeployItem; none for
+/// types other than manifest and helm.
 pub(in crate::landscaper) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
     let Some(deployer) = DEPLOYERS.iter().find(|deployer| deployer.type_name == type_name) else { return Vec::new() };
     let mut faults = Faults(Vec::new());
@@ -64,7 +64,7 @@ pub(in crate::landscaper) fn faults(type_name: &str, config: Option<&Value>) -> 
     };
     one_of(config, "apiVersion", deployer.api_versions, &mut faults);
     one_of(config, "kind", &[KIND], &mut faults);
-    // The fields of other versions are unknown, so they are not checked.
+    // With another apiVersion or kind, the fields are unknown, so they are not checked.
     if faults.0.is_empty() {
         (deployer.check)(config, &mut faults);
     }
@@ -151,7 +151,7 @@ fn chart(chart: &Value, place: &FieldPath, faults: &mut Faults) {
         return faults.add(place.clone(), "the location of the chart is missing", help);
     }
     let part = |key: &str| chart.get(key).filter(|value| !value.is_null()).map(|value| (value, place.key(key)));
-    // The deployer uses the first of these that is set.
+    // The deployer uses the first of these fields that is set.
     if let Some((archive, place)) = part("archive") {
         match archive.get("remote").filter(|remote| !remote.is_null()) {
             Some(remote) => faults.require(remote, &place.key("remote"), "url"),
@@ -185,7 +185,7 @@ fn from_resource(resource: &Value, place: &FieldPath, faults: &mut Faults) {
     }
 }
 
-/// Checks the fields that the manifest and the helm deployer share.
+/// Checks the fields that the configurations of the manifest and the helm deployer have in common.
 fn common(config: &Value, faults: &mut Faults) {
     for (field, group) in list(config, "deletionGroups", faults) {
         let has = |key: &str| group.get(key).is_some_and(|value| !value.is_null());

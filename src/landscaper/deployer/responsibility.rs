@@ -14,20 +14,21 @@ use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
-/// The fields of a DeployItem that determine the responsible deployer, besides the annotations.
+/// The paths of the fields of a DeployItem that determine the responsible deployer, in addition to the annotations.
 pub(in crate::landscaper) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
-/// The routing of a DeployItem to a deployer: by its type and its Target.
+/// The type and the Target of a DeployItem, by which deployers decide whether they are responsible for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route<'v> {
     /// The type of the DeployItem; empty if it is missing.
     pub type_name: &'v str,
-    /// The name of the Target, if any.
+    /// The name of the Target; `None` for a DeployItem without a Target.
     pub target: Option<&'v str>,
 }
 
 impl<'v> Route<'v> {
-    /// Returns the routing that deployers use: annotations first, then the spec.
+    /// Returns the type and the Target that deployers use: both from the annotations if [`TYPE_ANNOTATION`] is set,
+    /// otherwise both from the spec.
     pub fn of(item: &'v Value) -> Self {
         let annotation = |key| Metadata::of(item).annotation(key);
         match annotation(TYPE_ANNOTATION) {
@@ -39,7 +40,7 @@ impl<'v> Route<'v> {
         }
     }
 
-    /// Returns the routing in the spec, without the annotations.
+    /// Returns the type and the Target in the spec, ignoring the annotations.
     pub fn specified(item: &'v Value) -> Self {
         let spec = item.get("spec").unwrap_or(&Value::Null);
         let target = spec.get("target").and_then(|target| text(target, "name"));
@@ -47,20 +48,21 @@ impl<'v> Route<'v> {
     }
 }
 
-/// The responsibility of a deployer for a DeployItem.
+/// The answer to whether a deployer is responsible for a DeployItem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Responsible {
     /// The deployer is responsible.
     Yes,
-    /// The deployer does not serve the type.
+    /// The deployer does not serve the type of the DeployItem.
     OtherType,
-    /// The deployer does not serve the Target.
+    /// The deployer does not serve the Target of the DeployItem.
     OtherTarget,
-    /// The responsibility depends on an object that is missing or unknown.
+    /// The answer depends on a Target or DeployerRegistration that does not exist or is not known.
     Unknown,
 }
 
-/// Returns whether a deployer is responsible for a DeployItem, and the object that a live read must confirm, if any.
+/// Determines whether a deployer is responsible for a DeployItem. Also returns the object that a live read must
+/// confirm, if any.
 pub fn of(
     deployer: &Deployer,
     route: &Route<'_>,
@@ -100,7 +102,7 @@ fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Optio
     (false, unread)
 }
 
-/// Returns the types of a DeployerRegistration.
+/// Returns the types of DeployItems that a DeployerRegistration lists.
 pub fn registered(registration: &Value) -> impl Iterator<Item = &str> {
     let types = registration.pointer("/spec/types").and_then(Value::as_array);
     types.into_iter().flatten().filter_map(Value::as_str)

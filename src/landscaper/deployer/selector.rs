@@ -12,9 +12,9 @@ use serde_json::Value;
 pub struct TargetSelector {
     /// The Targets that are selected; an empty list selects any Target.
     pub targets: Vec<TargetName>,
-    /// Requirements that the annotations of the Target must meet, all of them.
+    /// Requirements on the annotations of the Target. All of them must be met.
     pub annotations: Vec<Requirement>,
-    /// Requirements that the labels of the Target must meet, all of them.
+    /// Requirements on the labels of the Target. All of them must be met.
     pub labels: Vec<Requirement>,
 }
 
@@ -28,7 +28,7 @@ pub struct TargetName {
     pub namespace: String,
 }
 
-/// A requirement on a label or an annotation.
+/// A requirement on a label or an annotation of a Target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
@@ -41,13 +41,13 @@ pub struct Requirement {
     pub values: Vec<String>,
 }
 
-/// An operator, spelled as in apimachinery's `selection.Operator`.
+/// An operator of a requirement, spelled as in apimachinery's `selection.Operator`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operator {
-    /// The value is in the list.
+    /// The value is one of the listed values.
     #[serde(rename = "in", alias = "=", alias = "==")]
     In,
-    /// The value is not in the list, or the key is missing.
+    /// The value is none of the listed values, or the key is missing.
     #[serde(rename = "notin", alias = "!=")]
     NotIn,
     /// The key exists.
@@ -56,10 +56,10 @@ pub enum Operator {
     /// The key is missing.
     #[serde(rename = "!")]
     DoesNotExist,
-    /// The value is a number greater than the listed one.
+    /// The value is a number greater than the listed number.
     #[serde(rename = "gt")]
     Greater,
-    /// The value is a number less than the listed one.
+    /// The value is a number less than the listed number.
     #[serde(rename = "lt")]
     Less,
 }
@@ -77,7 +77,8 @@ impl TargetSelector {
         is_named && hold(&self.annotations, "annotations") && hold(&self.labels, "labels")
     }
 
-    /// Returns the first error in the requirements, which apimachinery would also reject; `None` if they are valid.
+    /// Returns the first error in the requirements of the selector, for which apimachinery would also reject them;
+    /// `None` if they are valid.
     pub fn problem(&self) -> Option<String> {
         self.annotations.iter().chain(&self.labels).find_map(Requirement::problem)
     }

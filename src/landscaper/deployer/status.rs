@@ -34,7 +34,7 @@ pub struct Status<'v> {
     pub being_deleted: bool,
 }
 
-/// The fields of a DeployItem that [`Status`] reads.
+/// The paths of the fields of a DeployItem from which [`Status`] is read.
 pub(in crate::landscaper) const READ: &[Path] = &[
     &["status", "phase"],
     &["status", "deployItemPhase"],
@@ -45,14 +45,14 @@ pub(in crate::landscaper) const READ: &[Path] = &[
     &["status", "deployer"],
 ];
 
-/// The progress of a job.
+/// The progress of a DeployItem's job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Job {
-    /// There has been no job: both ids are empty.
+    /// There has been no job: `jobID` and `jobIDFinished` are empty.
     None,
-    /// The job is requested or in progress: the ids differ.
+    /// The job is requested or in progress: `jobID` and `jobIDFinished` differ.
     Open,
-    /// The job has finished: the ids are equal.
+    /// The job has finished: `jobID` and `jobIDFinished` are equal.
     Done,
 }
 
@@ -74,7 +74,7 @@ impl<'v> Status<'v> {
         }
     }
 
-    /// Returns the progress of the job.
+    /// Returns the progress of the DeployItem's job.
     pub fn job(&self) -> Job {
         match (self.job, self.finished) {
             ("", "") => Job::None,
@@ -90,7 +90,7 @@ impl<'v> Status<'v> {
         self.reconciled.is_some_and(|reconciled| self.generated.is_none_or(|generated| reconciled >= generated))
     }
 
-    /// Reports whether the pickup timeout is exceeded (`isPickupTimeoutExceeded`).
+    /// Reports whether `timeout` has passed since Landscaper requested the job (`isPickupTimeoutExceeded`).
     ///
     /// Landscaper skips this check if the timeout is 0.
     pub fn is_pickup_overdue(&self, now: OffsetDateTime, timeout: time::Duration) -> bool {
@@ -98,7 +98,7 @@ impl<'v> Status<'v> {
         waited >= timeout
     }
 
-    /// Returns the fields of the contract as a text for messages: `phase "Init", jobID "b", jobIDFinished "a"`.
+    /// Returns the phase and the job ids as a text for messages, such as `phase "Init", jobID "b", jobIDFinished "a"`.
     pub fn summary(&self) -> String {
         let Self { phase_text, job, finished, .. } = self;
         let deletion = if self.being_deleted { ", being deleted" } else { "" };
@@ -111,7 +111,7 @@ fn time(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text, &Rfc3339).ok()
 }
 
-/// A status write: the old and the new status.
+/// A write of a DeployItem's status: the old and the new status.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'v> {
     /// The status before the write.
@@ -121,7 +121,7 @@ pub struct Change<'v> {
 }
 
 impl<'v> Change<'v> {
-    /// Reads the statuses of an old and a new DeployItem.
+    /// Reads the statuses of a DeployItem before and after a write.
     pub fn of(old: &'v Value, new: &'v Value) -> Self {
         Self { old: Status::of(old), new: Status::of(new) }
     }

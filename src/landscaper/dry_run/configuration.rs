@@ -8,10 +8,11 @@ use serde_json::Value;
 use super::run::TYPES;
 use crate::catalog::View;
 
-/// The key of this section in the configuration file.
+/// The key of the section `dryRun` in the configuration file.
 pub const SECTION: &str = "dryRun";
 
-/// The section as written in the file. Its presence means that `portcullis reconcile --dry-run-deployer` runs.
+/// The section `dryRun` as written in the configuration file. If the section is present, Portcullis assumes that
+/// `portcullis reconcile --dry-run-deployer` runs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DryRunFile {
@@ -26,7 +27,7 @@ impl Default for DryRunFile {
 }
 
 impl DryRunFile {
-    /// Returns a description of the error in the section; `None` if it is valid.
+    /// Returns a description of the error in the section `dryRun`; `None` if the section is valid.
     pub fn problem(&self) -> Option<&'static str> {
         self.types.is_empty().then_some("dryRun.types: is empty; leave it out for manifest and helm")
     }
@@ -37,25 +38,27 @@ impl DryRunFile {
 pub struct DryRuns {
     /// The types of DeployItems that the dry-run deployer processes.
     pub types: Vec<String>,
-    /// Whether admission routes items of these types to the dry-run deployer: the mutator `dry-run` is in mode `apply`.
+    /// Whether admission routes DeployItems of these types to the dry-run deployer, because the mutator `dry-run` is in
+    /// mode `apply`.
     pub routes: bool,
 }
 
 impl DryRuns {
-    /// Returns the configuration of dry runs. Without the section, it has the default types, and no items are routed.
+    /// Returns the configuration of dry runs from the catalog. If the configuration file has no section `dryRun`, it
+    /// contains the default types, and no DeployItems are routed.
     pub fn of(view: &View<'_>) -> Arc<Self> {
         let section = view.setting(SECTION);
         let read = section.and_then(|section| section.view(|value| Self::deserialize(value).ok().map(Arc::new)));
         read.unwrap_or_else(|| Arc::new(Self { types: DryRunFile::default().types, routes: false }))
     }
 
-    /// Serializes the section for the catalog, where rules look it up.
+    /// Serializes the configuration of dry runs for the catalog, where rules look it up.
     pub fn to_value(&self) -> Value {
         // Strings and a Boolean: serializing them cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Reports whether the dry-run deployer processes items of a type.
+    /// Reports whether the dry-run deployer processes DeployItems of a type.
     pub fn processes(&self, type_name: &str) -> bool {
         self.types.iter().any(|processed| processed == type_name)
     }

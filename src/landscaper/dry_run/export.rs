@@ -38,27 +38,28 @@ pub struct Export {
     /// `fromObjectRef`: if set, the value in the first object names a second object, from which the exported value is
     /// read.
     pub from_object_ref: Option<ObjectRef>,
-    /// The name of the target, if it is not that of the DeployItem.
+    /// `targetName`: the name of the target from which the export reads; `None` for the target of the DeployItem.
     pub target_name: Option<String>,
 }
 
-/// A reference to a second object, whose name and namespace are the value in the first object.
+/// `fromObjectRef` of an export: a reference to a second object, whose name and namespace are the value in the first
+/// object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRef {
     /// `apiVersion` of the second object.
     pub api_version: String,
     /// `kind` of the second object.
     pub kind: String,
-    /// The path of the value in the second object.
+    /// `jsonPath` of the value in the second object.
     pub json_path: String,
 }
 
-/// The reason why an export has no value.
+/// The reason why an export has no value in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The DryRunConfiguration has no fragment of this object.
+    /// The DryRunConfiguration has no fragment of the object with this identity.
     Missing(Identity),
-    /// A path does not evaluate on a fragment.
+    /// A JSONPath of the export cannot be evaluated on a fragment.
     Path {
         /// The identity of the fragment.
         identity: Identity,
@@ -78,7 +79,8 @@ pub enum Failure {
     Key(PathError),
 }
 
-/// Returns the deployer to which a configuration belongs, by apiVersion and kind; `None` for other deployers.
+/// Returns the deployer to which `spec.config` of a DeployItem belongs, by its apiVersion and kind; `None` for
+/// deployers other than manifest and helm.
 pub fn deployer(config: &Value) -> Option<Deployer> {
     let (group, version) = config.get("apiVersion")?.as_str()?.split_once('/')?;
     let is_configuration = config.get("kind")? == "ProviderConfiguration";
@@ -91,7 +93,7 @@ pub fn deployer(config: &Value) -> Option<Deployer> {
     }
 }
 
-/// Returns the exports in the configuration of a DeployItem, in order of evaluation.
+/// Returns the exports in `spec.config` of a DeployItem, in the order in which the deployer evaluates them.
 pub fn exports(config: &Value) -> Vec<Export> {
     let Some(deployer) = deployer(config) else { return Vec::new() };
     let mut lists = vec![(FieldPath::of(["exports", "exports"]), "/exports/exports", false)];
@@ -108,7 +110,7 @@ pub fn exports(config: &Value) -> Vec<Export> {
 }
 
 impl Export {
-    /// Reads an export. Fields that are not strings are read as empty.
+    /// Reads an export of a DeployItem. Fields that are not strings count as empty.
     pub fn read(field: FieldPath, deployer: Deployer, from_manifests: bool, value: &Value) -> Self {
         let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let given = |key: &str| value.get(key).filter(|value| !value.is_null());
@@ -160,7 +162,8 @@ fn found(configuration: &Value, identity: &Identity, path: &str, second: bool) -
 }
 
 impl ObjectRef {
-    /// Returns the identity of the object that `value` names. `namespace` is the default namespace.
+    /// Returns the identity of the second object, whose name and namespace are in `value`. `namespace` is used if
+    /// `value` has no namespace.
     fn identity(&self, value: &Value, namespace: &str) -> Result<Identity, String> {
         let members = value
             .as_object()
@@ -180,7 +183,8 @@ impl ObjectRef {
     }
 }
 
-/// Evaluates exports and merges their values into one result. Stops at the first failure, as Landscaper does.
+/// Evaluates exports on a DryRunConfiguration, and merges their values into one object. Stops at the first failure, as
+/// Landscaper does.
 ///
 /// # Errors
 /// Returns the index of the failed export, and the reason.

@@ -35,7 +35,7 @@ impl Identity {
         }
     }
 
-    /// Returns a fragment with only this identity, which messages suggest to add to a DryRunConfiguration.
+    /// Returns a fragment that contains only this identity. Messages suggest to add it to a DryRunConfiguration.
     pub fn to_fragment(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if !self.namespace.is_empty() {
@@ -60,7 +60,7 @@ impl fmt::Display for Identity {
 pub struct Fragment<'v> {
     /// The index of the entry in `spec.exports`.
     pub index: usize,
-    /// The entry itself: a partial object with its identity and some fields.
+    /// The content of the entry: a partial object with its identity and some fields.
     pub object: &'v Value,
 }
 
@@ -70,7 +70,7 @@ impl Fragment<'_> {
         FieldPath::of(["spec", "exports"]).index(self.index)
     }
 
-    /// Returns the identity of the object of which this is a fragment.
+    /// Returns the identity of the object that the fragment is a part of.
     pub fn identity(&self) -> Identity {
         Identity::of(self.object)
     }
@@ -82,7 +82,7 @@ pub fn fragments(configuration: &Value) -> impl Iterator<Item = Fragment<'_>> {
     list.into_iter().flatten().enumerate().map(|(index, object)| Fragment { index, object })
 }
 
-/// Returns the first fragment with this identity.
+/// Returns the first fragment of a DryRunConfiguration with this identity.
 pub fn find<'v>(configuration: &'v Value, identity: &Identity) -> Option<Fragment<'v>> {
     fragments(configuration).find(|fragment| fragment.identity() == *identity)
 }

@@ -28,7 +28,8 @@ pub enum Inheritance {
     Replaced(Replaced),
 }
 
-/// Returns the source of an object's dry-run annotations, and the object that a live read must confirm, if any.
+/// Determines from which root an object inherits its dry-run annotations. Also returns the object that a live read must
+/// confirm, if any.
 ///
 /// If the live read fails, a cached root in dry run is accepted, because a dry run deploys nothing.
 pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inheritance, Option<Reference>) {
@@ -46,10 +47,10 @@ pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inherit
     (inheritance, wanted)
 }
 
-/// Keys of annotations with the values that they must have; `None` for annotations that must be absent.
+/// The annotations that an object must have, by key; the value is `None` if the annotation must be absent.
 pub type WantedAnnotations = Vec<(&'static str, Option<String>)>;
 
-/// Returns the annotations that an object must have because it inherits from `root`.
+/// Returns the dry-run and routing annotations that an object must have, because it inherits from `root`.
 ///
 /// If `is_routed`, a DeployItem in dry run is routed to the dry-run deployer.
 pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> WantedAnnotations {
@@ -62,7 +63,7 @@ pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> Want
     annotations
 }
 
-/// Returns the annotation `deployer-type` with its new value; `None` if it need not change.
+/// Returns the key of the annotation `deployer-type` with its new value; `None` if the annotation need not change.
 ///
 /// A DeployItem in dry run is routed to the dry-run deployer if `is_routed`. After a dry run, it is routed to the
 /// deployer of its type again.

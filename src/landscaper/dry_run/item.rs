@@ -7,32 +7,32 @@ use crate::admission::FieldPath;
 use crate::landscaper::execution::{self, Unreadable};
 use crate::landscaper::kinds::EXECUTIONS;
 
-/// A DeployItem or a DeployItem template.
+/// A DeployItem, or a DeployItem template in an Execution.
 #[derive(Debug, Clone)]
 pub struct Item {
     /// The name of the template; `None` for a DeployItem.
     pub template: Option<String>,
     /// The name of the Target; empty if there is none.
     pub target: String,
-    /// The place of the configuration in the object.
+    /// The place of the configuration for the deployer in the DeployItem or Execution.
     pub config: Place,
-    /// The exports in the configuration.
+    /// The exports in the configuration for the deployer.
     pub exports: Vec<Export>,
 }
 
-/// The place of a configuration in an object.
+/// The place of the configuration for the deployer in a DeployItem or Execution.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// The configuration is at this field.
     Field(FieldPath),
-    /// The configuration is inside this field with compressed templates. Field paths cannot point into it.
+    /// The configuration is in one of the compressed templates in this field. Field paths cannot point into the field.
     Compressed(FieldPath),
 }
 
-/// Returns the DeployItem itself, or the templates of an Execution.
+/// Returns the DeployItem `object`, or the DeployItem templates of the Execution `object`.
 ///
 /// # Errors
-/// Fails if the templates are too large, or if Landscaper cannot read them either.
+/// Fails if the templates are larger than the limit of Portcullis, or if Landscaper cannot read them either.
 pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     if !EXECUTIONS.is_kind_of(object) {
@@ -56,8 +56,8 @@ pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
 }
 
 impl Item {
-    /// Returns the field path in the object for a field of the configuration; the compressed field, if it is inside
-    /// that.
+    /// Returns the field path, in the DeployItem or Execution, of the field `of` of the configuration. For a compressed
+    /// template, this is the path of the field with the compressed templates.
     pub fn field(&self, of: &FieldPath) -> FieldPath {
         match &self.config {
             Place::Compressed(field) => field.clone(),
@@ -65,8 +65,8 @@ impl Item {
         }
     }
 
-    /// Prefixes a message with the parts of the place that the field path does not contain: the name of the template,
-    /// and the field inside compressed templates.
+    /// Prefixes a message with what the path from [`Item::field`] does not contain: the name of the template and, for a
+    /// compressed template, the field `of` of the configuration.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

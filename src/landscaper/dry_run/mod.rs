@@ -23,17 +23,17 @@ use crate::admission::{Level, Metadata, Operation, Request};
 use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use crate::rule::{Definition, Mutator};
 
-/// The name of the mutator that copies dry-run annotations, in the configuration.
+/// The name, in the configuration, of the mutator that copies dry-run annotations.
 pub const MUTATOR: &str = "dry-run";
 /// The mutators for dry runs.
 pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 
-/// The CustomResourceDefinitions that dry runs need.
+/// The CustomResourceDefinitions that Portcullis adds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
 /// Returns `level` if a request changes `parts` of an object, and at most a warning if it leaves them unchanged.
 ///
-/// Landscaper and its deployers update these objects too, and a denied update ends their run.
+/// Landscaper and its deployers update these objects too; if an update of theirs was denied, their run would end.
 pub(super) fn unless_unchanged(
     request: &Request<'_>,
     level: Level,
@@ -56,7 +56,7 @@ pub(super) fn annotations_and_spec(object: &Value) -> Vec<Option<&Value>> {
     parts
 }
 
-/// Reports whether an object has an open job: `jobID` and `jobIDFinished` in its status differ.
+/// Reports whether an Installation or DeployItem has an open job: `jobID` and `jobIDFinished` in its status differ.
 pub(super) fn is_running(object: &Value) -> bool {
     let status = |key: &str| object.get("status").and_then(|status| status.get(key)?.as_str()).unwrap_or_default();
     status("jobID") != status("jobIDFinished")

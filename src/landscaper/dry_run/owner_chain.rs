@@ -17,7 +17,7 @@ use crate::landscaper::owner::{self, Owner};
 /// The maximum length of an owner chain. Nobody nests sub-installations this deep, and it ends cycles.
 const MAX_LEVELS: usize = 64;
 
-/// The end of an owner chain.
+/// The result of following the owner chain of an object to its root.
 #[derive(Debug, Clone)]
 pub enum Root {
     /// The object is itself the root.
@@ -32,7 +32,7 @@ pub enum Root {
     Unknown(Reference),
 }
 
-/// Returns the root of an object, and the object that a live read must confirm, if any.
+/// Follows the owner chain of an object to its root. Also returns the object that a live read must confirm, if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);
@@ -65,15 +65,15 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
 /// An owner that was deleted, and whose name another object now has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
-    /// The object that has the name now.
+    /// The object that has the owner's name now.
     pub by: Reference,
     /// The uid of the deleted owner, from the owner reference.
     pub uid: String,
-    /// The uid of the object that has the name now.
+    /// The uid of the object that has the owner's name now.
     pub present: String,
 }
 
-/// One owner reference of the chain.
+/// An owner reference in an owner chain.
 struct Step {
     reference: Reference,
     uid: Option<String>,

@@ -36,7 +36,7 @@ static MATCHERS: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Fail).reading(&[&["spec", "type"]]),
 ];
 
-/// The mutator that copies the dry-run annotations of the root.
+/// The mutator `dry-run`, which copies the dry-run annotations of a root to the objects below it.
 pub(super) static MUTATOR: Mutator = Mutator {
     name: super::MUTATOR,
     family: "DR",
@@ -74,8 +74,8 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     }
 }
 
-/// Reports whether the dry-run deployer processes the type of the DeployItem in a request. A routed item of another
-/// type would wait until the pickup timeout.
+/// Reports whether the dry-run deployer processes the type of the DeployItem in a request. A DeployItem of another type
+/// must not be routed, because no deployer would pick it up before the pickup timeout.
 fn is_processed(request: &Request<'_>, view: &View<'_>) -> bool {
     DryRuns::of(view).processes(Route::specified(request.object()).type_name)
 }

@@ -25,7 +25,7 @@ pub(in crate::landscaper) static MATCHERS: [Match; 3] = [
 /// The maximum number of DeployItems that one decision examines for a DryRunConfiguration.
 pub(in crate::landscaper) const MAX_ITEMS: usize = 200;
 
-/// The DryRunConfiguration of an object.
+/// The result of looking up the DryRunConfiguration of a DeployItem or Execution.
 pub(in crate::landscaper) enum Configuration {
     /// No DryRunConfiguration is needed: the object is not in dry run, or no export reads an object.
     NotNeeded,
@@ -39,7 +39,7 @@ pub(in crate::landscaper) enum Configuration {
     Found(Arc<Stored>),
 }
 
-/// The exports of a DeployItem or an Execution in dry run, and the DryRunConfiguration that they read.
+/// The exports of a DeployItem or Execution in dry run, and the DryRunConfiguration from which their values are read.
 pub(in crate::landscaper) struct Reading {
     pub(in crate::landscaper) items: Vec<Item>,
     pub(in crate::landscaper) configuration: Configuration,
@@ -65,7 +65,8 @@ impl Reading {
         Self { items, configuration }
     }
 
-    /// Returns the exports without a value: index of the item, index of the export, and the reason.
+    /// Returns the exports that have no value in a DryRunConfiguration: the index of the DeployItem or template, the
+    /// index of the export in it, and the reason.
     pub(in crate::landscaper) fn failures(&self, configuration: &Value) -> Vec<(usize, usize, Failure)> {
         let mut failures = Vec::new();
         for (at, item) in self.items.iter().enumerate() {
@@ -93,8 +94,8 @@ fn reference(request: &Request<'_>, name: &str) -> Reference {
     Reference::new(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)
 }
 
-/// Reduces the level of a finding to a warning if no live read has returned the DryRunConfiguration, or if the request
-/// changes neither the dry-run annotations nor the spec.
+/// Reduces the level of a finding to a warning if no live read has shown whether the DryRunConfiguration exists, or if
+/// the request changes neither the dry-run annotations nor the spec.
 pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
     let name = DryRunAnnotations::of(request.object()).configuration.unwrap_or_default();
     let asked = view.live_read(&reference(request, name));
@@ -103,9 +104,9 @@ pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level
     unless_unchanged(request, level, annotations_and_spec)
 }
 
-/// Returns the findings about exports without a value. `of_item` creates those for a write of a DeployItem or an
-/// Execution. `of_configuration` creates those for a write of a DryRunConfiguration that stored DeployItems use; their
-/// level is `warn`.
+/// Returns the findings about exports without a value in the DryRunConfiguration. For a write of a DeployItem or an
+/// Execution, `of_item` creates them. For a write of a DryRunConfiguration that stored DeployItems use,
+/// `of_configuration` creates them; their level is `warn`.
 pub(in crate::landscaper) fn findings(
     request: &Request<'_>,
     view: &View<'_>,
@@ -130,7 +131,7 @@ pub(in crate::landscaper) fn findings(
     reading.failures(configuration.value()).into_iter().filter_map(finding).collect()
 }
 
-/// Returns DeployItems in dry run that use a DryRunConfiguration, from the catalog.
+/// Returns up to [`MAX_ITEMS`] DeployItems in dry run that use a DryRunConfiguration, from the catalog.
 pub(in crate::landscaper) fn users(namespace: &str, configuration: &str, view: &View<'_>) -> Vec<Arc<Stored>> {
     view.indexed(&DEPLOY_ITEMS, &BY_DRY_RUN_CONFIGURATION, namespace, configuration, MAX_ITEMS)
 }

@@ -4,7 +4,7 @@
 
 use super::fragment::Identity;
 
-/// Namespaced kinds, by API group.
+/// The namespaced built-in kinds of Kubernetes, by API group.
 const NAMESPACED: &[(&str, &[&str])] = &[
     (
         "",
@@ -33,7 +33,7 @@ const NAMESPACED: &[(&str, &[&str])] = &[
     ("rbac.authorization.k8s.io", &["Role", "RoleBinding"]),
 ];
 
-/// Cluster-scoped kinds, by API group.
+/// The cluster-scoped built-in kinds of Kubernetes, by API group.
 const CLUSTER: &[(&str, &[&str])] = &[
     ("", &["Namespace", "Node", "PersistentVolume"]),
     (
@@ -55,7 +55,7 @@ const CLUSTER: &[(&str, &[&str])] = &[
     ("storage.k8s.io", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
 ];
 
-/// Reports whether a kind is namespaced; `None` if the kind is not built in.
+/// Reports whether the kind of an identity is namespaced; `None` if Kubernetes has no such built-in kind.
 pub(in crate::landscaper) fn is_namespaced(identity: &Identity) -> Option<bool> {
     let group = identity.api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let holds = |list: &[(&str, &[&str])]| {

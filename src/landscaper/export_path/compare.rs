@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::error::Problem;
 use super::item::Datum;
 
-/// A scalar value, which a filter can compare.
+/// A scalar value in a comparison of a JSONPath filter.
 enum Basic<'a> {
     Bool(bool),
     Int(i64),
@@ -39,7 +39,8 @@ fn invalid() -> Problem {
     Problem::Mismatch("invalid type for comparison".to_owned())
 }
 
-/// Reports whether a comparison is true; fails if the types cannot be compared.
+/// Reports whether the comparison `left operator right` of a filter is true; fails if values of these types cannot be
+/// compared.
 pub(super) fn holds(left: &Datum<'_>, operator: &str, right: &Datum<'_>) -> Result<bool, Problem> {
     let wanted: fn(Ordering) -> bool = match operator {
         "==" => Ordering::is_eq,

@@ -12,7 +12,7 @@ use super::parse;
 /// The maximum nesting depth of a result, because it is processed recursively.
 const MAX_LEVELS: usize = 256;
 
-/// Parses the key of an export. Returns the field names of each template group.
+/// Parses the key of an export. Returns one list of field names for each template group (`{…}`) of the key.
 ///
 /// # Errors
 /// Fails if the key is invalid, contains parts other than fields, or has more than 256 fields.
@@ -36,7 +36,7 @@ fn field(node: &Node) -> Result<String, PathError> {
     }
 }
 
-/// Builds an object with `value` at the key `text`.
+/// Builds the object of an export's result: `value` at the export's key `text`.
 ///
 /// # Errors
 /// Fails like [`key`].
@@ -65,7 +65,7 @@ fn parent<'m>(object: &'m mut Map<String, Value>, path: &[String]) -> &'m mut Ma
     members
 }
 
-/// Merges `from` into `into`: objects recursively; other values are replaced.
+/// Merges the JSON value `from` into `into`: objects are merged recursively, other values are replaced.
 pub fn merge(into: &mut Value, from: Value) {
     // The recursion is bounded: objects have a bounded depth when they are read, and keys have at most MAX_LEVELS
     // fields.

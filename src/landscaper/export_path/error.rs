@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The class of an error, which tests compare with the recorded results of Landscaper.
+/// The class of an error in a path or key of an export, which tests compare with the recorded results of Landscaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// The path is invalid.
@@ -13,23 +13,24 @@ pub enum Class {
     Count,
     /// No template group has a result.
     Empty,
-    /// Nothing is found, and Landscaper panics.
+    /// The path finds nothing, and Landscaper panics.
     Panic,
-    /// Several values are found in random order, and Landscaper uses any one of them.
+    /// The path finds several values in random order, and Landscaper uses any one of them.
     Random,
-    /// The part is not allowed in a key.
+    /// The key contains a part that is not a field name.
     Unsupported,
     /// The path exceeds a limit of Portcullis.
     Bound,
 }
 
-/// An error in a path. The texts are those of upstream if it has any, so that you find them in Landscaper's log.
+/// An error in a path or key of an export. If Landscaper reports the error too, the text is Landscaper's, so that you
+/// find it in Landscaper's log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The syntax is invalid.
+    /// The syntax of the path is invalid.
     #[error("{0}")]
     Syntax(String),
-    /// This field is missing.
+    /// The object does not have the field with this name.
     #[error("{0} is not found")]
     NotFound(String),
     /// The path does not fit the object for another reason.
@@ -41,10 +42,10 @@ pub enum Problem {
     /// No template group has a result ([`Class::Empty`]).
     #[error("not found")]
     Empty,
-    /// Nothing is found, and Landscaper panics ([`Class::Panic`]).
+    /// The path finds nothing, and Landscaper panics ([`Class::Panic`]).
     #[error("nothing is found, which makes Landscaper panic")]
     NoResult,
-    /// Several values are found in random order ([`Class::Random`]).
+    /// The path finds several values in random order ([`Class::Random`]).
     #[error("several values are found in no particular order: Landscaper picks one at random")]
     Random,
     /// This part is not allowed in a key ([`Class::Unsupported`]).
@@ -58,12 +59,12 @@ pub enum Problem {
     TooComplex,
 }
 
-/// An error in a path, with its position.
+/// An error in a path or key of an export, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathError {
     /// The description of the error.
     pub problem: Problem,
-    /// The byte offset of the part with the error.
+    /// The byte offset, in the path, of the part with the error.
     pub at: usize,
     /// The path as written.
     pub path: String,
@@ -114,7 +115,7 @@ impl PathError {
         None
     }
 
-    /// Returns the position of the error in characters, starting at 1.
+    /// Returns the position of the error in the path, in characters, starting at 1.
     pub fn column(&self) -> usize {
         self.path.char_indices().take_while(|(byte, _)| *byte < self.at).count() + 1
     }

@@ -15,7 +15,8 @@ use crate::admission::json;
 /// The maximum nesting depth of `range`, because each level is a recursive call.
 const MAX_RANGES: usize = 16;
 
-/// Returns the value that Landscaper's `GetValue` finds in an object, or an error if there is none or it is random.
+/// Returns the value that Landscaper's `GetValue` finds in an object; an error if it finds none, or uses a random one
+/// of several.
 pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> {
     let mut evaluation = Evaluation::new(groups);
     let found = evaluation.groups(0, Item::new(Datum::Value(object)), 0).map_err(|failure| failure.error)?;
@@ -33,7 +34,8 @@ pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> 
     Ok(result)
 }
 
-/// An error with the items that were found before it. A filter without an operator counts these items as a match.
+/// An error of an evaluation, with the items that were found before it. A filter without an operator counts these items
+/// as a match.
 struct Failure<'a> {
     error: PathError,
     partial: Vec<Item<'a>>,
@@ -46,7 +48,8 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// Counters that match each `end` with its `range`.
+    /// The number of `range` words that were read and whose loop has not started. With the next two counters, it
+    /// matches each `end` with its `range`.
     begun: usize,
     inside: usize,
     ending: usize,
@@ -58,7 +61,8 @@ impl<'a> Evaluation<'a> {
         Self { groups, steps: 0, shuffles: 0, is_random: false, begun: 0, inside: 0, ending: 0, last_end: None }
     }
 
-    /// Evaluates the template groups from index `from` on `root`.
+    /// Evaluates the template groups, starting with the one at index `from`, on the item `root`. Stops at the `end` of
+    /// the current `range`.
     fn groups(&mut self, from: usize, root: Item<'a>, depth: usize) -> Result<Vec<Vec<Item<'a>>>, Failure<'a>> {
         let groups = self.groups;
         let mut found = Vec::new();
@@ -133,7 +137,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Adds to the number of evaluation steps, and fails above [`MAX_STEPS`].
+    /// Counts evaluation steps, and fails if there are more than [`MAX_STEPS`].
     fn count(&mut self, steps: usize, node: &Node) -> Result<(), Failure<'a>> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS { Err(failure(Problem::TooComplex, node, Vec::new())) } else { Ok(()) }
@@ -184,7 +188,7 @@ impl<'a> Evaluation<'a> {
                     let elements = elements.get(from..to).unwrap_or_default();
                     found.extend(elements.iter().step_by(step).map(|element| item.with(Datum::Value(element))));
                 }
-                // The slice is empty for this item; upstream then skips the following items too.
+                // The slice selects nothing in this item; client-go then skips the following items too.
                 Ok(None) => {
                     self.is_random |= !item.shuffles.is_empty();
                     return Ok(found);
@@ -203,7 +207,8 @@ impl<'a> Evaluation<'a> {
         Ok(found)
     }
 
-    /// Returns all non-empty maps, lists and strings at any depth, parents before children.
+    /// Returns all non-empty maps, lists and strings in the given items, at any depth, parents before children: the
+    /// result of `..`.
     fn recursive(&mut self, mut stack: Vec<Item<'a>>, node: &Node) -> Found<'a> {
         stack.reverse();
         let mut found = Vec::new();
@@ -284,7 +289,7 @@ fn field<'a>(input: &[Item<'a>], name: &str, node: &Node) -> Found<'a> {
 }
 
 impl Slice {
-    /// Returns start, end and step for a list of `length` elements; `None` for an empty slice.
+    /// Returns start, end and step of the slice in a list of `length` elements; `None` if the slice is empty.
     fn bounds(&self, length: usize) -> Result<Option<(usize, usize, usize)>, String> {
         let length = i64::try_from(length).unwrap_or(i64::MAX);
         let from = self.from.unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-/// An intermediate value, with the iterations over maps that determined its position in the results.
+/// An intermediate value of an evaluation, with the iterations over maps that determined its position in the results.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
@@ -11,7 +11,7 @@ pub(super) struct Item<'a> {
     pub(super) shuffles: Vec<u32>,
 }
 
-/// An intermediate value: a part of the object, or a literal of the path.
+/// An intermediate value of an evaluation: a part of the object, or a literal of the path.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Datum<'a> {
     Value(&'a Value),
@@ -30,7 +30,7 @@ impl<'a> Item<'a> {
         Self { datum, shuffles: Vec::new() }
     }
 
-    /// Returns an item found inside this item, with the same iterations.
+    /// Returns an item for a value that was found inside this item, with the same [`Item::shuffles`].
     pub(super) fn with(&self, datum: Datum<'a>) -> Self {
         Self { datum, shuffles: self.shuffles.clone() }
     }
@@ -39,13 +39,13 @@ impl<'a> Item<'a> {
         matches!(self.datum, Datum::Value(Value::Null))
     }
 
-    /// Reports whether the order of the two items depends on the random order of a map.
+    /// Reports whether the order of two items depends on the random order in which Go iterates over a map.
     pub(super) fn is_shuffled_with(&self, other: &Self) -> bool {
         self.shuffles.iter().any(|shuffle| other.shuffles.contains(shuffle))
     }
 
-    /// Returns the members of a map, the elements of a list or the bytes of a string. `shuffle` returns a new id for an
-    /// iteration over a map.
+    /// Returns the values inside this item: the members of a map, the elements of a list or the bytes of a string.
+    /// `shuffle` returns a new id for an iteration over a map.
     pub(super) fn inside(&self, mut shuffle: impl FnMut() -> u32) -> Vec<Self> {
         match self.datum {
             Datum::Value(Value::Object(members)) => {

@@ -50,12 +50,12 @@ impl Path {
         Ok(Self { text: text.to_owned(), groups: parse::groups(text).map_err(|error| error.of(text))? })
     }
 
-    /// Returns the path as written.
+    /// Returns the text of the path as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the value that Landscaper finds in an object.
+    /// Returns the value that Landscaper finds at this path in an object.
     ///
     /// # Errors
     /// Fails if there is no value, or if Landscaper would use a random one.

@@ -1,6 +1,6 @@
 //! The syntax tree of a path.
 
-/// A node of the syntax tree: a part of the path, and its byte offset.
+/// A node of the syntax tree of a path: a part of the path, and its byte offset.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) at: usize,
@@ -10,9 +10,9 @@ pub(super) struct Node {
 /// A part of a path: a field, an index, a filter or another syntax element.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// Text between template groups, or a quoted string in one.
+    /// Text between template groups, or a quoted string in a template group.
     Text(String),
-    /// A template group.
+    /// A template group: the parts between `{` and `}`.
     List(Vec<Node>),
     Field(String),
     Array(Slice),
@@ -26,17 +26,17 @@ pub(super) enum Part {
     Identifier(String),
 }
 
-/// `[from:to:step]`; omitted numbers are `None`.
+/// An index or slice `[from:to:step]`; omitted numbers are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slice {
     pub(super) from: Option<i64>,
     pub(super) to: Option<i64>,
     pub(super) step: Option<i64>,
-    /// Whether this is an index, `[from]`: then `to` is `from` + 1.
+    /// Whether this is an index `[from]`, which is evaluated as a slice up to `from` + 1.
     pub(super) is_index: bool,
 }
 
-/// `[?(left operator right)]`. Without an operator, the filter matches if `left` finds anything.
+/// A filter `[?(left operator right)]`. Without an operator, it matches if `left` finds anything.
 #[derive(Debug, Clone)]
 pub(super) struct Filter {
     pub(super) left: Vec<Node>,
@@ -44,7 +44,7 @@ pub(super) struct Filter {
 }
 
 impl Part {
-    /// Returns the name of the part in messages, such as `a field`.
+    /// Returns what messages call the part, such as `a field`.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",

@@ -14,7 +14,7 @@ use super::quote::unquote;
 /// The maximum nesting depth of filters. Valid paths have at most three levels, because each level needs other quotes.
 const MAX_DEPTH: usize = 16;
 
-/// Parses a path into its template groups and the text between them.
+/// Parses the JSONPath of an export into its template groups and the text between them.
 pub(super) fn groups(path: &str) -> Result<Vec<Node>, PathError> {
     if path.len() > MAX_BYTES {
         return Err(PathError::new(Problem::TooLong, MAX_BYTES));
@@ -27,9 +27,9 @@ struct Parser<'t> {
     input: &'t str,
     pos: usize,
     start: usize,
-    /// The number of bytes that were added before the path or its part in `input`.
+    /// The number of bytes in `input` before the path, or before the part of the path that is parsed separately.
     before: usize,
-    /// The byte offset of the part in the whole path.
+    /// The byte offset, in the whole path, of the part that is parsed separately.
     offset: usize,
     depth: usize,
 }
@@ -175,7 +175,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Parses an index or a slice: `^(-?[\d]*)(:-?[\d]*)?(:-?[\d]*)?$`.
+    /// Parses the text of an index or a slice: `^(-?[\d]*)(:-?[\d]*)?(:-?[\d]*)?$`.
     fn slice(&self, text: &str, from: usize) -> Result<Slice, PathError> {
         let parts: Vec<&str> = text.split(':').collect();
         let digits = |part: &&str| part.strip_prefix('-').unwrap_or(part).bytes().all(|byte| byte.is_ascii_digit());
@@ -212,8 +212,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Moves the position behind the `)]` of a filter. As upstream, it skips parentheses only in the first quoted
-    /// string, and recognizes only the quote character of that string.
+    /// Moves the position behind the `)]` of a filter. As in client-go, parentheses are skipped only in the first
+    /// quoted string, and only the quote character of that string is recognized.
     fn filter_end(&mut self, from: usize) -> Result<(), PathError> {
         let (mut quote, mut closed) = (None, false);
         loop {
@@ -292,7 +292,7 @@ impl<'t> Parser<'t> {
         Some(c)
     }
 
-    /// Reports whether the quote that was read last has a backslash before it.
+    /// Reports whether there is a backslash before the quote character that was read last.
     fn was_escaped(&self) -> bool {
         self.pos.checked_sub(2).and_then(|at| self.input.as_bytes().get(at)) == Some(&b'\\')
     }
@@ -303,7 +303,7 @@ impl<'t> Parser<'t> {
         text
     }
 
-    /// Converts an offset in the input to an offset in the whole path.
+    /// Converts a byte offset in `input` to the byte offset in the whole path.
     fn place(&self, pos: usize) -> usize {
         self.offset + pos.saturating_sub(self.before)
     }
@@ -313,13 +313,13 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Returns the name in a quoted key: `^'([^']*)'$`.
+/// Returns the field name in a quoted key such as `'name'`: `^'([^']*)'$`.
 fn dict_key(text: &str) -> Option<&str> {
     text.strip_prefix('\'')?.strip_suffix('\'').filter(|key| !key.contains('\''))
 }
 
-/// Splits a comparison into left side, operator and right side: `^([^!<>=]+)([!<>=]+)(.+?)$`. If nothing follows the
-/// operator, its last character is the right side.
+/// Splits the comparison of a filter into left side, operator and right side: `^([^!<>=]+)([!<>=]+)(.+?)$`. If nothing
+/// follows the operator, its last character is the right side.
 fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c: char| "!<>=".contains(c);
     let from = text.find(is_operator).filter(|from| *from > 0)?;
@@ -336,7 +336,7 @@ fn is_alphanumeric(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// Formats a character like Go's `%#U`.
+/// Formats a character as Go's `%#U` does, such as `U+0024 '$'`.
 fn unicode(c: char) -> String {
     let printable = !c.is_control() && (c == ' ' || !c.is_whitespace());
     if printable { format!("U+{:04X} '{c}'", c as u32) } else { format!("U+{:04X}", c as u32) }

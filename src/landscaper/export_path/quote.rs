@@ -1,6 +1,6 @@
 //! Unquotes strings as `UnquoteExtend` of client-go and `strconv.UnquoteChar` of Go do.
 
-/// Removes the quotes of `text` and resolves its escapes; `None` if Go reports invalid syntax.
+/// Removes the quotes around `text`, and resolves the escape sequences in it; `None` if Go reports invalid syntax.
 pub(super) fn unquote(text: &str) -> Option<String> {
     let quote = text.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
     let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::message::{CONDITION_TYPE, Condition};
 
-/// Returns the conditions with `wanted` added or updated; `None` if they already contain it.
+/// Returns the conditions of an Installation with the condition `wanted` added or updated; `None` if they already
+/// contain it.
 ///
 /// `now` is a time in RFC 3339, with a precision of seconds.
 pub fn with(conditions: &[Value], wanted: &Condition, now: &str) -> Option<Vec<Value>> {

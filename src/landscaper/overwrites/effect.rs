@@ -20,11 +20,11 @@ use crate::landscaper::substitution::{self, Entry, Substitution};
 /// A ComponentVersionOverwrites object that a Context names.
 #[derive(Debug, Clone)]
 pub struct Overwrites {
-    /// `metadata.name`.
+    /// `metadata.name` of the object.
     pub name: String,
-    /// `metadata.generation`, if the API server has set one.
+    /// `metadata.generation` of the object, if the API server has set one.
     pub generation: Option<i64>,
-    /// The entries, in order.
+    /// The entries of the list `overwrites`, in order.
     pub entries: Arc<Vec<Entry>>,
 }
 
@@ -46,7 +46,7 @@ pub enum Evaluation {
         /// The name of the missing ComponentVersionOverwrites object.
         overwrites: String,
     },
-    /// The overwrites exist and were applied; they may change nothing.
+    /// The overwrites exist and were applied, with this effect; they may change nothing.
     Overwritten(Box<Effect>),
 }
 
@@ -81,7 +81,8 @@ pub struct InlineReference {
 /// Maximum size in bytes of a patch in an annotation. All annotations of an object may have 256 KiB together.
 const MAX_PATCH: usize = 100 * 1024;
 
-/// Looks up and applies the overwrites of an Installation.
+/// Looks up the overwrites that an Installation's Context names, and applies them to the Installation's component
+/// reference.
 pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Evaluation {
     let Some((location, reference)) = installation::component_reference(installation, &mut Vec::new()) else {
         return Evaluation::NoComponent;
@@ -155,7 +156,8 @@ pub fn find(namespace: &str, name: &str, view: &View<'_>) -> Option<Overwrites> 
     })
 }
 
-/// Reads the entries of a ComponentVersionOverwrites object, without reporting problems.
+/// Returns the entries of a ComponentVersionOverwrites object. Values that Landscaper cannot decode count as
+/// unspecified.
 pub fn entries(object: &Value) -> Arc<Vec<Entry>> {
     Arc::new(substitution::read_entries(object, &mut Vec::new()))
 }
@@ -166,7 +168,7 @@ impl Effect {
         self.substitution.changed().next().is_some() || !self.references.is_empty()
     }
 
-    /// Returns the substitution as an RFC 6902 patch of the Installation.
+    /// Returns the substitution as an RFC 6902 JSON Patch of the Installation.
     ///
     /// The patch tests each value before it replaces it, so it fails on an Installation that has changed since. It also
     /// changes the references of an inline descriptor, unless that makes it too large for an annotation.
@@ -187,7 +189,7 @@ impl Effect {
     fn own_operations(&self) -> Vec<PatchOperation> {
         let mut operations = Vec::new();
         for attribute in self.substitution.changed() {
-            // The paths of locations are valid pointers, so no attribute is skipped.
+            // Locations always return valid JSON pointers, so no attribute is skipped.
             let Ok(path) = PointerBuf::parse(self.location.pointer(attribute)) else { continue };
             let value = self.location.wrap(attribute, self.substitution.result.value(attribute));
             if self.is_in_object(attribute) {
@@ -209,7 +211,8 @@ impl Effect {
         }
     }
 
-    /// Describes the changes, one line per attribute: the old value, the new value, and the entry that sets it.
+    /// Describes the changes by the overwrites, one line per attribute: the old value, the new value, and the entry
+    /// that sets it.
     ///
     /// The lines of the Installation's own reference come first, then those of its inline descriptor.
     pub fn lines(&self) -> Vec<String> {

@@ -11,7 +11,7 @@ use crate::landscaper::substitution::Substitution;
 /// The condition `ComponentReferenceOverwrite` that Landscaper sets on an Installation whose Context has overwrites.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// `True` if an entry matched, else `False`.
+    /// The status of the condition: `True` if an entry matched, else `False`.
     pub status: &'static str,
     /// The reason that Landscaper writes: `FoundOverwrite`, or `No overwrite defined`.
     pub reason: &'static str,
@@ -22,7 +22,7 @@ pub struct Condition {
 /// The type of the condition that Landscaper sets on an Installation.
 pub const CONDITION_TYPE: &str = "ComponentReferenceOverwrite";
 
-/// Returns the condition that Landscaper sets for a substitution.
+/// Returns the condition that Landscaper sets on an Installation after a substitution.
 pub fn condition(substitution: &Substitution) -> Condition {
     if substitution.matched {
         return Condition { status: "True", reason: "FoundOverwrite", message: diff_text(substitution) };
@@ -43,7 +43,7 @@ pub fn diff_text(substitution: &Substitution) -> String {
     format!("Component reference has been overwritten:\n{}", lines.join("\n"))
 }
 
-/// Describes the change of one attribute in one line, as Landscaper does.
+/// Describes how a substitution changes one attribute, in one line, as Landscaper does.
 pub fn line(substitution: &Substitution, attribute: Attribute) -> String {
     let (old, new) = (&substitution.original, &substitution.result);
     if !substitution.changes(attribute) {

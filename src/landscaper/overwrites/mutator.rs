@@ -1,9 +1,9 @@
 //! Writes the precomputed substitution into an Installation.
 //!
 //! Mode `annotate` writes two annotations and does not change the spec; mode `apply` also patches the spec. Both remove
-//! their changes when nothing is overwritten any more. In mode `apply` the patch in the annotation contains the original
-//! values, so the mutator first restores what the user wrote and then computes the substitution from it. That makes the
-//! mutator idempotent.
+//! their changes when nothing is overwritten any more. In mode `apply` the patch in the annotation contains the
+//! original values, so the mutator first restores what the user wrote and then computes the substitution from it. That
+//! makes the mutator idempotent.
 
 use json_patch::Patch;
 use serde::Serialize;
@@ -41,7 +41,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     let restored = Restored::of(&object);
     let written = restored.as_ref().map_or(&*object, |restored| &restored.0);
     let effect = match effect::of(written, &request.namespace, view) {
-        // The result of an earlier admission stays until the effect is known.
+        // Keep what an earlier admission has written, until the Context and the overwrites are known.
         Evaluation::Unknown => return Ok(Vec::new()),
         Evaluation::Overwritten(effect) if effect.changes_anything() => Some(effect),
         _ => None,
@@ -53,13 +53,14 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     annotate(draft, effect.as_deref().zip(patch.as_ref()), mode);
     let Some((effect, patch)) = effect.zip(patch) else { return Ok(Vec::new()) };
     if mode == Mode::Apply {
-        // A patch that fails changes nothing; the annotation still shows it.
+        // A patch that cannot be applied changes nothing; the annotation still contains it.
         let _ = json_patch::patch(draft.to_mut(), &patch);
     }
     Ok(notices(&effect))
 }
 
-/// Returns the warnings about the changes: the first [`NAMED`], and how many more there are.
+/// Returns the warnings for the user about the overwritten components: the first [`NAMED`] changes, and the number of
+/// further ones.
 fn notices(effect: &Effect) -> Vec<String> {
     let lines = effect.lines();
     let mut notices: Vec<_> = lines.iter().take(NAMED).map(|line| ["component overwritten: ", line].concat()).collect();
@@ -84,14 +85,15 @@ impl Restored {
         let mut restored = installation.clone();
         for (at, operation) in operations.iter().enumerate() {
             let before = at.checked_sub(1).and_then(|at| operations.get(at));
-            // Values that the user has edited since then stay.
+            // Keep values that the user has edited since then.
             let _ = undo(&mut restored, before, operation);
         }
         Some(Self(restored))
     }
 }
 
-/// Reverts one operation, unless its value was changed since. `before` is the preceding operation, which tests the old value.
+/// Reverts one operation of a JSON Patch in an object, unless the value was changed since. `before` is the preceding
+/// operation of the patch, which tests the old value.
 fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option<()> {
     let path = operation.get("path")?.as_str().filter(|path| path.starts_with("/spec/componentDescriptor/"))?;
     let written = operation.get("value").unwrap_or(&Value::Null);
@@ -115,14 +117,15 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
     Some(())
 }
 
-/// Returns the patch annotation and the source annotation of mode `annotate`; both without a value if nothing is overwritten.
+/// Returns the keys and values of the patch annotation and the source annotation in mode `annotate`; the values are
+/// `None` if nothing is overwritten.
 pub fn annotations(effect: Option<&Effect>) -> [(&'static str, Option<String>); 2] {
     let patch = effect.map(Effect::patch);
     let (patch, source) = effect.zip(patch.as_ref()).map(|both| texts(both, Mode::Annotate)).unzip();
     [(PATCH_ANNOTATION, patch), (SOURCE_ANNOTATION, source)]
 }
 
-/// Returns the values of the patch annotation and the source annotation.
+/// Returns the values of [`PATCH_ANNOTATION`] and [`SOURCE_ANNOTATION`] for an Installation.
 fn texts((effect, patch): (&Effect, &Patch), mode: Mode) -> (String, String) {
     // Both can always be written as JSON.
     let text = serde_json::to_string(patch).unwrap_or_default();
@@ -135,7 +138,8 @@ fn annotate(draft: &mut Draft<'_>, effect: Option<(&Effect, &Patch)>, mode: Mode
     draft.annotate(SOURCE_ANNOTATION, source);
 }
 
-/// The content of [`SOURCE_ANNOTATION`]: enough to decide whether the patch is still valid. The fields are sorted by name.
+/// The content of [`SOURCE_ANNOTATION`]: the objects and values from which the patch was computed, to decide whether it
+/// is still valid. The fields are sorted by name.
 #[derive(Serialize)]
 struct Source<'e> {
     context: &'e str,

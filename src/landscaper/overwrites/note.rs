@@ -29,37 +29,37 @@ pub struct Note {
     pub complete: bool,
     /// The indexes of the entries that match a reference in the tree.
     pub matched: Vec<usize>,
-    /// The names of the ConfigMaps with the patches of the tree.
+    /// The names of the ConfigMaps with the patches of the tree's component descriptors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config_maps: Vec<String>,
-    /// The overwritten references to component versions that do not exist.
+    /// The references that overwrites changed to a component version that does not exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
     /// The components with several versions in the tree, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<String>,
-    /// The descriptors that could not be read, one sentence each.
+    /// The parts of the tree that are not known, such as descriptors that could not be read; one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
 }
 
-/// An overwritten reference to a component version that does not exist.
+/// A component reference that overwrites changed to a component version that does not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Missing {
-    /// The path from the root to the reference.
+    /// The path from the root of the tree to the reference, such as `db → store`.
     pub way: String,
-    /// The reference after the overwrites.
+    /// The reference as changed by the overwrites.
     pub target: Value,
     /// The closest existing versions, if known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// The indexes of the entries that set the reference.
+    /// The indexes of the entries that changed the reference.
     pub entries: Vec<usize>,
 }
 
 impl Note {
-    /// Summarizes the component tree of an Installation, without the names of ConfigMaps.
+    /// Creates the summary of an Installation's component tree, without the names of ConfigMaps.
     pub fn of(effect: &Effect, closure: &Closure) -> Self {
         let overwritten = closure.steps.iter().filter(|step| step.substitution.changed().next().is_some());
         Self {
@@ -75,19 +75,20 @@ impl Note {
         }
     }
 
-    /// Reads the annotation of an Installation; `None` if it is missing or not valid.
+    /// Reads the tree annotation of an Installation; `None` if it is missing or not valid.
     pub fn read(installation: &Value) -> Option<Self> {
         let text = Metadata::of(installation).annotation(TREE_ANNOTATION)?;
         serde_json::from_str(text).ok()
     }
 
-    /// Reports whether the note was computed from these overwrites and this reference, so that it is current.
+    /// Reports whether the summary is current: it was computed from these overwrites and this component reference.
     pub fn is_about(&self, entries: &[Entry], original: &ComponentReference) -> bool {
         self.from == fingerprint(entries, original)
     }
 }
 
-/// Returns a hash of the inputs of a tree: the entries, and the Installation's reference with its repository context.
+/// Returns a hash of the values that determine a component tree: the overwrites, and the Installation's component
+/// reference with its repository context.
 pub fn fingerprint(entries: &[Entry], original: &ComponentReference) -> String {
     let entry = |entry: &Entry| json!([entry.source.to_json(), entry.substitution.to_json()]);
     let all = json!([entries.iter().map(entry).collect::<Vec<_>>(), original.to_json()]);

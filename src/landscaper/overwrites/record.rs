@@ -14,9 +14,9 @@ use crate::oci::digest;
 
 /// The key, in each ConfigMap, of the data from which the patches were computed.
 pub const SOURCE_KEY: &str = "source";
-/// The key, in the first ConfigMap, of the summary for users.
+/// The key, in the first ConfigMap, of the summary of all changes for users.
 pub const SUMMARY_KEY: &str = "summary";
-/// The label with the name of the Installation, on each ConfigMap.
+/// The label, on each ConfigMap, with the name of the Installation.
 pub const LABEL: &str = "portcullis.dev/overwrites-of";
 
 /// Maximum size of the data in a ConfigMap, in bytes. Kubernetes allows 1 MiB; the rest is reserved for metadata.
@@ -28,27 +28,27 @@ pub const MAX_PARTS: usize = 16;
 /// Maximum length of an object's name in Kubernetes.
 const MAX_NAME_LENGTH: usize = 253;
 
-/// The ConfigMaps and the tree annotation of an Installation.
+/// The ConfigMaps and the tree annotation to write for an Installation, computed from its component tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The ConfigMaps; none if no reference changes.
+    /// The ConfigMaps with the patches; none if no reference changes.
     pub parts: Vec<Part>,
     /// The content of the tree annotation.
     pub note: Note,
-    /// The changes, one line each, for users.
+    /// The changes by the overwrites, one line each, for users.
     pub lines: Vec<String>,
 }
 
-/// One ConfigMap of a record.
+/// A ConfigMap with patches of component descriptors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// The name of the ConfigMap.
     pub name: String,
-    /// The data of the ConfigMap: the patches, the source and the summary.
+    /// The data of the ConfigMap: the patches, [`SOURCE_KEY`] and, in the first ConfigMap, [`SUMMARY_KEY`].
     pub data: BTreeMap<String, String>,
 }
 
-/// A changed descriptor with its patch.
+/// A component descriptor that the overwrites change, with its JSON Patch.
 struct Patched {
     key: String,
     about: Value,
@@ -56,7 +56,7 @@ struct Patched {
 }
 
 impl Record {
-    /// Builds the record of the tree of the Installation `name`.
+    /// Builds the ConfigMaps and the tree annotation for the Installation `name`.
     pub fn of(name: &str, effect: &Effect, closure: &Closure) -> Self {
         let mut note = Note::of(effect, closure);
         let lines = lines(effect, closure);
@@ -117,7 +117,8 @@ fn patched(closure: &Closure) -> Vec<Patched> {
     closure.components.iter().zip(&steps).filter_map(|(component, steps)| Patched::of(component, steps)).collect()
 }
 
-/// Distributes the patches over ConfigMaps. The first one always exists, for the Installation's own reference.
+/// Distributes the patches over ConfigMaps by size. There is always a first ConfigMap, even without patches, because
+/// the Installation's own reference may change.
 fn grouped(patched: Vec<Patched>) -> Vec<Vec<Patched>> {
     let mut groups = vec![Vec::new()];
     let mut size = MAX_SUMMARY_BYTES;
@@ -140,7 +141,8 @@ fn part(installation: &str, at: usize, source: Value, group: Vec<Patched>) -> Pa
     Part { name: part_name(installation, at), data }
 }
 
-/// Returns the name of an Installation's ConfigMap with the index `at`, such as `app-overwrites-2` for index 1.
+/// Returns the name of an Installation's ConfigMap with the index `at`: `app-overwrites` for index 0,
+/// `app-overwrites-2` for index 1.
 pub fn part_name(installation: &str, at: usize) -> String {
     let end = if at == 0 { "-overwrites".to_owned() } else { format!("-overwrites-{}", at + 1) };
     let mut name = installation.to_owned();
@@ -148,7 +150,8 @@ pub fn part_name(installation: &str, at: usize) -> String {
     name + &end
 }
 
-/// Returns the content of [`SOURCE_KEY`]: the inputs of the substitution, and the descriptors whose patches the ConfigMap has.
+/// Returns the content of [`SOURCE_KEY`] as JSON: the values from which the substitution was computed, and the
+/// descriptors whose patches the ConfigMap contains.
 fn source(effect: &Effect, closure: &Closure, group: &[Patched], (at, count): (usize, usize)) -> Value {
     let gaps = closure.gaps().take(100).map(|(step, gap)| {
         json!({"way": closure.path_to(step), "reference": step.substitution.result.to_json(), "why": gap.to_string()})
@@ -166,7 +169,8 @@ fn source(effect: &Effect, closure: &Closure, group: &[Patched], (at, count): (u
     })
 }
 
-/// Returns the ConfigMap key of a descriptor: readable, and unique because of its hash.
+/// Returns the key in a ConfigMap for the patch of a component descriptor: its name and version, made valid, and a hash
+/// that makes the key unique.
 fn key(name: &str, version: &str) -> String {
     let replace = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
     let text: String = format!("{name}_{version}").chars().map(replace).take(180).collect();
@@ -195,9 +199,10 @@ fn summary(lines: &[String]) -> String {
     text
 }
 
-/// Describes the difference between two summaries in one sentence, for a Kubernetes Event; `None` if they are equal.
+/// Describes the difference between two lists of changes, for a Kubernetes Event; `None` if they are equal. `before` is
+/// the text of [`SUMMARY_KEY`].
 pub fn difference(before: &str, now: &[String]) -> Option<String> {
-    // The last line of a truncated summary is a count, not a change.
+    // The last line of a truncated summary contains the number of omitted changes, and is no change itself.
     let before: Vec<&str> = before.lines().filter(|line| !line.starts_with("and ")).collect();
     let added = now.iter().filter(|line| !before.contains(&line.as_str())).map(|line| format!("now {line}"));
     let removed =

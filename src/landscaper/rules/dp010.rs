@@ -34,7 +34,7 @@ enum Writer<'d> {
     Trusted,
     /// A user that is not in the configuration.
     Unknown,
-    /// A deployer, with all its entries in the configuration.
+    /// A deployer, with all entries of the configuration that include the user.
     Deployer(Vec<&'d Deployer>),
 }
 
@@ -47,7 +47,8 @@ fn writer<'d>(deployers: &'d Deployers, request: &Request<'_>) -> Writer<'d> {
     if entries.is_empty() { Writer::Unknown } else { Writer::Deployer(entries) }
 }
 
-/// Returns whether the writer is responsible for the old DeployItem, and the objects that live reads must confirm.
+/// Determines whether a deployer with these configuration entries is responsible for the DeployItem before the change.
+/// Also returns the objects that live reads must confirm.
 fn responsible(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) -> (Responsible, Vec<Reference>) {
     let route = Route::of(request.old_object());
     let judge = |entry: &&Deployer| responsibility::of(entry, &route, &request.namespace, view);
@@ -76,8 +77,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     }
 }
 
-/// Returns a warning if a user writes the status and is not in the configuration. Only Landscaper and deployers should
-/// write the status; users may write other fields.
+/// Returns a warning if a user who is not in the configuration writes the status of a DeployItem. Only Landscaper and
+/// deployers should write the status; users may write other fields.
 fn unknown(request: &Request<'_>) -> Option<Finding> {
     let name = &request.user.name;
     let message = format!("{name:?} writes the status of a DeployItem, but is not in the configuration");

@@ -45,7 +45,7 @@ fn of_configuration(request: &Request<'_>, stored: &Stored, failure: &Failure) -
     Some(RULE.finding(field, format!("{}, which DeployItem {:?} exports", report.text, stored.name())))
 }
 
-/// The parts of a finding about a failed export.
+/// The parts of a DR004 finding about an export without a value.
 struct Report<'f> {
     identity: &'f Identity,
     field: &'static str,
@@ -56,7 +56,7 @@ struct Report<'f> {
 impl<'f> Report<'f> {
     fn of(failure: &'f Failure) -> Option<Self> {
         match failure {
-            // DR005 and DR008 report these.
+            // DR005 and DR008 report these failures.
             Failure::Missing(_) | Failure::Key(_) => None,
             Failure::Path { error, .. } if error.class() == Class::Parse => None,
             Failure::Path { identity, second, error } => {

@@ -38,7 +38,8 @@ fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     name.and_then(|name| view.unless_found(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)).into_iter().collect()
 }
 
-/// Returns the name of the DryRunConfiguration of an Installation in dry run.
+/// Returns the name of the DryRunConfiguration that an Installation names; `None` if it is not in dry run or names
+/// none.
 fn named<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     let annotations = DryRunAnnotations::of(request.object());
     annotations.configuration.filter(|name| annotations.is_dry_run() && !name.is_empty())

@@ -78,7 +78,7 @@ fn of(item: &Item) -> Vec<Finding> {
     findings
 }
 
-/// Returns the missing fields without which Landscaper finds no object or no value.
+/// Returns the missing fields of an export without which Landscaper finds no object or no value.
 fn incomplete(export: &Export) -> Vec<(FieldPath, &'static str)> {
     let mut missing = Vec::new();
     let mut want = |text: &str, field: FieldPath, why| {
@@ -117,7 +117,7 @@ fn unreadable(export: &Export) -> Vec<(FieldPath, PathError)> {
     errors.filter(|(_, error)| error.class() != Class::Bound).collect()
 }
 
-/// Reports whether one export writes its value at, above or below the place of the other.
+/// Reports whether one of two exports writes its value at, above or below the place of the other in the result.
 fn collide(a: &Export, b: &Export) -> bool {
     let place = |export: &Export| export_path::key(&export.key).map(|groups| groups.concat());
     let (Ok(a), Ok(b)) = (place(a), place(b)) else { return false };

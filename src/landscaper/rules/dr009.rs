@@ -42,7 +42,7 @@ const MAX_EXAMINED: usize = 2_000;
 /// The maximum number of DeployItems that live reads confirm before a switch is denied.
 const MAX_LIVE_READS: usize = 5;
 
-/// The direction in which a root is switched: to dry run, or to a real run.
+/// The direction in which an update switches a root Installation: to dry run, or to a real run.
 #[derive(Clone, Copy)]
 enum Switch {
     ToDryRun,
@@ -81,7 +81,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// Returns a finding if the job of the root itself is open.
+/// Returns a finding if the job of the root Installation itself is open.
 ///
 /// No live read is needed: the API server sends the current object in the request.
 fn during_run(switch: Switch, request: &Request<'_>) -> Option<Finding> {
@@ -111,7 +111,8 @@ fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Op
     Some(RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(help))
 }
 
-/// Returns the name and the current state of a DeployItem if it still prevents the switch.
+/// Returns the name and the current content of a DeployItem, if the DeployItem still prevents the switch after a live
+/// read.
 fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) -> Option<(String, Value)> {
     let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
     let now = match view.live_read(&reference) {

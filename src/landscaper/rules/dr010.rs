@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The maximum number of users that live reads confirm.
+/// The maximum number of objects that live reads confirm to use the DryRunConfiguration, before its deletion is denied.
 const MAX_LIVE_READS: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {

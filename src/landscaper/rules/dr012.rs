@@ -39,14 +39,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The predicted processing of an item in dry run.
+/// The prediction of how an item in dry run is processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
     /// The item is processed as a dry run, or its deployer is not in the configuration.
     Fine,
-    /// This deployer would deploy the item.
+    /// The deployer with this name would really deploy the item.
     Deployed(String),
-    /// This deployer may deploy the item: the Target or the DeployerRegistration is unknown.
+    /// The deployer with this name may really deploy the item: the Target or the DeployerRegistration is unknown.
     Unknown(String),
     /// The dry-run deployer does not process the type of the item.
     NotProcessed,
@@ -131,7 +131,7 @@ fn finding(item: &Item, fate: &Fate, view: &View<'_>) -> Option<Finding> {
     Some(finding.allowed(DryRuns::of(view).types.join(", ")).help(help))
 }
 
-/// Predicts the processing of an item, and returns the references that live reads must confirm.
+/// Predicts how an item in dry run is processed. Also returns the objects that live reads must confirm.
 fn fate(item: &Item, namespace: &str, view: &View<'_>) -> (Fate, Vec<Reference>) {
     let dry_runs = DryRuns::of(view);
     if dry_runs.routes && dry_runs.processes(&item.type_name) {

@@ -71,8 +71,8 @@ const MAX_CYCLES: usize = 10;
 /// Maximum number of templates that are named for a cycle.
 const MAX_NAMES: usize = 20;
 
-/// Finds dependency cycles of templates with a depth-first search. It is iterative, because recursion could overflow
-/// the stack.
+/// Finds dependency cycles between templates with a depth-first search. The search is iterative, because recursion
+/// could overflow the stack.
 fn cycles(templates: &[Template<'_>], names: &HashMap<&str, usize>) -> Vec<Vec<usize>> {
     let next = |at: usize| -> Vec<usize> {
         dependencies(&templates[at]).filter_map(|name| names.get(name).copied()).collect()

@@ -48,7 +48,8 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     findings.into_found()
 }
 
-/// The objects of an export, the export itself first, with their required fields.
+/// The required fields of an export and of the objects in it, by the name of the object; the empty name is the export
+/// itself.
 const PARTS: [(&str, &[&str]); 3] = [
     ("", &["key", "jsonPath"]),
     ("fromResource", &["apiVersion", "kind", "name"]),

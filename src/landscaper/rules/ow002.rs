@@ -48,10 +48,11 @@ const MAX_TRIED: usize = 4096;
 /// Maximum number of matches of an entry with a reference for one object, so that a long list takes milliseconds.
 const MAX_MATCHES: usize = 2_000_000;
 
-/// Returns the entries that never take effect, each with the entries that set its attributes first.
+/// Returns the entries of overwrites that never take effect, each with the entries that set its attributes before it
+/// does.
 ///
-/// The result for a reference depends only on which sources match it. So for each attribute it is enough to try the values
-/// that occur in sources and one other value: these represent every possible reference.
+/// The result for a reference depends only on which sources match it. So for each attribute it is enough to try the
+/// values that occur in sources and one other value: these represent every possible reference.
 fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     let forms = Forms::of(entries);
     let mut matches_made = 0;
@@ -69,8 +70,8 @@ fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     found
 }
 
-/// An entry in a compact form for comparisons: its source with a number for each value, where 0 means "unspecified",
-/// and which attributes it sets.
+/// An entry of overwrites in a compact form for comparisons: its source, with a number for each value (0 for
+/// unspecified), and which attributes it sets.
 struct Form {
     wants: [u32; 3],
     sets: [bool; 3],
@@ -88,8 +89,9 @@ impl Forms {
         Self(entries.iter().map(form).collect())
     }
 
-    /// Returns an earlier entry that matches every reference of this entry and sets a subset of its attributes. If that
-    /// entry is applied, this one is rejected; if it is rejected, this one is rejected for the same reason.
+    /// Returns an earlier entry that matches every reference that the entry at `at` matches, and sets only attributes
+    /// that this entry also sets. Whenever the earlier entry is applied, the later one is rejected; whenever the
+    /// earlier one is rejected, the later one is rejected for the same reason.
     fn simply_shadowed(&self, at: usize) -> Option<usize> {
         let this = &self.0[at];
         let shadows = |earlier: &Form| {
@@ -122,8 +124,8 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values to try for one attribute: the value in the entry's source, or else all values in earlier sources
-    /// and one other value.
+    /// Returns the values to try for one attribute of a reference: the value in the entry's source, or else all values
+    /// in earlier sources and one other value.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -135,8 +137,8 @@ impl Forms {
         values
     }
 
-    /// Returns the entries that set attributes of the entry at `at` first, for this reference; `None` if the entry takes
-    /// effect.
+    /// Returns the earlier entries that set, in this reference, an attribute that the entry at `at` would set; `None`
+    /// if that entry takes effect.
     fn blockers(&self, at: usize, reference: [u32; 3]) -> Option<Vec<usize>> {
         let mut set_by: [Option<usize>; 3] = [None; 3];
         for (index, form) in self.0[..at].iter().enumerate() {
@@ -154,7 +156,7 @@ impl Forms {
     }
 }
 
-/// A table that assigns numbers to the values in sources. Equal values get the same number.
+/// A table that assigns a number to each value in the sources of entries. Equal values get the same number.
 #[derive(Default)]
 struct Numbers {
     texts: HashMap<(usize, String), u32>,

@@ -47,7 +47,8 @@ fn finding(entry: &FieldPath, object: &Value, at: usize) -> Finding {
     RULE.finding(field, message).help("set componentName to the component that you mean")
 }
 
-/// Returns the key and the reason if a field of the source has no effect; `None` if the field has an effect.
+/// Returns the key of a field of an entry's source and the reason why the field has no effect; `None` if the field has
+/// an effect.
 fn ineffective<'k>(key: &'k str, value: &Value) -> Option<(&'k str, String)> {
     if Attribute::ALL.iter().any(|attribute| attribute.as_str() == key) {
         return (value == "").then(|| (key, "an empty string means any value".to_owned()));

@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// An object that must exist, and the field that names it.
+/// A Context or ComponentVersionOverwrites object that must exist, and the field that names it.
 struct Named {
     kind: &'static Kind,
     name: String,
@@ -36,8 +36,8 @@ struct Named {
     by: Option<String>,
 }
 
-/// Returns the objects that an Installation or Context needs. The overwrites of an Installation's Context are included
-/// if the catalog contains the Context.
+/// Returns the objects that must exist for an Installation or Context to work. The overwrites of an Installation's
+/// Context are included if the catalog contains the Context.
 fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
     let object = request.object();
     if kinds::is(&CONTEXTS, request) {

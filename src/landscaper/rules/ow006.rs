@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of users that are read live and named in the message.
+/// Maximum number of Contexts or Installations using the object that are read live and named in the finding.
 const NAMED: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -93,7 +93,8 @@ impl Users {
         self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
     }
 
-    /// Reports whether a user still names the object, by the live read. Without a live read, the catalog is trusted.
+    /// Reports whether a Context or Installation still names the object to be deleted, according to a live read.
+    /// Without a live read, the answer of the catalog counts.
     fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
         match view.live_read(reference) {

@@ -51,7 +51,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     changes.message().map(|message| RULE.finding(field, message)).into_iter().collect()
 }
 
-/// The Installations whose components a change of overwrites or a Context changes.
+/// The Installations whose component changes because of a change of overwrites or of a Context.
 #[derive(Default)]
 struct Changes {
     names: Vec<String>,
@@ -60,7 +60,8 @@ struct Changes {
     not_examined: usize,
 }
 
-/// A Context with its overwrites, which together determine the result for a reference.
+/// A Context with its overwrites. Together they determine the component version that an Installation's reference leads
+/// to.
 struct Resolver<'a> {
     context: &'a Context,
     entries: &'a [Entry],
@@ -73,8 +74,8 @@ impl Resolver<'_> {
     }
 }
 
-/// Reads the object as it was before the change. In `portcullis check`, the catalog contains the checked files, so
-/// nothing changes.
+/// Calls `read` for the object as it was before the change. In `portcullis check`, the catalog contains the checked
+/// files, so nothing changes.
 fn before<T>(request: &Request<'_>, view: &View<'_>, kind: &'static Kind, read: fn(&Value) -> T) -> T {
     if request.operation == Operation::Update {
         return read(request.old_object());
@@ -160,7 +161,7 @@ impl Changes {
     }
 }
 
-/// Returns the component reference of a stored Installation; the result is cached with the object.
+/// Returns the component reference of an Installation in the catalog. The result is cached with the stored object.
 fn reference(installation: &Stored) -> Option<ComponentReference> {
     installation.view(|object: &Value| {
         installation::component_reference(object, &mut Vec::new()).map(|(_, reference)| reference)

@@ -50,7 +50,8 @@ fn of_installation(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     note.missing.iter().map(|missing| finding(field.clone(), missing)).collect()
 }
 
-/// Reports entries that produce a reference which a tree annotation of any Installation lists as missing.
+/// Returns findings about entries of overwrites that produce a reference to a missing component version, according to
+/// the tree annotation of an Installation.
 fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let entries = Entries::of(request);
     let mut found: BTreeMap<usize, Missing> = BTreeMap::new();
@@ -68,14 +69,15 @@ fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     found.iter().map(|(at, missing)| finding(field.index(*at).key("substitution"), missing)).collect()
 }
 
-/// Reports whether an applied entry produces this reference: the entry must set or require its name and version.
+/// Reports whether an entry of overwrites, if applied, produces the reference `target`: the entry must set or require
+/// its name and version.
 fn produces(entry: &Entry, target: &ComponentReference) -> bool {
     let sets = entry.substitution.specified().next().is_some();
     sets && Attribute::ALL.into_iter().all(|part| {
         let specified = [&entry.substitution, &entry.source].into_iter().find(|reference| reference.specifies(part));
         match specified {
             Some(reference) => reference.agrees(target, part),
-            // Most entries do not specify the repository, but name and version must match.
+            // Most entries do not specify the repository, so any repository is accepted; name and version must match.
             None => part == Attribute::RepositoryContext,
         }
     })

@@ -41,7 +41,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         let Some((_, reference)) = read else { continue };
         let original = reference.or_repository_context(user.context.repository_context.as_ref());
         let note = user.installation.view(Note::read);
-        // The entry might match an unknown part of this tree.
+        // If part of the tree is unknown, an entry might match a reference there.
         let Some(note) = note.filter(|note| note.complete && note.is_about(&entries, &original)) else {
             return Vec::new();
         };

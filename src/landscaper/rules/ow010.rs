@@ -50,7 +50,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     sentences.into_iter().map(|sentence| finding(&field, sentence, &effect)).collect()
 }
 
-/// Describes the components with several versions in the inline descriptors, without requests to a registry.
+/// Describes, one sentence each, the components with several versions in the inline descriptors. Sends no requests to
+/// registries.
 fn within(inline: &Inline, effect: &Effect) -> Vec<String> {
     let find = |reference: &ComponentReference| inline.find(reference).map_or(Found::Pending, Found::Descriptor);
     let closure = Closure::of(effect.substitution.original.clone(), &effect.overwrites.entries, &find);

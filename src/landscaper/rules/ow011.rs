@@ -1,8 +1,8 @@
 //! OW011: an Installation whose Context is being deleted.
 //!
-//! Source: `GetExternalContext` in Landscaper's `pkg/landscaper/installations/context.go`, which every reconcile and every
-//! deletion of an Installation calls. It reads the Context without looking at its `deletionTimestamp`, so an Installation
-//! works until the Context is gone, and fails from then on.
+//! Source: `GetExternalContext` in Landscaper's `pkg/landscaper/installations/context.go`, which every reconcile and
+//! every deletion of an Installation calls. It reads the Context without looking at its `deletionTimestamp`, so an
+//! Installation works until the Context is gone, and fails from then on.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the objects to read live before a finding: the Context, which may be gone, and the namespace, which may be
-/// terminating.
+/// Returns the objects to read live before a finding is reported: the Context, which may be gone, and the namespace,
+/// which may be terminating.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if request.is_deleting() || context_being_deleted(request, view).is_none() {
         return Vec::new();

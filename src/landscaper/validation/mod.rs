@@ -20,7 +20,8 @@ use crate::rule::Rule;
 /// The label that excludes an object from Landscaper's webhook server if its value is `"true"`.
 const SKIP_LABEL: &str = "validation.landscaper.gardener.cloud/skip-validation";
 
-/// Maximum number of findings of one rule for one object: an object of 3 MiB can have more mistakes than a user can read.
+/// Maximum number of findings of one rule for one object: an object of 3 MiB can have more mistakes than a user can
+/// read.
 const MAX_FINDINGS: usize = 500;
 
 /// Reports whether the label selector of Landscaper's webhook excludes a request: the object has [`SKIP_LABEL`] before
@@ -49,14 +50,14 @@ impl<'a> Findings<'a> {
         self.found.push(self.rule.finding(field, message).help(help));
     }
 
-    /// Adds a finding if a string field is missing or empty.
+    /// Adds a finding if the string field `key` of an object is missing or empty.
     pub(super) fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
         if text(object, key).is_empty() {
             self.add(place.key(key), format!("{key} is missing"), format!("write {key}"));
         }
     }
 
-    /// Adds a finding unless exactly one of these fields is set.
+    /// Adds a finding unless exactly one of the fields `keys` of an object is set.
     pub(super) fn exactly_one(&mut self, object: &Value, place: &FieldPath, keys: &[&str]) {
         let set: Vec<_> = keys.iter().copied().filter(|key| is_set(object, key)).collect();
         let help = format!("write exactly one of {}", keys.join(", "));
@@ -78,7 +79,8 @@ impl<'a> Findings<'a> {
         member(self.request.object(), "spec")
     }
 
-    /// Returns the findings; none if [`is_bypassed`], because Landscaper's webhook would not receive the request.
+    /// Returns the collected findings; none if [`is_bypassed`], because Landscaper's webhook would not receive the
+    /// request.
     pub(super) fn into_found(self) -> Vec<Finding> {
         if is_bypassed(self.request) { Vec::new() } else { self.found }
     }
@@ -95,13 +97,14 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     member(object, key).as_str().unwrap_or_default()
 }
 
-/// Reports whether a field is set, as in Go: an empty string is not set, an empty list or object is.
+/// Reports whether a field of an object is set, as in Go: an empty string counts as not set, an empty list or object as
+/// set.
 pub(super) fn is_set(object: &Value, key: &str) -> bool {
     let value = member(object, key);
     !value.is_null() && value.as_str() != Some("")
 }
 
-/// Returns the elements of a list with their field paths.
+/// Returns the elements of the list in a field of an object, with their field paths.
 pub(super) fn list<'v>(object: &'v Value, key: &str, place: &FieldPath) -> Vec<(FieldPath, &'v Value)> {
     let place = place.key(key);
     let items = member(object, key).as_array().into_iter().flatten().enumerate();

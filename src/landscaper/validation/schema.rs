@@ -1,7 +1,7 @@
 //! The schemas of Landscaper's kinds: the fields that Landscaper decodes, and the types that their values must have.
 //!
-//! Source: the Go types in Landscaper's `apis/core/v1alpha1`. `null` is the same as a missing field, and unknown fields are
-//! ignored.
+//! Source: the Go types in Landscaper's `apis/core/v1alpha1`. `null` is the same as a missing field, and unknown fields
+//! are ignored.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::admission::{FieldPath, json as wire};
 use crate::landscaper::decode::Problem;
 use crate::landscaper::duration;
 
-/// The type that a value must have.
+/// The type that a value must have, so that Landscaper can decode it.
 pub(in crate::landscaper) enum Type {
     /// Any value.
     Any,
@@ -19,7 +19,7 @@ pub(in crate::landscaper) enum Type {
     Flag,
     /// An integer.
     Whole,
-    /// A duration, as a string.
+    /// A string with a duration in Landscaper's format.
     Duration,
     /// An object with any fields.
     Object,
@@ -27,7 +27,7 @@ pub(in crate::landscaper) enum Type {
     Map(&'static Type),
     /// A list whose elements all have this type.
     List(&'static Type),
-    /// An object with these fields; others are ignored.
+    /// An object with these fields; other fields are ignored.
     Struct(&'static [(&'static str, Type)]),
 }
 

@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::admission::FieldPath;
 use crate::landscaper::execution;
 
-/// A template of a DeployItem, with its field path.
+/// A DeployItem template of an Execution, with its field path.
 pub(in crate::landscaper) struct Template<'t> {
-    /// The template as written. Landscaper reads its fields case-insensitively.
+    /// The template as written. Landscaper ignores letter case in the names of its fields.
     pub(in crate::landscaper) value: &'t Value,
     /// The field path of the template, or `spec.deployItemsCompressed` if the templates are compressed.
     pub(in crate::landscaper) place: FieldPath,
@@ -19,7 +19,7 @@ pub(in crate::landscaper) struct Template<'t> {
     is_compressed: bool,
 }
 
-/// Returns the templates in the result of [`execution::list`].
+/// Returns the DeployItem templates in the result of [`execution::list`].
 pub(in crate::landscaper) fn of<'t>((list, is_compressed): &'t (Option<Cow<'_, Value>>, bool)) -> Vec<Template<'t>> {
     let items = list.as_deref().and_then(Value::as_array).into_iter().flatten().enumerate();
     let key = if *is_compressed { "deployItemsCompressed" } else { "deployItems" };
@@ -37,7 +37,8 @@ impl<'t> Template<'t> {
         text(self.value, key)
     }
 
-    /// Returns the field path of a nested field of the template; `spec.deployItemsCompressed` for compressed templates.
+    /// Returns the field path of the template's field with the path `keys`; `spec.deployItemsCompressed` for compressed
+    /// templates.
     pub(in crate::landscaper) fn field(&self, keys: &[&str]) -> FieldPath {
         let keys = if self.is_compressed { &[] } else { keys };
         keys.iter().fold(self.place.clone(), |place, key| place.key(key))
@@ -53,7 +54,7 @@ impl<'t> Template<'t> {
     }
 }
 
-/// Returns a string field of an object in a template; empty if it is missing.
+/// Returns a string field of an object inside a template, ignoring letter case in its name; empty if it is missing.
 pub(in crate::landscaper) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     execution::member(object, key).and_then(Value::as_str).unwrap_or_default()
 }

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use record::{Seen, Standing};
 
-/// The timing of a Lease.
+/// The timing of leader election with a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// Lease duration: others take the Lease over if it was not renewed for this time. It is the longest time without a
@@ -64,7 +64,7 @@ impl Timing {
     }
 }
 
-/// A candidate for a Lease.
+/// A candidate in a leader election, which acquires, renews and releases a Lease.
 pub struct Elector {
     api: Api<Lease>,
     name: String,
@@ -76,7 +76,7 @@ pub struct Elector {
 
 struct Held {
     lease: Lease,
-    /// When the request that last renewed the Lease was sent.
+    /// The time at which the request was sent that last renewed the Lease.
     since: Instant,
 }
 
@@ -86,7 +86,7 @@ impl Elector {
         Self { api, name: name.to_owned(), identity: identity.to_owned(), timing, seen: None, held: None }
     }
 
-    /// Waits until the Lease is acquired.
+    /// Tries to acquire the Lease until this process holds it.
     pub async fn acquire(&mut self) {
         let mut changes = watcher::watch_object(self.api.clone(), &self.name).default_backoff().boxed();
         loop {
@@ -150,7 +150,7 @@ impl Elector {
         }
     }
 
-    /// Tries once to acquire or renew the Lease; returns whether it is held.
+    /// Tries once to acquire or renew the Lease. Returns whether this process holds it.
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
         let since = Instant::now();
         if let Some(Held { lease, .. }) = &self.held {

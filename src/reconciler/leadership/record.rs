@@ -10,11 +10,11 @@ use tokio::time::Instant;
 /// The holder of a Lease, from the point of view of this replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// This replica.
+    /// This replica holds the Lease.
     Mine,
-    /// Nobody, or it was not renewed for its duration.
+    /// Nobody holds the Lease, or its holder has not renewed it for its duration.
     Free,
-    /// Another replica.
+    /// Another replica holds the Lease.
     Others,
 }
 
@@ -44,7 +44,7 @@ impl Seen {
     }
 }
 
-/// Returns the holder's identity; empty for none.
+/// Returns the identity of the holder of a Lease; empty if nobody holds it.
 pub(super) fn holder(lease: &Lease) -> &str {
     lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
 }

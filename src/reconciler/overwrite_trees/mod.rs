@@ -1,4 +1,4 @@
-//! Computes what overwrites change in the whole component tree of an Installation.
+//! Finds the component references that overwrites change in the whole component tree of an Installation.
 //!
 //! Component descriptors come from OCI registries. The result is stored beside the Installation: patches in ConfigMaps
 //! that it owns, a note and the annotations of admission in its metadata, and, if enabled, the condition that
@@ -48,7 +48,7 @@ const MAX_CONTEXTS: usize = 1_000;
 pub struct TreeSettings {
     /// The component cache; without it, reconciliations of overwritten components fail.
     pub component_cache: Option<Arc<ComponentCache>>,
-    /// Whether to write the condition that Landscaper also writes.
+    /// Whether to write the condition about overwrites into the status of Installations, as Landscaper does.
     pub writes_condition: bool,
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for TreeSettings {
     }
 }
 
-/// A controller that stores the effect of overwrites on component trees.
+/// A controller that computes and stores the effect of overwrites on the component trees of Installations.
 pub(super) struct OverwriteTrees {
     settings: TreeSettings,
     pull_secrets: PullSecrets,
@@ -112,7 +112,7 @@ impl Controller for OverwriteTrees {
         true
     }
 
-    /// Returns the Installations whose trees a change may affect.
+    /// Returns the Installations whose component trees a change may affect.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let object = change.reference();
         if std::ptr::eq(change.kind, &INSTALLATIONS) {
@@ -143,8 +143,8 @@ impl Controller for OverwriteTrees {
 }
 
 impl OverwriteTrees {
-    /// Returns the parts of an Installation that affect its tree. Landscaper's frequent changes of the status are not
-    /// among them.
+    /// Returns the parts of an Installation that affect its component tree. Landscaper's frequent changes of the status
+    /// are not among them.
     fn part(&self, stored: Option<&Stored>) -> Option<Value> {
         let value = stored?.value();
         let at = |pointer: &str| value.pointer(pointer).cloned().unwrap_or_default();

@@ -21,7 +21,7 @@ const MANAGER: &str = "portcullis-overwrite-trees";
 /// Maximum length of a label value.
 const MAX_LABEL_LENGTH: usize = 63;
 
-/// The writes for one Installation.
+/// A writer of the ConfigMaps, annotations and condition of one Installation.
 pub(super) struct Write<'a> {
     pub(super) object: &'a Reference,
     /// The Installation, from the watch.
@@ -30,7 +30,7 @@ pub(super) struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// Deletes the ConfigMaps, and the annotations including the note.
+    /// Deletes the ConfigMaps of the Installation, and the annotations about overwrites, including the note.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
         let before = self.delete_stale(&[]).await?;
         self.annotate(None, None).await?;
@@ -38,8 +38,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes stale ConfigMaps, then writes the note, then the ConfigMaps. The note lists the ConfigMaps before they
-    /// exist, so none is orphaned.
+    /// Deletes stale ConfigMaps, then writes the annotations including the note, then the ConfigMaps. The note lists
+    /// the ConfigMaps before they exist, so none is orphaned.
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
         let mut before = self.delete_stale(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;
@@ -54,8 +54,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes the ConfigMaps that the note lists and that are not wanted. Returns the summary in the first ConfigMap
-    /// of the Installation if that one is deleted.
+    /// Deletes the ConfigMaps that the note of the Installation lists and that are not in `wanted`. Returns the summary
+    /// in the first ConfigMap of the Installation if it deletes this ConfigMap.
     async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
         // Everybody who may write the Installation may write the note, so only names that this controller uses are
@@ -75,8 +75,8 @@ impl Write<'_> {
         name == part_name(&self.object.name, 0)
     }
 
-    /// Writes a ConfigMap if it differs. Returns its previous summary, which is empty for a new one, or `None` if it is
-    /// unchanged.
+    /// Writes a ConfigMap if it differs from the stored one. Returns the summary in the stored one: empty if the
+    /// ConfigMap is new, `None` if it is unchanged.
     async fn part(&self, part: &Part) -> Result<Option<String>, Failure> {
         let reference = self.config_map(&part.name);
         let stored = self.stored(&reference).await?;
@@ -179,7 +179,7 @@ impl Write<'_> {
         source.get("mode").is_some_and(|mode| mode == "apply")
     }
 
-    /// Writes the condition into the status, as Landscaper does.
+    /// Writes the condition about overwrites into the status of the Installation, as Landscaper does.
     pub(super) async fn condition(&self, condition: &Condition) -> Result<(), Failure> {
         let read = cluster::read(&self.tools.client, self.object).await.map_err(Failure::api("reading it"))?;
         let Some(installation) = read else { return Ok(()) };
@@ -210,7 +210,8 @@ impl Write<'_> {
         }
     }
 
-    /// Publishes an Event if the lines `now` differ from the summary `before`.
+    /// Publishes an Event if the overwritten references differ: `before` is the previous summary, `now` are the lines
+    /// of the new one. Does nothing if `before` is `None`.
     async fn report_difference(&self, before: Option<&str>, now: &[String]) {
         let Some(note) = before.and_then(|before| difference(before, now)) else { return };
         let (namespace, name) = (self.object.namespace.as_str(), self.object.name.as_str());
@@ -218,7 +219,7 @@ impl Write<'_> {
         self.publish(Severity::Normal, "ComponentsOverwritten", &note).await;
     }
 
-    /// Publishes an Event for each problem in the tree that the stored note does not list.
+    /// Publishes an Event for each problem in the component tree that the stored note does not list.
     async fn report_problems(&self, note: &Note) {
         let before = Note::read(self.installation).unwrap_or_default();
         for missing in note.missing.iter().filter(|missing| !before.missing.contains(missing)) {

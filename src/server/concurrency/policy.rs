@@ -11,8 +11,8 @@ pub(in crate::server) struct QueuePolicy {
     pub(in crate::server) deadline: Duration,
     /// Maximum duration of a burst, which is the maximum idle credit.
     pub(in crate::server) burst: Duration,
-    /// Queue length up to which there is never overload.
+    /// Queue length up to which the queue never counts as overload.
     pub(in crate::server) burst_length: usize,
-    /// Credit earned per unit of idle time.
+    /// Idle credit earned per unit of idle time.
     pub(in crate::server) idle_credit: u32,
 }

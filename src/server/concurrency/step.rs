@@ -14,8 +14,8 @@ thread_local! {
     static SINCE_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Runs `work` step by step. Each step holds one of `permits`, in FIFO order, and no request is rejected. Yields to the runtime
-/// as [`ConcurrencyLimiter::run`](super::ConcurrencyLimiter::run) does.
+/// Runs `work` step by step. Each step holds one of `permits`, in FIFO order, and no request is rejected. Yields to the
+/// runtime as [`ConcurrencyLimiter::run`](super::ConcurrencyLimiter::run) does.
 pub(in crate::server) async fn stepwise<T>(
     permits: &Semaphore,
     yield_after: Duration,
@@ -43,7 +43,7 @@ pub(super) async fn yield_if_due(yield_after: Duration) {
     }
 }
 
-/// Polls `work` once, and records the computing time.
+/// Polls `work` once, and adds the computing time to that of the thread.
 pub(super) async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
     let began = Instant::now();
     let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
@@ -51,7 +51,7 @@ pub(super) async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll
     step
 }
 
-/// Waits until the waker that the last step registered is called. A spurious wake-up costs one step.
+/// Waits until the waker that the last call of [`step`] registered is called. A spurious wake-up costs one step.
 pub(super) async fn woken() {
     let mut polled = false;
     poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }).await;

@@ -17,7 +17,7 @@ fn limiter(permits: usize, capacity: usize, policy: QueuePolicy) -> Arc<Concurre
     ConcurrencyLimiter::new(permits, capacity, policy, Duration::ZERO)
 }
 
-/// The numbers of decisions in the order in which they were made.
+/// A record of the numbers of decisions, in the order in which the decisions computed.
 #[derive(Default)]
 struct Order(Mutex<Vec<usize>>);
 

@@ -11,7 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::registering::{Labels, Registering};
 use crate::admission::{Finding, Level, Operation, Outcome, Phase, Verdict};
 
-/// Histogram buckets in seconds, from 50 µs, a typical request without findings, to the API server's longest timeout.
+/// Buckets of the latency of decisions, in seconds: from 50 µs, a typical request without findings, to the API server's
+/// longest timeout.
 const LATENCY_BUCKETS: [f64; 15] =
     [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.5, 1.0, 5.0, 30.0];
 
@@ -19,7 +20,7 @@ const PHASES: [Phase; 2] = [Phase::Mutate, Phase::Validate];
 const OPERATIONS: [Operation; 4] = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 const LEVELS: [Level; 3] = [Level::Audit, Level::Warn, Level::Deny];
 
-/// The metrics of decisions.
+/// Counters of decisions and their findings, and a histogram of their latency.
 #[derive(Debug)]
 pub(in crate::server) struct Decisions {
     made: [[[Counter; 2]; 4]; 2],

@@ -40,16 +40,16 @@ impl BadRequest {
     ];
 }
 
-/// The limit that caused a rejection with 429.
+/// The reason for a rejection with 429: the limit that is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shed {
-    /// The number of requests in flight.
+    /// Too many requests are in flight.
     InFlight,
-    /// The size of all bodies in memory.
+    /// The bodies in memory are too large in total.
     BufferedBytes,
-    /// The capacity or a deadline of the queue for decisions.
+    /// The queue for decisions is full, or the request waited in it until its deadline.
     Waiting,
-    /// The number of large bodies that wait for a decision.
+    /// Too many large bodies wait for a decision.
     Large,
 }
 
@@ -68,9 +68,9 @@ impl Shed {
 /// The result of reloading a certificate file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reload {
-    /// The new file is in use.
+    /// The new file was loaded and is in use.
     Loaded,
-    /// The old file stays in use.
+    /// The new file cannot be loaded; the old one stays in use.
     Failed,
 }
 
@@ -85,7 +85,7 @@ pub enum RefusedClient {
     NoCertificate,
     /// The certificate is not signed by the CA, or not valid now.
     Authority,
-    /// None of the names of the certificate is allowed.
+    /// None of the names of the certificate is on the list of accepted names.
     Name,
 }
 

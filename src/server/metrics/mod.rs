@@ -14,7 +14,7 @@ use registering::Registering;
 
 pub use crate::process::registry;
 
-/// The server's metrics.
+/// The Prometheus metrics of the server, such as counters of decisions, invalid requests and rejections.
 #[derive(Debug)]
 pub struct Metrics {
     pub(super) decisions: Decisions,
@@ -82,7 +82,7 @@ impl Metrics {
         self.shed[reason as usize].inc();
     }
 
-    /// Counts a reload of the serving certificate. Public for callers that replace certificates without a folder.
+    /// Counts a reload of the serving certificate. Callers that replace certificates without a folder call it too.
     pub fn reloaded(&self, result: Reload) {
         self.reloads[result as usize].inc();
     }

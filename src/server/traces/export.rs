@@ -1,7 +1,7 @@
 //! Exports spans to an OpenTelemetry collector: OTLP over HTTP, in batches, in the background.
 //!
-//! Spans wait in a queue. A thread of the SDK passes them in batches to [`Collector`], whose requests run on the server's
-//! runtime.
+//! Spans wait in a queue. A thread of the SDK passes them in batches to [`Collector`], whose requests run on the
+//! server's runtime.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -28,12 +28,12 @@ use tokio::time::timeout;
 use super::TracesError;
 use crate::https;
 
-/// Queue capacity: a second's worth of calls if the API server samples all of them; 2 to 4 MiB of memory. If the collector
-/// does not keep up, further spans are dropped.
+/// Capacity of the queue of spans: a second's worth of calls if the API server samples all of them; 2 to 4 MiB of
+/// memory. If the collector does not keep up, further spans are dropped.
 const QUEUE: usize = 1024;
-/// Maximum number of spans in one request: some hundred KiB.
+/// Maximum number of spans in one export request: some hundred KiB.
 const BATCH: usize = 256;
-/// Export delay: short enough that a person who looks for a span finds it.
+/// Delay of an export: short enough that a person who looks for a span finds it.
 const DELAY: Duration = Duration::from_secs(1);
 /// Timeout of one export. A collector that needs longer for a batch does not keep up.
 const EXPORT: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// the shutdown takes less than the 30 s after which a pod is killed.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
-/// An exporter of the spans of calls to a collector. Clones share the exporter.
+/// An exporter of spans, one for each webhook call, to an OpenTelemetry collector. Clones share the exporter.
 #[derive(Debug, Clone)]
 pub struct Traces {
     provider: SdkTracerProvider,
@@ -55,8 +55,8 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Returns an exporter to the collector at `endpoint`, such as `http://collector:4318`. Its requests run on the current
-    /// tokio runtime.
+    /// Returns an exporter to the collector at `endpoint`, such as `http://collector:4318`. Its requests run on the
+    /// current tokio runtime.
     ///
     /// The standard variables `OTEL_EXPORTER_OTLP_HEADERS` (headers of requests to the collector) and
     /// `OTEL_RESOURCE_ATTRIBUTES` (attributes of every span) are respected.
@@ -97,7 +97,7 @@ impl Traces {
     }
 }
 
-/// Returns the URL for spans, which OTLP defines relative to the address of the collector.
+/// Returns the URL to which spans are sent. OTLP defines it relative to the address of the collector.
 fn signal(endpoint: &str) -> Result<String, TracesError> {
     let uri: Option<Uri> = endpoint.parse().ok();
     let is_address = |uri: &Uri| {

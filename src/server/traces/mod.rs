@@ -5,11 +5,11 @@
 //!                          └ export: a queue, a thread, HTTP ─ collector
 //! ```
 //!
-//! The API server decides what is traced: a call has a span if its `traceparent` header is sampled. Creating a span never
-//! blocks. If the collector is unavailable, spans are lost and a log record says so; decisions are not affected.
+//! The API server decides what is traced: a call has a span if its `traceparent` header is sampled. Creating a span
+//! never blocks. If the collector is unavailable, spans are lost and a log record says so; decisions are not affected.
 //!
-//! All of this requires the cargo feature `otlp`. Without it, [`Traces`] and `Span` have no values, and the compiler removes
-//! their uses.
+//! All of this requires the cargo feature `otlp`. Without it, [`Traces`] and `Span` have no values, and the compiler
+//! removes their uses.
 //!
 //! Sources: W3C Trace Context; the conventions of OpenTelemetry for spans of HTTP servers.
 

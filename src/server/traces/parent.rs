@@ -1,7 +1,7 @@
 //! Parses the API server's span from the headers `traceparent` and `tracestate` of W3C Trace Context.
 //!
-//! The propagator of the crate opentelemetry_sdk accepts short ids and signs in numbers. This parser ignores every header that
-//! does not follow the specification.
+//! The propagator of the crate opentelemetry_sdk accepts short ids and signs in numbers. This parser ignores every
+//! header that does not follow the specification.
 
 use std::str::FromStr as _;
 
@@ -10,8 +10,8 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 
 // Version 00: 2, 32, 16 and 2 hexadecimal digits, separated by hyphens. Later versions start with the same fields.
 const LENGTH: usize = 55;
-/// Maximum length of the state. The specification requires this length to be propagated; longer states are dropped, to
-/// bound the memory of queued spans.
+/// Maximum length of the header `tracestate`. The specification requires this length to be propagated; longer states
+/// are dropped, to bound the memory of queued spans.
 const MAX_STATE_LENGTH: usize = 512;
 
 /// Returns the caller's span if the headers name one and it is sampled.

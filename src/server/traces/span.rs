@@ -12,8 +12,8 @@ use crate::server::log::RULES;
 /// ones.
 const MAX_TEXT_LENGTH: usize = 253;
 
-/// The span of a call in progress. Clones share the span. It ends with [`answered`](Self::answered), or when the last clone is
-/// dropped because the call was cancelled.
+/// The span of a call in progress. Clones share the span. It ends with [`answered`](Self::answered), or when the last
+/// clone is dropped because the call was cancelled.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct Span(Context);
 
@@ -38,20 +38,20 @@ impl Traces {
 }
 
 impl Span {
-    /// Records a review that could not be read and is denied.
+    /// Records in the span that the AdmissionReview could not be read and is denied.
     pub(in crate::server) fn unread(&self, shadow: bool) {
         self.note("portcullis.decision", "deny");
         self.note("portcullis.shadow", shadow);
         self.failed("unreadable");
     }
 
-    /// Records a request that no rule matches.
+    /// Records in the span a request that no rule matches.
     pub(in crate::server) fn unhandled(&self, request: &Request<'_>) {
         self.about(request);
         self.note("portcullis.decision", "unhandled");
     }
 
-    /// Records a decision. In shadow mode it differs from the answer.
+    /// Records a decision in the span. In shadow mode, the answer admits the request regardless of the decision.
     pub(in crate::server) fn decided(&self, request: &Request<'_>, verdict: &Verdict, shadow: bool) {
         self.about(request);
         self.note("portcullis.decision", verdict.outcome().as_str());
@@ -68,7 +68,8 @@ impl Span {
         }
     }
 
-    /// Records the status of the answer and ends the span. The API server treats every status but 200 as a failed call (C8).
+    /// Records the status of the answer and ends the span. The API server treats every status but 200 as a failed call
+    /// (C8).
     pub(in crate::server) fn answered(&self, status: StatusCode) {
         self.note("http.response.status_code", i64::from(status.as_u16()));
         if status == StatusCode::TOO_MANY_REQUESTS {

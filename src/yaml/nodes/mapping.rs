@@ -1,4 +1,4 @@
-//! Parses the mappings of nodes: their keys, and merge keys.
+//! Parses mappings to nodes: their keys, and merge keys.
 //!
 //! Source: `RNode.DeAnchor` of kyaml, `parser.mapping` and `yaml_parser_parse_block_mapping_key` of go-yaml v3.
 
@@ -25,7 +25,7 @@ struct Key {
     size: usize,
 }
 
-/// Converts an error of a `<<` that kyaml may never read to an unknown result.
+/// Converts the error of an invalid `<<` to [`Problem::WithinMerged`], because kyaml may never read this `<<`.
 fn open(error: YamlError) -> YamlError {
     match error.problem {
         Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },
@@ -201,7 +201,7 @@ impl Key {
 
 impl Fields {
     /// Builds the mapping. Merged entries follow the mapping's own entries, which take precedence. With `with_anchors`,
-    /// adds each null key again, as kyaml does, which looks for an empty text instead.
+    /// adds each entry whose key is a null such as `~` a second time, as kyaml does.
     fn finish(self, origin: Origin, with_anchors: bool) -> Built {
         let Self { mut own, merged, size, height, kept_merge, .. } = self;
         let is_null = |entry: &&Entry| entry.key_tag == Tag::Null && !entry.key.is_empty();

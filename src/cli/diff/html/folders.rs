@@ -16,7 +16,7 @@ pub(super) struct Folder<'p> {
 }
 
 impl<'p> Folder<'p> {
-    /// Returns the tree of roots, each of which has its index in `roots`.
+    /// Builds the tree of folders for `roots`, and stores the index of each root in its folder.
     pub(super) fn of(roots: &[&'p RootChange]) -> Self {
         let mut top = Self::default();
         for (number, root) in roots.iter().enumerate() {
@@ -29,7 +29,7 @@ impl<'p> Folder<'p> {
         top
     }
 
-    /// Writes the folders in this one as a nested list.
+    /// Writes the folders below this one as a nested HTML list.
     pub(super) fn write(&self, out: &mut String) {
         if self.folders.is_empty() {
             return;

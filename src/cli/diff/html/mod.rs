@@ -10,7 +10,7 @@ use super::text::{note, owners, places, subject, summary};
 use crate::kustomize::changes::{Action, Counts, FieldChange, ObjectChange, Plan, RootChange};
 use folders::Folder;
 
-/// Returns the page: a summary with filters, the tree of changed roots, and a section for each of them.
+/// Formats the plan as a page: a summary with filters, the tree of changed roots, and a section for each of them.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let changed: Vec<_> = plan.roots.iter().filter(|root| root.is_changed()).collect();
     let mut page = Page { title: summary(plan), label: "Roots", ..Page::default() };

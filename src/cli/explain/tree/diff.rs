@@ -11,7 +11,7 @@ use super::{Args, Tree};
 use crate::catalog::{Catalog, Kind};
 use crate::landscaper::kinds::{CONTEXTS, OVERWRITES};
 
-/// An Installation whose components would change.
+/// An Installation whose components the overwrites and Contexts in `--diff` would change.
 struct Difference {
     name: String,
     gone: Vec<String>,

@@ -1,20 +1,20 @@
-//! Draws trees: Graphviz, Mermaid, and SVG without external tools.
+//! Draws component trees: Graphviz, Mermaid, and SVG without external tools.
 //!
-//! Overwritten references are green, gaps are dashed and red.
+//! Overwritten component references are green; references that cannot be followed are dashed and red.
 
 use super::Tree;
 use super::text::line;
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
 use crate::landscaper::components::closure::{Step, Target};
 
-/// A reference as a node.
+/// A component reference as a node of the drawing.
 struct Node<'t> {
     step: &'t Step,
-    /// The index of the parent node.
+    /// The index of the parent node; `None` for the reference of an Installation.
     parent: Option<usize>,
 }
 
-/// Returns the nodes of all trees; parents come before their children.
+/// Returns the nodes of all component trees; parents come before their children.
 fn nodes(trees: &[Tree]) -> Vec<Node<'_>> {
     let mut nodes: Vec<Node<'_>> = Vec::new();
     for tree in trees {
@@ -54,7 +54,7 @@ impl Node<'_> {
     }
 }
 
-/// Returns the trees as a Graphviz graph.
+/// Returns the component trees as a Graphviz graph.
 pub(super) fn dot(trees: &[Tree]) -> String {
     let mut dot = String::from("digraph components {\n  rankdir=LR;\n  node [shape=box, style=filled];\n");
     for (number, node) in nodes(trees).iter().enumerate() {
@@ -75,7 +75,7 @@ pub(super) fn dot(trees: &[Tree]) -> String {
     dot + "}\n"
 }
 
-/// Returns the trees as a Mermaid graph.
+/// Returns the component trees as a Mermaid graph.
 pub(super) fn mermaid(trees: &[Tree]) -> String {
     let mut text = String::from("flowchart LR\n");
     for (number, node) in nodes(trees).iter().enumerate() {
@@ -89,7 +89,7 @@ pub(super) fn mermaid(trees: &[Tree]) -> String {
     text
 }
 
-/// Draws the trees, from top to bottom in Landscaper's order of resolution.
+/// Draws the component trees as SVG, from top to bottom in Landscaper's order of resolution.
 pub(super) fn svg(trees: &[Tree]) -> String {
     let row = |node: &Node<'_>| Row {
         parent: node.parent,

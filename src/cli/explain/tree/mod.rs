@@ -1,4 +1,5 @@
-//! `portcullis explain overwrites --tree`: shows every reference in component trees, its substitution, and the reason.
+//! `portcullis explain overwrites --tree`: shows every component reference in component trees, how overwrites change
+//! it, and why.
 
 mod diff;
 mod graph;
@@ -95,7 +96,7 @@ impl Tree {
         }
     }
 
-    /// Returns a line for each changed part of a reference.
+    /// Returns a line for each attribute of a component reference that overwrites change.
     fn lines(&self) -> Vec<String> {
         let Some(effect) = self.effect() else { return Vec::new() };
         let of = |step: &Step| {

@@ -17,16 +17,16 @@ use crate::landscaper::components::inline::Inline;
 use crate::landscaper::substitution::Entry;
 use crate::oci::Keyring;
 
-/// Timeout for one tree.
+/// Timeout for resolving the component tree of one Installation from registries.
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// A source of component descriptors.
 pub(super) enum Source {
-    /// Only the descriptors inline in Installations; other components are not looked up.
+    /// Only the component descriptors inline in Installations; other components are not looked up.
     Inline,
-    /// Descriptors in files.
+    /// Component descriptors in files.
     Folder(Folder),
-    /// Descriptors in OCI registries.
+    /// Component descriptors in OCI registries.
     Registries { runtime: Runtime, component_cache: Box<ComponentCache>, keyring: Keyring },
 }
 
@@ -52,7 +52,7 @@ impl Source {
         })
     }
 
-    /// Resolves the component tree of an Installation.
+    /// Resolves the component tree of an Installation, with overwrites applied to each component reference.
     pub(super) fn closure(
         &self,
         installation: &Value,

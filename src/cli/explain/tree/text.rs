@@ -1,4 +1,4 @@
-//! Formats a tree as text.
+//! Formats a component tree as text.
 
 use super::super::overwrites::{outcome_text, shown, why_not};
 use super::Tree;
@@ -50,7 +50,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the outcome of each overwrite for this component. Entries for other components are omitted.
+    /// Returns a line for each overwrite of the component of a reference: whether it applies, and why not. Omits
+    /// overwrites of other components.
     fn reasons(&self, step: &Step) -> Vec<String> {
         let entries = self.effect.overwrites.entries.iter().zip(&step.substitution.trace).enumerate();
         let is_about = |outcome: &Outcome| match outcome {
@@ -64,7 +65,7 @@ impl Writer<'_> {
     }
 }
 
-/// Returns a line with a reference and its substitution.
+/// Returns a line with a component reference and the result of its overwrites.
 pub(super) fn line(step: &Step) -> String {
     let substitution = &step.substitution;
     let mut line = if step.name.is_empty() { String::new() } else { format!("{}: ", step.name) };

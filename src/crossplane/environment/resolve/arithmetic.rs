@@ -32,7 +32,7 @@ impl MathTransform {
         })
     }
 
-    /// Returns the operation, with the native default applied.
+    /// Returns the operation; if it is not set, `Multiply`, the default of native Crossplane.
     pub(in super::super) fn kind(&self) -> MathType {
         if self.math_type.is_unset() { MathType::Multiply } else { self.math_type.clone() }
     }
@@ -50,7 +50,7 @@ fn number(input: &Any) -> Option<Number> {
 }
 
 impl Number {
-    /// Multiplies with a factor; integers wrap around on overflow, as in Go.
+    /// Multiplies the number by a factor; integers wrap around on overflow, as in Go.
     fn times(&self, factor: i64) -> Any {
         match self {
             Self::Integer(value) => Any::Json(Value::from(value.wrapping_mul(factor))),

@@ -35,7 +35,7 @@ impl ConvertTransform {
         })
     }
 
-    /// Returns the format, with the default applied.
+    /// Returns the format of the input; `none` if it is not set.
     pub(in super::super) fn format(&self) -> &str {
         self.format.as_deref().unwrap_or("none")
     }

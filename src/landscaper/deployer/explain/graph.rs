@@ -44,14 +44,14 @@ pub fn mermaid() -> String {
     text
 }
 
-/// Half the width and height of a box, in pixels.
+/// Half the width and half the height of the box of a state, in pixels.
 const HALF: (f64, f64) = (88.0, 30.0);
 /// The width and height of the drawing without its legend, in pixels.
 const SIZE: (usize, usize) = (1060, 600);
 /// The height of a line of the legend, in pixels.
 const LINE: usize = 20;
 
-/// A point of the drawing, in pixels.
+/// A point of the drawing: x and y, in pixels.
 type Point = (f64, f64);
 
 /// Returns the centre of the box of a state.
@@ -111,7 +111,7 @@ fn shape(info: &StateInfo) -> String {
     )
 }
 
-/// Draws a transition as a curved, numbered line; `before` are the transitions that are already drawn.
+/// Returns the SVG of a transition as a curved, numbered line; `before` are the transitions that are already drawn.
 fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     let beside = before.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to)).count();
     let (from, bend, to) = curve(edge, beside);
@@ -135,7 +135,8 @@ fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     )
 }
 
-/// Returns start, control point and end of a curve. The longer the curve, the more it bends, to avoid boxes in between.
+/// Returns the start, control point and end of the curve of a transition. `beside` is the number of curves from and to
+/// the same states that are already drawn. Longer curves bend more, to avoid boxes in between.
 fn curve(edge: &Edge, beside: usize) -> (Point, Point, Point) {
     let (from, to) = (place(edge.from), place(edge.to));
     let beside = beside as f64;

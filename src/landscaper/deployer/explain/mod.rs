@@ -9,7 +9,7 @@ use super::machine::{Actor, STATES, State, StateInfo, TRANSITIONS, Transition};
 use super::phase::PHASES;
 use super::promises::PROMISES;
 
-/// All transitions between two states by the same actor.
+/// All transitions from one state to another by the same actor.
 pub struct Edge {
     /// The state before the transitions.
     pub from: State,
@@ -21,7 +21,7 @@ pub struct Edge {
     pub names: Vec<&'static str>,
 }
 
-/// Groups the transitions by states and actor, in the order of [`TRANSITIONS`].
+/// Returns the transitions of a DeployItem, grouped by states and actor, in the order of [`TRANSITIONS`].
 pub fn edges() -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
     for Transition { from, to, by, name } in &TRANSITIONS {
@@ -33,7 +33,7 @@ pub fn edges() -> Vec<Edge> {
     edges
 }
 
-/// Returns the states, transitions and promises as text for a terminal.
+/// Returns the states, transitions and promises of the deployer contract as text for a terminal.
 pub fn text() -> String {
     let mut text = String::from("The states of a DeployItem\n");
     for StateInfo { state, name, job, phase, meaning, prevented_by } in &STATES {
@@ -53,7 +53,8 @@ pub fn text() -> String {
     text
 }
 
-/// Returns the states, transitions, promises and phases as Markdown tables for the documentation.
+/// Returns the states, transitions, promises and phases of the deployer contract as Markdown tables for the
+/// documentation.
 pub fn markdown() -> String {
     let mut text = String::from("| state | jobID, jobIDFinished | phase | meaning |\n|---|---|---|---|\n");
     for StateInfo { name, job, phase, meaning, prevented_by, .. } in &STATES {

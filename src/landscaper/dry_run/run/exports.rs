@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// The maximum number of errors in a message; further errors are only counted.
 const MAX_REPORTED: usize = 10;
 
-/// The DryRunConfiguration of a DeployItem.
+/// The DryRunConfiguration that a DeployItem in dry run names, if it exists.
 #[derive(Debug, Clone, Copy)]
 pub enum Configuration<'v> {
     /// The DeployItem does not name a DryRunConfiguration.
@@ -65,7 +65,7 @@ impl RunError {
     }
 }
 
-/// Returns the exported values of an item, merged into one JSON object; `None` if the item exports nothing.
+/// Returns the exported values of a DeployItem, merged into one JSON object; `None` if it exports nothing.
 pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<Option<Value>, RunError> {
     let exports: Vec<Export> = items(item).unwrap_or_default().into_iter().flat_map(|item| item.exports).collect();
     let reads = exports.iter().any(|export| export.from_resource.is_some());
@@ -92,7 +92,8 @@ pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<O
     if bytes > MAX_BYTES { Err(RunError::TooLarge(bytes)) } else { Ok(result) }
 }
 
-/// Returns the contribution of an export to the result; `None` for an export that the manifest deployer ignores.
+/// Returns an object with the exported value at the key of the export; `None` for an export that the manifest deployer
+/// ignores.
 fn value(export: &Export, item: &Value, configuration: &Value) -> Result<Option<Value>, String> {
     let found = match export.evaluate(configuration) {
         Ok(Some(value)) => value,

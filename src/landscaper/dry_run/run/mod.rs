@@ -29,7 +29,8 @@ pub use exports::{Configuration, RunError};
 pub use other_deployer::{OtherDeployer, shows_deployment};
 pub use secret::reference as secret_reference;
 
-/// The name of the dry-run deployer in `status.deployer`. Another deployer may have deployed the item nevertheless.
+/// The name that the dry-run deployer writes into `status.deployer`. Another deployer may have deployed the item
+/// nevertheless.
 pub const NAME: &str = "portcullis.dev/dry-run";
 /// The field manager of the dry-run deployer in `metadata.managedFields`.
 pub const MANAGER: &str = "portcullis-dry-run-deployer";
@@ -48,7 +49,7 @@ pub struct Deployer {
     pub has_old_phase: bool,
 }
 
-/// The inputs of the next write, besides the DeployItem.
+/// The inputs of [`Deployer::next`], in addition to the DeployItem.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'v> {
     /// The DryRunConfiguration that the item names.
@@ -61,7 +62,8 @@ pub struct Inputs<'v> {
     pub now: &'v str,
 }
 
-/// The next write. Patches are JSON merge patches with the resourceVersion of the object that they were computed from.
+/// The next write of the dry-run deployer for a DeployItem. Patches are JSON merge patches, with the resourceVersion of
+/// the object from which they were computed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// No write is needed.
@@ -72,7 +74,7 @@ pub enum Step {
     Item(Value),
     /// Patches the status of the item.
     Status(Value),
-    /// Patches the status of the item and finishes the job, with this result.
+    /// Patches the status of the item, which finishes the job with this result.
     Finish(Value, Result<(), RunError>),
     /// Creates the Secret with the exported values.
     CreateSecret(Value),
@@ -80,7 +82,7 @@ pub enum Step {
     Secret(Value),
 }
 
-/// The progress of the job of a DeployItem in dry run.
+/// The progress of a job of a DeployItem in dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// No deployer has picked up the job yet.
@@ -96,7 +98,8 @@ pub fn is_routed(item: &Value) -> bool {
     annotations::text(item, TYPE_ANNOTATION) == Some(ROUTE)
 }
 
-/// Reports whether an item has an open job. Most items have none, so this check comes before any read.
+/// Reports whether an item has an open job. Callers check this before they read other objects, because most items have
+/// none.
 pub fn has_job(item: &Value) -> bool {
     let status = Status::of(item);
     status.job() == Job::Open && !status.job.is_empty()
@@ -123,22 +126,23 @@ impl Deployer {
         self.types.iter().any(|held| held == of)
     }
 
-    /// Reports whether an item may need a write of this deployer, without reading other objects.
+    /// Reports whether an item may need a write of the dry-run deployer. Reads no other objects.
     pub fn is_wanted(&self, item: &Value) -> bool {
         claims_deployment(item) || self.has_dry_run(item)
     }
 
-    /// Reports whether an item has an open job for this deployer.
+    /// Reports whether an item has an open job that the dry-run deployer must process.
     pub fn has_dry_run(&self, item: &Value) -> bool {
         self.is_responsible(item) && has_job(item)
     }
 
-    /// Reports whether the next write depends on [`Inputs`], which the caller must then read.
+    /// Reports whether the next write for an item depends on the DryRunConfiguration and the Secret in [`Inputs`], so
+    /// that the caller must read them.
     pub fn reads(&self, item: &Value) -> bool {
         status::stage(item) == Stage::Working && !Metadata::of(item).is_deleting() && has_finalizer(item)
     }
 
-    /// Returns the next write for an item.
+    /// Returns the next write of the dry-run deployer for an item.
     pub fn next(&self, item: &Value, inputs: &Inputs<'_>) -> Step {
         if claims_deployment(item) {
             return Step::Status(status::retract_claim(item));

@@ -36,7 +36,7 @@ pub enum OtherDeployer {
     Event(String),
 }
 
-/// Returns the first sign of another deployer, if any.
+/// Returns the first sign that another deployer processes the item, if there is one.
 pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<OtherDeployer> {
     let name = status::deployer(item);
     if !name.is_empty() && name != NAME {
@@ -95,7 +95,8 @@ fn foreign_finalizer(item: &Value) -> Option<&str> {
     finalizers(item).into_iter().find(is_foreign)
 }
 
-/// Returns the managers of a field from `metadata.managedFields`; empty if there are no entries.
+/// Returns the names of the field managers that own a field, according to `metadata.managedFields`; `pointer` is the
+/// path of the field in an entry.
 fn writers<'v>(item: &'v Value, pointer: &str) -> Vec<&'v str> {
     let entries = Metadata::of(item).managed_fields();
     let wrote = |entry: &&Value| entry.pointer(pointer).is_some();

@@ -11,8 +11,8 @@ use crate::admission::Metadata;
 
 const KEY: &str = "config";
 
-/// Returns the name of an item's Secret: the name in `status.exportRef` if that is in the namespace of the item,
-/// otherwise the default name.
+/// Returns the name of the Secret with an item's exports: the name in `status.exportRef` if that Secret is in the
+/// namespace of the item, otherwise the default name.
 ///
 /// Other namespaces are ignored, unlike in Landscaper's deployers: otherwise users who may write a status could make
 /// Portcullis write to any namespace.
@@ -53,14 +53,14 @@ pub(super) fn belongs_to(secret: &Value, item: &Value) -> bool {
     Metadata::of(item).uid().is_some_and(|uid| Metadata::of(secret).is_owned_by(uid))
 }
 
-/// Reports whether a Secret contains exactly these values.
+/// Reports whether a Secret contains exactly these exported values.
 pub(super) fn holds(secret: &Value, values: &Value) -> bool {
     let data = secret.get("data").and_then(Value::as_object);
     let held = |text: &Value| serde_json::from_slice::<Value>(&STANDARD.decode(text.as_str()?).ok()?).ok();
     data.is_some_and(|data| data.len() == 1 && data.get(KEY).and_then(held).as_ref() == Some(values))
 }
 
-/// Returns a merge patch that makes a Secret contain exactly these values.
+/// Returns a JSON merge patch that makes a Secret contain exactly these exported values.
 pub(super) fn patch(secret: &Value, values: &Value) -> Value {
     let mut data = json!({KEY: encoded(values)});
     for key in secret.get("data").and_then(Value::as_object).into_iter().flat_map(|data| data.keys()) {

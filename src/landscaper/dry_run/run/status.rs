@@ -6,7 +6,7 @@ use super::{Deployer, NAME, RunError, Stage, version};
 use crate::admission::Metadata;
 use crate::landscaper::deployer::status::Status;
 
-/// Returns a string field of the status; empty if it is missing.
+/// Returns a string field of an item's status; empty if it is missing.
 pub(super) fn text<'v>(item: &'v Value, key: &str) -> &'v str {
     item.get("status").and_then(|status| status.get(key)?.as_str()).unwrap_or_default()
 }
@@ -33,12 +33,13 @@ pub(super) fn claims_generation(item: &Value) -> bool {
     deployer(item) == NAME && observed != NEVER_OBSERVED && stage(item) == Stage::Waiting
 }
 
-/// Returns a patch that corrects a status for which [`claims_generation`] is true.
+/// Returns the patch that corrects the status of an item for which [`claims_generation`] returns `true`.
 pub(super) fn retract_claim(item: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
 }
 
-/// Returns the stage of the job. A final phase belongs to the previous job.
+/// Returns the stage of an item's open job, from the phase. The job is waiting if the phase is empty, or the final
+/// phase of the previous job.
 pub(super) fn stage(item: &Value) -> Stage {
     match text(item, "phase") {
         _ if !Status::of(item).phase.is_working() => Stage::Waiting,
@@ -47,7 +48,7 @@ pub(super) fn stage(item: &Value) -> Stage {
     }
 }
 
-/// Returns the patch that picks up a job.
+/// Returns the patch of an item's status that picks up a job.
 ///
 /// `lastReconcileTime` is never before the generation time of the job or its own old value. Otherwise, with a clock
 /// behind that of Landscaper, the job would look as if no deployer had picked it up.
@@ -67,12 +68,12 @@ pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now:
     patch(deployer, item, status, old)
 }
 
-/// Returns the patch that sets a working phase, such as `Progressing`.
+/// Returns the patch of an item's status that sets a working phase, such as `Progressing`.
 pub(super) fn work(deployer: &Deployer, item: &Value, phase: &str) -> Value {
     patch(deployer, item, json!({"phase": phase}), phase)
 }
 
-/// Returns the patch that finishes a job: final phase, `jobIDFinished` and result in one write.
+/// Returns the patch of an item's status that finishes a job: final phase, `jobIDFinished` and result in one write.
 pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&str>, &RunError>, now: &str) -> Value {
     let mut status = json!({
         "jobIDFinished": text(item, "jobID"),
@@ -98,7 +99,8 @@ pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&s
     patch(deployer, item, status, phase)
 }
 
-/// Returns the error for the status, with a code that Landscaper does not treat as temporary.
+/// Returns the value of `status.lastError` for a failed dry run, with a code that Landscaper does not treat as
+/// temporary.
 fn error_entry(error: &RunError, now: &str) -> Value {
     json!({
         "operation": "DryRun",
