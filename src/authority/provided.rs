@@ -83,8 +83,8 @@ fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing)
     has_others && is_report_due(seen, provided, timing)
 }
 
-/// Returns the reason why an API server might not trust a leaf of the provided CAs, now or until this replica's next
-/// report; `None` if every API server trusts it.
+/// Returns why an API server may not trust a leaf certificate that a provided CA issued, or may stop trusting it before
+/// this replica's next report; `None` if every API server trusts it.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

@@ -283,8 +283,8 @@ pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns the reason why an API server might not trust a leaf of the signing CA, now or until this replica's next
-/// report; `None` if every API server trusts it.
+/// Returns why an API server may not trust a leaf certificate that the signing CA issued, or may stop trusting it before
+/// this replica's next report; `None` if every API server trusts it.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());

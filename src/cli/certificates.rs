@@ -146,7 +146,8 @@ impl Serving {
         self.self_managed.clone().map(|secret| (source, secret))
     }
 
-    /// Returns the verification of client certificates; `None` without `--client-ca`, so that all clients are accepted.
+    /// Returns the conditions for client certificates: the CA of `--client-ca`, and the allowed names. Without
+    /// `--client-ca`, returns `None`, and all clients are accepted.
     pub(super) fn clients(&self) -> Result<Option<Arc<Clients>>, Unusable> {
         let clients = self.client_ca.as_ref().map(|file| Clients::from_file(file, self.client_names.clone()));
         clients

@@ -17,11 +17,11 @@ use crate::admission::{FieldPath, json as wire};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Attribute {
-    /// `repositoryContext`
+    /// The repository context.
     RepositoryContext,
-    /// `componentName`
+    /// The name of the component.
     ComponentName,
-    /// `version`
+    /// The version of the component.
     Version,
 }
 

@@ -85,8 +85,8 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether [`replaced`] replaces all line breaks other than `\n` and `\r\n` in a part of a text by line feeds:
-/// none is within quotes.
+/// Returns whether [`replaced`] turns every line break other than `\n` and `\r\n` in a part of a text into a line feed.
+/// It turns breaks within quotes into spaces, so the result is `false` if the part contains one.
 pub(super) fn are_replaced(text: &str, part: &Range<usize>) -> bool {
     !others(text, part).any(|at| is_within_quotes(text, at))
 }

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 const WATCH_SECONDS: u32 = 290;
 /// Time without an event or bookmark after which a watch counts as broken.
 const MAX_SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
-/// Maximum size of an event. Lists have the same limit for an object.
+/// Maximum size of a watch event, in bytes. When lists are read, each object has the same limit.
 const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// An event of a watch.

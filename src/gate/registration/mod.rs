@@ -85,7 +85,8 @@ const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.match
 const CHART_OPTIONAL: &str = ".Values.storedKustomizations";
 
 impl Registration {
-    /// Returns the settings that generate the templates of the chart, whose conditions Helm evaluates.
+    /// Returns the settings that generate the chart's templates: names and enabled families are template expressions,
+    /// which Helm evaluates.
     pub fn chart() -> Self {
         let (namespace, name) = ("{{ .Release.Namespace }}".to_owned(), "{{ .Release.Name }}".to_owned());
         let service_account = "{{ include \"portcullis.serviceAccount\" . }}".to_owned();

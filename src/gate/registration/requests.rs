@@ -55,7 +55,8 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
     },
 ];
 
-/// Returns the webhooks of a phase; those that serve only some deliveries come last.
+/// Returns the webhooks of a phase: first those in [`WEBHOOKS`], then the separate webhooks for sources of kustomize
+/// trees that have their own match conditions (`Delivery::narrowed`).
 pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     let mut webhooks: Vec<_> = WEBHOOKS.into_iter().filter(|webhook| webhook.phase == phase).collect();
     for (delivery, narrowed) in registry.deliveries().iter().filter_map(|delivery| Some((delivery, delivery.narrowed?)))

@@ -157,7 +157,8 @@ impl Plan {
         !self.roots.iter().any(RootChange::is_changed)
     }
 
-    /// Creates the plan of some roots, and finds the objects that move between them.
+    /// Creates a plan from the changes of roots, and finds the objects that move between these roots. `untouched` is the
+    /// number of roots that cannot read any changed file.
     pub fn new(roots: Vec<RootChange>, untouched: usize) -> Self {
         let mut plan = Self { roots, untouched };
         plan.find_moves();

@@ -1,8 +1,9 @@
-//! Sources of trees: objects that refer to a tree, contain one, or are parts of one. Each system has its own submodule.
+//! Sources of kustomize trees: objects that refer to a tree, contain a tree, or are part of one. Each system has its own
+//! submodule.
 //!
-//! A [`Delivery`] is a definition in the registry. It is a pure function of the request and the catalog, which returns
-//! errors in the object and the [`Root`]s that will be built because of it. A [`Judge`] fetches and judges trees
-//! outside the request handler; findings in trees belong to the same rules that `portcullis check` applies to files.
+//! A [`Delivery`] defines one kind of source in the registry. Its function `look` reads only the request and the catalog,
+//! and returns the errors in the object and the [`Root`]s that are built because of it. A [`Judge`] fetches and checks the
+//! trees outside the request handler, with the same rules that `portcullis check` applies to files.
 
 mod argo;
 mod carried;

@@ -10,8 +10,8 @@ use crate::kustomize::changes::RootChange;
 #[derive(Default)]
 pub(super) struct Folder<'p> {
     folders: BTreeMap<&'p str, Self>,
-    /// The index of each root in this folder, and the number of its changed objects. A folder that several objects name
-    /// has several roots.
+    /// The roots at this folder: the index of each in the list of changed roots, and the number of its changed objects.
+    /// Several objects may refer to the same folder, which then has several roots.
     roots: Vec<(usize, usize)>,
 }
 

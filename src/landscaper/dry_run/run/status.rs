@@ -33,7 +33,8 @@ pub(super) fn claims_generation(item: &Value) -> bool {
     deployer(item) == NAME && observed != NEVER_OBSERVED && stage(item) == Stage::Waiting
 }
 
-/// Returns the patch that corrects the status of an item for which [`claims_generation`] returns `true`.
+/// Returns the patch that resets `status.observedGeneration` to [`NEVER_OBSERVED`], for an item for which
+/// [`claims_generation`] returns `true`.
 pub(super) fn retract_claim(item: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
 }
