@@ -52,7 +52,8 @@ impl OriginNote {
         }
     }
 
-    /// Returns the note for a built-in transformer or generator that a kustomization file in this folder configures.
+    /// Returns the origin to record in annotations for a built-in transformer or generator that the kustomization file
+    /// `file` in this folder configures.
     pub(super) fn built_in(&self, file: &str, kind: &str) -> Self {
         Self {
             path: String::new(),

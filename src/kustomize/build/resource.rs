@@ -198,6 +198,10 @@ impl Resource {
         if if name.is_empty() { has_names } else { self.lacks_identities || (has_names && lacks) } {
             self.broken_identities = Some(DISAGREE);
         }
+        let commas = |text: &str| text.matches(',').count();
+        if commas(&name) != commas(&namespace) || commas(&name) != commas(&kind) {
+            self.broken_identities = Some(DISAGREE);
+        }
         self.lacks_identities |= lacks;
         if has_names || !name.is_empty() {
             self.previous.push(PreviousId { name, namespace, kind });

@@ -36,7 +36,7 @@ pub(super) enum BadSelector {
 }
 
 impl BadSelector {
-    /// Converts the reason to an error at `site`.
+    /// Converts the problem of an invalid or unsupported selector at `site` to the [`Stop`] that ends the build step.
     pub(super) fn at(self, site: Site) -> Stop {
         match self {
             Self::Expression(text) => Stop::refused(kz014::invalid_expression(site, &text)),
