@@ -95,8 +95,10 @@ struct Within {
 fn printed_within<'n>(node: &'n Node, within: Within) -> Result<Value<'n>, Unprintable> {
     let inner = Within { flow: within.flow || node.style == Style::Flow, top: false };
     match &node.kind {
-        // go-yaml writes an empty scalar inside brackets or braces with quotes
-        Kind::Scalar(text) if within.flow && text.is_empty() && !node.tagged => Ok(Value::Text("".into())),
+        // go-yaml writes an empty scalar inside brackets or braces with quotes, and with a tag if it had another type
+        Kind::Scalar(text) if within.flow && text.is_empty() && !node.tagged && !has_printed_tag(node.tag) => {
+            Ok(Value::Text("".into()))
+        }
         Kind::Scalar(text) if node.style == Style::Folded && !within.flow => {
             Ok(folded::refolded(text).map_or_else(|| scalar(node, text), |text| Ok(Value::Text(text.into())))?)
         }
@@ -109,6 +111,11 @@ fn printed_within<'n>(node: &'n Node, within: Within) -> Result<Value<'n>, Unpri
         }
         Kind::Map(entries) => map(node, entries, inner, within.top),
     }
+}
+
+/// Returns whether go-yaml prints the tag of an empty scalar.
+fn has_printed_tag(tag: Tag) -> bool {
+    matches!(tag, Tag::Bool | Tag::Int | Tag::Float | Tag::Timestamp | Tag::Binary)
 }
 
 fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Result<Value<'n>, Unprintable> {
