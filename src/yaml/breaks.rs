@@ -210,6 +210,8 @@ mod tests {
         assert_eq!(value("a: {b: 'c \u{2028} d'}\n").as_deref(), Some("c\u{2028}d"));
         assert_eq!(value("a: {b: 'c  d\u{85}e'}\n").as_deref(), Some("c  d e"));
         assert_eq!(value("a: {b: c, ? 'd\u{2028}e' : f}\n").as_deref(), Some("c"));
+        assert_eq!(value("a:\n  b: |\n    c\u{2028}").as_deref(), Some("c\u{2028}"));
+        assert_eq!(value("a:\n  b: >-\n    c\u{85}    d\n").as_deref(), Some("c d"));
     }
 
     /// Compares with the recorded output of `kustomize build`.
@@ -237,12 +239,9 @@ mod tests {
 
     #[test]
     fn other_breaks_make_a_text_unknown() {
-        for text in [
-            "a: {b: [\u{2029}}\n",
-            "a: {b: 'c\u{2028}--- d'}\n",
-            "a:\n  b: |\n    c\u{2028}\n",
-            "a: {b: c}\u{2028}---\n",
-        ] {
+        for text in
+            ["a: {b: [\u{2029}}\n", "a: {b: 'c\u{2028}--- d'}\n", "a:\n  b: |\n    c\r\r\n", "a: {b: c}\u{2028}---\n"]
+        {
             let error = yaml::nodes(text, 0, &Limits::default()).next().and_then(Result::err);
             assert!(error.is_some_and(|error| error.problem.is_open()), "{text:?}");
         }

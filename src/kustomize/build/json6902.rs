@@ -70,7 +70,8 @@ impl Patch {
         self.operations.is_empty()
     }
 
-    /// Returns whether an operation adds a mapping with the key `<<`, which kustomize takes for a merge key after the patch.
+    /// Returns whether an operation adds a mapping with the key `<<`, which kustomize takes for a merge key after the
+    /// patch.
     pub(super) fn adds_merge_key(&self) -> bool {
         self.operations.iter().any(|operation| operation.value.has_key("<<"))
     }

@@ -355,8 +355,8 @@ impl Operations<'_, '_> {
     }
 }
 
-/// Tags the scalars `<<` of a patched object as merge keys: kustomize prints the object and parses it again, and `<<` has no
-/// quotes then.
+/// Tags the scalars `<<` of a patched object as merge keys: kustomize prints the object and parses it again, and `<<`
+/// has no quotes then.
 fn tag_merge_keys(node: &mut Node) {
     if !contains_merge_key(node) {
         return;

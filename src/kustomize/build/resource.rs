@@ -267,7 +267,8 @@ impl Resource {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
-    /// Returns whether kustomize stores identities in annotations that are null, which remain of several: a merge drops them.
+    /// Returns whether kustomize stores identities in annotations that are null, which remain of several: a merge drops
+    /// them.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
         are_null && !self.previous.is_empty() && !self.has_notes()
