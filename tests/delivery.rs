@@ -439,6 +439,23 @@ async fn reports_unreachable_servers_and_foreign_hosts() {
 }
 
 #[tokio::test]
+async fn levels_of_rules_do_not_exceed_that_of_the_source() {
+    let cluster = Cluster::with(small(), &[]);
+    let mut artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
+    artifact.url = "http://127.0.0.1:1/a.tar.gz".to_owned();
+    cluster.source(&artifact);
+    let with = |max_level| Policy {
+        levels: [("KZ041".to_owned(), Level::Deny)].into(),
+        deliveries: [("flux-trees".to_owned(), max_level)].into(),
+        ..Policy::default()
+    };
+    cluster.gate.set_policy(with(Level::Deny));
+    assert!(!cluster.apply(flux("apps", &[])).await.is_allowed());
+    cluster.gate.set_policy(with(Level::Warn));
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041"]);
+}
+
+#[tokio::test]
 async fn late_artifacts_serve_the_next_request() {
     let cluster = Cluster::new();
     let is_open = Arc::new(AtomicBool::new(false));

@@ -92,12 +92,13 @@ impl DeliveryContext<'_> {
         if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }
     }
 
-    /// Reduces the level of a finding to at most `max_level`, then applies the configured level of its rule. Returns
+    /// Applies the configured level of its rule to a finding, then reduces the level to at most `max_level`. Returns
     /// `None` if the level is `off`.
-    fn levelled(&self, mut finding: Finding, max_level: Level) -> Option<Finding> {
+    fn levelled(&self, finding: Finding, max_level: Level) -> Option<Finding> {
         let info = self.gate.registry.info(finding.rule)?;
+        let mut finding = levelled(finding, info, self.request, self.policy, self.now);
         finding.level = finding.level.min(max_level);
-        Some(levelled(finding, info, self.request, self.policy, self.now)).filter(|finding| finding.level != Level::Off)
+        Some(finding).filter(|finding| finding.level != Level::Off)
     }
 }
 
