@@ -60,7 +60,11 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
         copied = end;
     }
     replaced.push_str(&text[copied..]);
-    Ok(Some(replaced.replace(MARK, SUBSTITUTE.encode_utf8(&mut [0; 4]))))
+    // A mark at the start of the text is no part of it.
+    let start = if replaced.starts_with(MARK) { MARK.len_utf8() } else { 0 };
+    let rest = replaced[start..].replace(MARK, SUBSTITUTE.encode_utf8(&mut [0; 4]));
+    replaced.replace_range(start.., &rest);
+    Ok(Some(replaced))
 }
 
 /// Restores the byte order marks in a scalar of the replaced text; returns other events unchanged.
@@ -212,6 +216,16 @@ mod tests {
         assert_eq!(value("a: {b: c, ? 'd\u{2028}e' : f}\n").as_deref(), Some("c"));
         assert_eq!(value("a:\n  b: |\n    c\u{2028}").as_deref(), Some("c\u{2028}"));
         assert_eq!(value("a:\n  b: >-\n    c\u{85}    d\n").as_deref(), Some("c d"));
+    }
+
+    #[test]
+    fn distinguishes_marks_from_their_substitute() {
+        assert_eq!(value("\u{feff}a: {b: c}\n").as_deref(), Some("c"));
+        assert_eq!(value("a: {b: \"c\u{feff}\"}\n").as_deref(), Some("c\u{feff}"));
+        assert_eq!(value("a: {b: \u{f8ff}, c: d\u{85}e}\n").as_deref(), Some("\u{f8ff}"));
+        let second = yaml::nodes("x: y\n---\n\u{feff}a: {b: c}\n", 0, &Limits::default()).nth(1);
+        let second = second.expect("there are two").expect("it is read");
+        assert_eq!(second.at_path(&["a", "b"]).and_then(crate::kustomize::node::Node::text), Some("c"));
     }
 
     /// Compares with the recorded output of `kustomize build`.

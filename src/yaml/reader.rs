@@ -75,6 +75,8 @@ pub(super) struct Reader<'t, 'l> {
     anchors: HashMap<usize, Option<Node>>,
     /// Whether the text may contain aliases. Otherwise values of anchors are not kept.
     aliases: bool,
+    /// Whether the text had byte order marks, for which the parser reads another character.
+    has_marks: bool,
 }
 
 impl<'t, 'l> Reader<'t, 'l> {
@@ -99,6 +101,7 @@ impl<'t, 'l> Reader<'t, 'l> {
             odd_tags: OnceCell::new(),
             anchors: HashMap::new(),
             aliases: chunk.text.contains('*'),
+            has_marks: chunk.original.is_some_and(|original| original.contains(breaks::MARK)),
         }
     }
 
@@ -150,7 +153,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     pub(super) fn event(&mut self) -> Result<(Event<'t>, Span), YamlError> {
         match self.parser.next_event() {
             Some(Ok((event, span))) => {
-                let event = if self.chunk.original.is_some() { breaks::with_marks(event) } else { event };
+                let event = if self.has_marks { breaks::with_marks(event) } else { event };
                 self.strict.see(&event, &span).map_err(|fault| self.fault(&fault))?;
                 if matches!(event, Event::Anchor(..)) { self.event() } else { Ok((event, span)) }
             }
