@@ -54,10 +54,10 @@ fn header(text: &str) -> Option<Header> {
     let line = text.rsplit(breaks::is_break).next()?;
     let headers = line.match_indices(['|', '>']).map(|(at, style)| (style, &line[at + 1..]));
     headers.into_iter().find_map(|(style, rest)| {
-        let (indicators, comment) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
-        let is_header = indicators.len() <= 2
-            && indicators.chars().all(|letter| matches!(letter, '+' | '-' | '1'..='9'))
-            && comment.trim_start().chars().next().is_none_or(|letter| letter == '#');
+        let behind = rest.trim_start_matches(|letter| matches!(letter, '+' | '-' | '1'..='9'));
+        let (indicators, comment) = (&rest[..rest.len() - behind.len()], behind.trim_start_matches([' ', '\t']));
+        let ends = behind.is_empty() || behind.starts_with([' ', '\t']);
+        let is_header = ends && indicators.len() <= 2 && (comment.is_empty() || comment.starts_with('#'));
         is_header.then(|| Header { is_folded: style == ">", chomping: indicators.chars().find(|c| "+-".contains(*c)) })
     })
 }
