@@ -70,7 +70,7 @@ pub use problem::Problem;
 /// The reason why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
+    /// The configuration file cannot be read.
     #[error("{path}: {source}")]
     Unreadable {
         /// The path of the configuration file, for messages.
@@ -78,7 +78,7 @@ pub enum ConfigError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file is not valid YAML, or has unknown keys, values or names.
+    /// The configuration file is not valid YAML, or has unknown keys, values or names.
     #[error("{}", lines(path, problems))]
     Invalid {
         /// The path of the configuration file, for messages.
@@ -127,7 +127,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The key of the section in the configuration file.
+    /// The key of this section in the configuration file.
     const SECTION: &'static str = "check";
 
     /// Returns the section `check` of a policy; the default if it has none.

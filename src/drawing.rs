@@ -29,7 +29,7 @@ pub fn label(text: &str) -> String {
 /// A row of an [`outline`]: one node of a tree.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// The index of the parent row, which comes earlier.
+    /// The index of the row of the parent node, which is above this row; `None` for the root.
     pub parent: Option<usize>,
     /// The depth in the tree; 0 for the root.
     pub depth: usize,

@@ -74,7 +74,7 @@ pub struct Mutator {
     pub family: &'static str,
     /// Summary of what the mutator adds to the object, in one line.
     pub summary: &'static str,
-    /// The matchers of the requests that the mutator handles.
+    /// The request matchers that select the requests for which the mutator runs.
     pub matchers: &'static [Match],
     /// The kinds of objects that the mutator looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
@@ -196,7 +196,8 @@ impl Match {
         Self { reads: Some(parts), ..self }
     }
 
-    /// Returns whether the matcher covers kinds that objects in the cluster define, such as composites.
+    /// Returns whether the matcher covers kinds that a definition in the cluster declares at run time, such as the
+    /// kinds of composites.
     pub fn is_declared(&self) -> bool {
         self.group == DECLARED && self.plural != ANY
     }

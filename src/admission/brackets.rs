@@ -24,16 +24,16 @@ pub(super) struct Bracket {
 #[derive(Debug)]
 pub(super) struct Brackets<'a> {
     block: [u8; BLOCK],
-    /// Offset of the block in the text.
+    /// Offset of the current block in the whole text, in bytes.
     start: usize,
     rest: &'a [u8],
-    /// Bit mask of the brackets in the block that the iterator has not returned yet.
+    /// Bit mask with one bit per byte of the current block: set for brackets that the iterator has not returned yet.
     found: u64,
     /// All ones if the next block begins inside a string, else zero.
     quoted: u64,
     /// Whether the last byte of the block is a backslash that escapes the first byte of the next block.
     escaped: bool,
-    /// Whether the whole block is inside one string. Long strings are then skipped with `memchr`.
+    /// Whether the whole block is inside one string. The rest of the string is then skipped with `memchr`.
     is_text: bool,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Brackets<'a> {
         brackets
     }
 
-    /// Loads and scans the next block.
+    /// Loads the next 64 bytes of the text into `block`, and finds the brackets in them.
     fn scan_block(&mut self) {
         match self.rest.split_first_chunk() {
             Some((block, rest)) => (self.block, self.rest) = (*block, rest),
@@ -67,7 +67,7 @@ impl<'a> Brackets<'a> {
         self.found = bits(&self.block, |byte| matches!(byte | 0x20, b'{' | b'}')) & !quoted;
     }
 
-    /// Skips blocks that are inside the same string.
+    /// Skips the blocks that are entirely inside the current string.
     #[cold]
     fn skip_string_blocks(&mut self) {
         let text = memchr2(b'"', b'\\', self.rest).unwrap_or(self.rest.len()) / BLOCK * BLOCK;
@@ -75,7 +75,7 @@ impl<'a> Brackets<'a> {
         self.start += text;
     }
 
-    /// Returns a bit mask of the bytes of the block that a backslash escapes.
+    /// Returns a bit mask of the bytes in the current block that are escaped by a backslash before them.
     #[cold]
     fn escapes(&mut self) -> u64 {
         let mut backslashes = bits(&self.block, |byte| byte == b'\\');
@@ -115,7 +115,8 @@ impl Iterator for Brackets<'_> {
     }
 }
 
-/// Returns a bit mask of the bytes of the block for which `is` holds; the lowest bit stands for the first byte.
+/// Returns a bit mask of the bytes in `block` for which the predicate `is` returns true; the lowest bit stands for the
+/// first byte.
 #[inline]
 fn bits(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
     // Each byte of group n, of eight bytes, becomes `1 << n` if `is` holds. The OR of all groups is the transposed bit
@@ -137,7 +138,7 @@ fn transposed(mut square: u64) -> u64 {
     square
 }
 
-/// Returns the prefix XOR of `bits`: bit n is set if an odd number of the bits 0 to n is set.
+/// Returns the prefix XOR of `bits`: in the result, bit n is set if an odd number of the bits 0 to n of `bits` is set.
 fn prefix_xor(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << distance;

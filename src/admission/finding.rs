@@ -38,11 +38,12 @@ impl fmt::Display for Level {
     }
 }
 
-/// One result of a rule for an object, or, with another `Location`, for something else, such as a file of a tree.
+/// One result of a rule, about an object. With another `Location`, it is about something else, such as a file of a
+/// kustomize tree.
 ///
-/// The message is a complete sentence; `help` describes the fix. Neither may contain the words that Landscaper treats
-/// as an outage (`connection refused`, `context deadline exceeded`, `failed to call webhook`, `proxy error`): it would
-/// retry forever instead of showing the message.
+/// The message is a complete sentence; `help` describes the fix. Neither may contain the words that Landscaper takes
+/// for an outage of the webhook (`connection refused`, `context deadline exceeded`, `failed to call webhook`, `proxy
+/// error`): Landscaper would retry forever instead of showing the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding<Location = InFiles> {
     /// The rule's id, such as `OW001`.
@@ -65,7 +66,8 @@ pub struct Finding<Location = InFiles> {
     pub is_exempt: bool,
 }
 
-/// The position of a finding in the files of an object, if known: `apps/kustomization.yaml:6:5 of main@sha1:3f2c`.
+/// The position of a finding in the files of an object, such as `apps/kustomization.yaml:6:5 of main@sha1:3f2c`; `None`
+/// if it is not known.
 pub type InFiles = Option<String>;
 
 impl Finding {
@@ -123,7 +125,8 @@ impl<Location> Finding<Location> {
         format!("{} {}: {}", self.rule, self.field, self.message)
     }
 
-    /// Returns the headline, and indented below it the position in files, the allowed values and the fix.
+    /// Returns the finding as a paragraph: the headline, and indented below it the position in files, the allowed
+    /// values and the fix.
     pub fn paragraph(&self) -> String
     where
         Location: Position,
@@ -141,7 +144,7 @@ impl<Location> Finding<Location> {
     }
 }
 
-/// A location of a finding that may have a position in files.
+/// A type for the location of a finding. The location may have a position in files.
 pub trait Position {
     /// Returns the position as text, such as `apps/kustomization.yaml:6:5`.
     fn position(&self) -> Option<String>;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::scan;
 pub use crate::go::json::{JsonError, MAX_DEPTH, parse};
 
-/// Lookup of nested values by keys, without the two allocations for each key of [`Value::pointer`].
+/// Life of a CA. A rotation begins after two thirds of its life.
 pub trait Lookup {
     /// Returns the value at a path of keys; `None` if a member is missing.
     fn at(&self, keys: &[&str]) -> Option<&Value>;
@@ -22,7 +22,7 @@ impl Lookup for Value {
     }
 }
 
-/// Reports whether a JSON text is nested too deep for [`parse`], without parsing it.
+/// Returns whether a JSON text is nested too deep for [`parse`]. Does not parse the text.
 pub(crate) fn is_too_deep(text: &str) -> bool {
     // Most objects have fewer braces and brackets than the maximum depth.
     opening(text) >= MAX_DEPTH && scan::depth(text) >= MAX_DEPTH

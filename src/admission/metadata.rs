@@ -75,7 +75,7 @@ impl<'v> Metadata<'v> {
         self.list("ownerReferences")
     }
 
-    /// Reports whether an owner reference has this uid.
+    /// Returns whether one of the object's owner references has this uid.
     pub fn is_owned_by(self, uid: &str) -> bool {
         self.owner_references().any(|owner| owner.get("uid").is_some_and(|own| own == uid))
     }
@@ -95,7 +95,7 @@ impl<'v> Metadata<'v> {
         self.text("deletionTimestamp")
     }
 
-    /// Reports whether the object is being deleted, which means that it has a `deletionTimestamp`.
+    /// Returns whether the object is being deleted, which means that `metadata.deletionTimestamp` is set.
     pub fn is_deleting(self) -> bool {
         self.0.get("deletionTimestamp").is_some_and(|time| !time.is_null())
     }

@@ -23,7 +23,7 @@ pub fn diff(before: &Value, after: &Value) -> Option<Patch> {
 #[derive(Debug)]
 pub struct Draft<'a> {
     original: &'a Value,
-    /// Changed annotations; `None` for those to remove.
+    /// Changed annotations, by key; the value is `None` for an annotation to remove.
     annotations: BTreeMap<String, Option<String>>,
     whole: Option<Value>,
 }
@@ -98,8 +98,8 @@ impl<'a> Draft<'a> {
         object
     }
 
-    /// Returns the patch for the changed annotations of an object with metadata. `now` is the current value of
-    /// `metadata.annotations`.
+    /// Returns the patch for the changed annotations. `now` is the current `metadata.annotations` of the object; the
+    /// object must have metadata.
     fn operations(&self, now: Option<&Value>) -> Option<Patch> {
         let map = || PointerBuf::from_tokens(["metadata", "annotations"]);
         let set = || self.annotations.iter().filter_map(|(key, text)| Some((key.clone(), text.as_deref()?.into())));

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use super::json;
 use super::scan::{Jump, Scanner, Unread};
 
-/// A path in an object: member names from the outermost to the innermost.
+/// The path of a field in an object: member names from the outermost to the innermost, such as `["spec", "path"]`.
 pub type Path = &'static [&'static str];
 
-/// The member that is always parsed, because the gate and messages use it.
+/// The member of an object that is always parsed, because the gate and messages use the metadata of every object.
 const METADATA: &str = "metadata";
 /// The member of `metadata` that is never parsed. The API server writes it for every object; it is often half of the
 /// object's size and consists of hundreds of small maps, so parsing it would cost more than the rest.
@@ -37,11 +37,11 @@ enum Part<'p> {
     /// The whole object. With paths, only its metadata and the values at these paths are parsed.
     Object(Option<&'p [Path]>),
     Metadata,
-    /// A nested object, of which only the values at these paths are parsed.
+    /// A nested object. Only the values at these paths in it are parsed.
     Below(Vec<Path>),
 }
 
-/// The treatment of a member: parsed whole, parsed in part, or skipped.
+/// How a member of an object is parsed: whole, in part, or not at all.
 enum Member<'p> {
     Omitted,
     Whole,

@@ -111,7 +111,7 @@ pub struct Object<'a> {
     view: TypedView,
 }
 
-/// The parsed parts of an object.
+/// The parsed JSON value of an object: the whole object, or only the requested fields.
 #[derive(Debug)]
 struct Parsed {
     value: Value,
@@ -142,7 +142,8 @@ impl<'a> Object<'a> {
         self.raw.is_some() || self.parsed.get().is_some()
     }
 
-    /// Returns the JSON text of the object; `None` if the request does not have the object.
+    /// Returns the object as JSON text; `None` if the request does not contain the object, such as the old one on
+    /// `CREATE`.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         let parsed = || Some(Cow::Owned(self.parsed.get()?.value.to_string()));
         self.raw.map(Cow::Borrowed).or_else(parsed)
@@ -196,7 +197,7 @@ pub struct Request<'a> {
     pub uid: Cow<'a, str>,
     /// The resource of the object.
     pub resource: Resource<'a>,
-    /// Name of the object; empty if the API server is yet to generate it.
+    /// Name of the object; empty if the API server has not generated the name yet.
     pub name: Cow<'a, str>,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: Cow<'a, str>,

@@ -14,11 +14,11 @@ use super::{Object, Operation, Request, Resource, User, json};
 /// The version of the AdmissionReview API. An answer has the version of its review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Version {
-    /// `admission.k8s.io/v1`.
+    /// Version `admission.k8s.io/v1` of the AdmissionReview API.
     #[default]
     #[serde(rename = "admission.k8s.io/v1")]
     V1,
-    /// `admission.k8s.io/v1beta1`.
+    /// Version `admission.k8s.io/v1beta1` of the AdmissionReview API.
     #[serde(rename = "admission.k8s.io/v1beta1")]
     V1Beta1,
 }
@@ -83,7 +83,8 @@ fn unreadable(body: &[u8], problem: String) -> Unreadable {
     }
 }
 
-/// Returns the text of a member of a JSON object; of duplicates the last, as in Go.
+/// Returns the JSON text of the value of a member of a JSON object. If the key occurs more than once, the last value
+/// counts, as in Go.
 fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     let members = json::members(object).ok()?;
     members.into_iter().rev().find(|(name, _)| name == key).map(|(_, raw)| raw.get())
@@ -120,7 +121,7 @@ struct WireRequest<'a> {
     user_info: Raw<'a>,
     object: Raw<'a>,
     old_object: Raw<'a>,
-    /// The [`Jump`]s that the scan recorded for `object` and for `oldObject`.
+    /// The [`Jump`]s (positions of nested values) that the scan recorded for `object` and for `oldObject`.
     jumps: [Vec<Jump>; 2],
     dry_run: Raw<'a>,
 }

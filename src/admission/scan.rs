@@ -1,7 +1,7 @@
 //! A scanner that finds members in a JSON text without parsing their values.
 //!
-//! An AdmissionReview adds about a kilobyte to its objects, and most of their content is never parsed. The scanner
-//! skips values by their quotes and brackets; a parser reads those that are needed.
+//! The envelope of an AdmissionReview is about a kilobyte; the rest is objects, and most of their content is never
+//! parsed. The scanner skips values by their quotes and brackets; a parser reads only the values that are needed.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub(super) struct Scanner<'a> {
     at: usize,
     /// Whether the next member is the first one of its object.
     is_first: bool,
-    /// Positions of values that an earlier scan found.
+    /// Positions of nested values in `text` that an earlier scan found. The scanner skips these values.
     jumps: &'a [Jump],
 }
 
@@ -33,10 +33,11 @@ pub(super) struct Jump {
     to: usize,
 }
 
-/// The level at which [`Jump`]s are recorded. Rules read parts of objects above this level, and whole values below it.
+/// The nesting level at which [`Jump`]s are recorded. Rules read parts of objects above this level, and whole values
+/// below it.
 const JUMPED: usize = 3;
-/// Maximum number of jumps. A large object has some tens of members at that level; an object with more is a list of
-/// small values.
+/// Maximum number of jumps that are recorded for a value. A large object has some tens of members at the level
+/// `JUMPED`; a value with more members is a list of small values.
 const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.
@@ -61,7 +62,7 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0, is_first: true, jumps: &[] }
     }
 
-    /// Uses the jumps that [`Scanner::value_and_jumps`] recorded for this text.
+    /// Makes the scanner skip the values at the jumps that [`Scanner::value_and_jumps`] recorded for this text.
     pub(super) fn jumping(self, jumps: &'a [Jump]) -> Self {
         Self { jumps, ..self }
     }
@@ -95,7 +96,8 @@ impl<'a> Scanner<'a> {
         self.value_and_jumps(&mut Vec::new())
     }
 
-    /// Like [`Scanner::value`]; records jumps for a second scan of the value.
+    /// Like [`Scanner::value`], and records the positions of nested values in `jumps`. With them, a second scan of the
+    /// value is faster.
     pub(super) fn value_and_jumps(&mut self, jumps: &mut Vec<Jump>) -> Result<&'a str, Unread> {
         let first = self.peek();
         let start = self.at;
@@ -127,7 +129,7 @@ impl<'a> Scanner<'a> {
         if self.peek().is_none() { Ok(()) } else { Err(self.misplaced("the end")) }
     }
 
-    /// Skips white space and returns the byte at the new position.
+    /// Skips white space and returns the next byte without consuming it; `None` at the end of the text.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();

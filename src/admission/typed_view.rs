@@ -1,4 +1,5 @@
-//! A typed view of an object, computed once and used by many rules.
+//! A cache for the typed view of an object: a Rust struct that is computed once from the object's JSON and read by many
+//! rules.
 
 use std::any::Any;
 use std::sync::OnceLock;

@@ -31,7 +31,7 @@ impl Phase {
 /// A denial that no rule causes, because the rules did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The review, or an object in it, could not be read.
+    /// The AdmissionReview, or an object in it, could not be parsed. The text says why.
     Unreadable(String),
     /// There is no decision: the API server's deadline expired, or, in shadow mode, the decision panicked.
     Undecided(String),
@@ -40,13 +40,13 @@ pub enum Refusal {
 /// The outcome of a request: findings, notices and patch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verdict {
-    /// The findings of the rules; one of level `deny` denies the request.
+    /// The findings of the rules. A finding of level `deny` denies the request.
     pub findings: Vec<Finding>,
-    /// Messages of the mutators to the user.
+    /// Messages of the mutators, which are shown to the user.
     pub notices: Vec<String>,
     /// A warning that answers a request of `portcullis verify`. It is also sent in shadow mode, and is not counted.
     pub verification: Option<String>,
-    /// The changes of the mutators.
+    /// The patch with the changes of all mutators; `None` if they changed nothing.
     pub patch: Option<Patch>,
     /// Set if the request is denied without running the rules.
     pub refusal: Option<Refusal>,
@@ -82,13 +82,14 @@ impl Outcome {
     }
 }
 
-/// The word by which kustomize-controller recognizes an immutable field, regardless of the status code.
+/// The word in an error message from which kustomize-controller concludes that an immutable field was changed,
+/// regardless of the status code.
 const IMMUTABLE: &str = "immutable";
-/// The replacement for [`IMMUTABLE`].
+/// The text that replaces [`IMMUTABLE`] in messages.
 const NOT_MUTABLE: &str = "not mutable";
 
-/// Replaces `immutable` by `not mutable` where kustomize-controller would delete an object because of this word, also
-/// in quoted user input.
+/// Replaces `immutable` by `not mutable`, also in quoted user input, in messages after which kustomize-controller would
+/// otherwise delete an object.
 ///
 /// With `force`, kustomize-controller treats a denial as a change of an immutable field if its message contains `is
 /// immutable` or `immutable field`: it deletes the live object and creates it again (`IsImmutableError` in fluxcd/pkg's
@@ -137,7 +138,7 @@ pub const MAX_MESSAGE_FINDINGS: usize = 100;
 const MAX_AUDIT_CHARS: usize = 1024;
 
 impl Verdict {
-    /// Returns a verdict that denies the request without findings.
+    /// Returns a verdict that denies the request for the reason `refusal`, without findings.
     pub fn refused(refusal: Refusal) -> Self {
         Self { refusal: Some(refusal), ..Self::default() }
     }
@@ -271,7 +272,7 @@ impl Verdict {
 }
 
 impl Unreadable {
-    /// Returns the denial of an invalid review; `None` if its uid is unknown.
+    /// Returns the answer that denies an AdmissionReview that cannot be parsed; `None` if its uid is unknown.
     pub fn answer(&self) -> Option<Answer> {
         let (verdict, version, uid) = self.verdict()?;
         Some(Answer {
@@ -306,8 +307,8 @@ fn cause(finding: &Finding) -> Cause {
     }
 }
 
-/// Returns the warning for a finding: the headline, and the help if both fit into the recommended length. Suggestions,
-/// and the help after a short headline, may exceed it.
+/// Returns the warning for a finding: the headline, and the help if both fit into the recommended length. A suggestion,
+/// or the help after a short headline, is added even if the warning then exceeds that length.
 fn warning(finding: &Finding) -> String {
     let headline = match &finding.location {
         // The place comes before the message, because the end may be cut.

@@ -114,7 +114,7 @@ impl Target {
         }
     }
 
-    /// Parses the URL and digest of an artifact on any host, for commands whose user names the artifact.
+    /// Parses the URL and digest of an artifact. Allows any host: used by commands whose user names the artifact.
     pub(super) fn of_any_host(artifact: &Artifact) -> Result<Self, FetchError> {
         let bad_url = || FetchError::Url(artifact.url.chars().take(200).collect());
         let uri: Uri = artifact.url.parse().map_err(|_| bad_url())?;
@@ -127,7 +127,7 @@ impl Target {
         Ok(Self { host, port, path, digest: Digest::of(&artifact.digest)? })
     }
 
-    /// Returns the host, with the port unless it is 80.
+    /// Returns the host of the artifact's URL, followed by `:` and the port unless the port is 80.
     pub(super) fn authority(&self) -> String {
         let Self { host, port, .. } = self;
         if *port == HTTP { host.clone() } else { format!("{host}:{port}") }
@@ -161,8 +161,8 @@ fn algorithm(digest: &str) -> Option<&'static Algorithm> {
     fits.then_some(algorithm)
 }
 
-/// Fetches an archive and checks its digest. Returns the archive, and the permit of `arriving` that reserves memory for
-/// it.
+/// Fetches an archive and checks its digest. Returns the archive and a permit of the semaphore `arriving`, which
+/// reserves memory for the archive.
 pub(super) async fn fetch<'a>(
     target: &Target,
     limits: &Limits,

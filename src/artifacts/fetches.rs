@@ -10,7 +10,8 @@ use super::{State, Unpacked, once};
 use crate::cache::{RecentFailures, SharedResult, SingleFlight};
 use crate::kustomize::delivery::Artifact;
 
-/// The tree of an artifact, or the reason why it was not fetched, worded as the end of a sentence.
+/// The unpacked tree of an artifact, or the reason why the artifact was not fetched. The reason is worded as the end of
+/// a sentence.
 type Fetched = Result<Arc<Unpacked>, String>;
 /// The key of a fetch: digest and URL. The URL is part of the key, because it may serve content that does not have the
 /// digest.

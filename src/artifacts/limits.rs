@@ -10,7 +10,8 @@ pub const PACKED: u64 = 50 * MIB;
 /// Maximum size of an unpacked tree. Text compresses to about a fifth; a larger tree is an archive bomb or not
 /// configuration.
 pub const UNPACKED: u64 = 96 * MIB;
-/// Maximum number of entries. A repository of 1 000 roots and 3 000 components has some 20 000 files.
+/// Maximum number of files, links and folders in an unpacked tree. A repository of 1 000 roots and 3 000 components has
+/// some 20 000 files.
 pub const ENTRIES: usize = 50_000;
 /// Maximum total size of archives in transit: two of the largest, or a hundred typical ones.
 pub const ARRIVING: u64 = 64 * MIB;
@@ -26,11 +27,13 @@ pub const MAX_VERDICTS: usize = 50_000;
 /// Maximum bytes that are read to judge one root. Parsed YAML takes up to [`PARSED`] times its size; one root is judged
 /// at a time.
 pub const READ: u64 = 8 * MIB;
-/// Maximum ratio of parsed to textual size: a list of short words takes some 160 bytes for every four bytes of text.
+/// Maximum ratio of the size of parsed YAML to the size of its text: a list of short words takes some 160 bytes for
+/// every four bytes of text.
 pub const PARSED: u64 = 40;
 /// Maximum total size of cached parsed kustomization files of a tree; those of 1 000 roots take some 300 KiB.
 pub const SHARED: u64 = MIB;
-/// Maximum size of the built bases of a tree that its roots share, as a build charges them: some thousand objects.
+/// Maximum size of the built bases of one tree that are cached, as the budget of a build counts it: some thousand
+/// objects. The roots of a tree share them.
 pub const BASES: u64 = 8 * MIB;
 /// Maximum total size of shared bases: those of two trees, as a cluster has few sources with many Kustomizations.
 pub const KEPT_BASES: u64 = 2 * BASES;
@@ -42,9 +45,10 @@ pub const MAX_FETCHES: usize = 256;
 pub const MAX_FAILURES: usize = 1_000;
 /// Timeout of a fetch: many times what source-controller needs for the largest artifact.
 pub const FETCH: Duration = Duration::from_secs(30);
-/// Connect timeout. Within a cluster a connection takes a millisecond.
+/// Timeout of connecting to the host of an artifact. Within a cluster, connecting takes a millisecond.
 pub const CONNECT: Duration = Duration::from_secs(5);
-/// Time for which a failed fetch is not retried; callers get the error at once.
+/// Time for which a failed fetch of an artifact is not retried; meanwhile callers get the error of the failed fetch at
+/// once.
 pub const FAILED: Duration = Duration::from_secs(5);
 
 /// The limits of fetched and cached artifacts. [`Limits::default`] uses the constants of this module.

@@ -48,9 +48,11 @@ struct State {
     metrics: Metrics,
     trees: Lru<String, Arc<Unpacked>>,
     verdicts: Lru<Question, Arc<Judged>>,
-    /// The bases that several roots of a tree share, by the tree's digest and the roots' profile.
+    /// The built bases that several roots of a kustomize tree share. The keys are the digest of the tree and the
+    /// profile of the roots.
     bases: Lru<(String, Profile), Arc<Shared>>,
-    /// Limits judging to one root at a time (about a millisecond), so that it leaves processors to other requests.
+    /// Limits judging to one root at a time, because judging uses processor time (about a millisecond per root) that
+    /// other requests need.
     judging: Semaphore,
 }
 
@@ -83,7 +85,7 @@ struct Question {
 }
 
 impl Question {
-    /// Estimates the size of the key, in bytes.
+    /// Estimates the size of this cache key, in bytes.
     fn weight(&self) -> usize {
         let (At::Folder(path) | At::FolderIfAny(path)) = &self.at else { return size_of::<Self>() };
         let spec = self.options.flux.weight();
@@ -171,8 +173,8 @@ impl State {
         })
     }
 
-    /// Runs `work`, which judges a root, on a blocking thread. Only one root is judged at a time. Returns an error if
-    /// the work has not ended at `last`.
+    /// Runs `work`, a closure that judges one kustomize root, on a blocking thread. Only one root is judged at a time.
+    /// Returns an error if `work` has not ended by `last`.
     async fn work(
         self: Arc<Self>,
         work: impl FnOnce() -> Result<Arc<Judged>, String> + Send + 'static,

@@ -179,8 +179,8 @@ impl Audited {
         self.unread.extend(other.unread);
     }
 
-    /// Replaces the findings on objects with those of a later audit of only these objects. The numbers of objects and
-    /// passes stay those of the earlier audit.
+    /// Replaces the findings about `objects` with those of `later`, an audit of only these objects. The number of
+    /// judged objects and the counts in `passes` stay those of the earlier audit.
     #[must_use]
     pub fn updated(mut self, objects: &[Reference], later: Self) -> Self {
         self.entries.retain(|entry| !objects.iter().any(|object| entry.subject.is_of(object)));

@@ -12,8 +12,8 @@ use crate::gate::Gate;
 /// The user name in the requests of an audit, which rules and exemptions match.
 pub(super) const USER: &str = "portcullis:audit";
 
-/// Parses an object of a list, and sets its API version and kind, which lists may omit. If it cannot be parsed, returns
-/// an audit result with only this error.
+/// Parses an object from the JSON text of a list, and sets its API version and kind, which lists may omit. If the text
+/// cannot be parsed, returns an audit result that contains only this error.
 pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     let (why, mut object) = match json::parse(text) {
         Ok(Value::Object(object)) => (None, object),
@@ -31,8 +31,8 @@ pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     }
 }
 
-/// Runs the rules on a stored object as if it were updated without changes. Rules that match only creations run as if
-/// it were created.
+/// Runs the rules on a stored object, in a request that updates the object without changes. Rules that match only
+/// creations run in a request that creates the object.
 pub(super) async fn judge(gate: &Gate, chosen: &Chosen, target: &Target, object: Value) -> Audited {
     let subject = Subject::of(&object);
     let mut entries: Vec<Entry> = Vec::new();

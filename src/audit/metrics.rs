@@ -52,7 +52,7 @@ impl Metrics {
         self.found(audited);
     }
 
-    /// Sets the number of findings by rule and outcome. To be called also after only some objects were audited again.
+    /// Sets the number of findings by rule and outcome. Call it also after an audit of only some objects.
     pub fn found(&self, audited: &Audited) {
         self.findings.clear();
         for entry in &audited.entries {

@@ -44,7 +44,7 @@ use crate::catalog::{Kind, Scope};
 use crate::gate::{Gate, Registry};
 use target::{Served, Target};
 
-/// Objects that are judged concurrently; some wait for trees.
+/// Maximum number of objects that are judged concurrently. Some of them wait until their kustomize tree is fetched.
 const AT_ONCE: usize = 8;
 
 /// An audit of stored objects: runs the chosen rules on the objects of a cluster or of files.
@@ -62,7 +62,7 @@ pub struct Audit {
 pub struct Progress {
     /// Number of objects that are judged so far.
     pub done: usize,
-    /// Number of objects that are known so far, judged or not.
+    /// Number of objects that the audit has found so far, judged or not.
     pub all: usize,
 }
 

@@ -74,8 +74,8 @@ pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
 
 type Matchers<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
 
-/// Returns the matchers of the chosen rules, each with its rule. If a chosen rule checks kustomize trees, adds the
-/// matchers of all sources of trees, with `None`.
+/// Returns the request matchers of the chosen rules, each with its rule. If a chosen rule checks kustomize trees, also
+/// returns the matchers of all sources of kustomize trees, with `None` instead of a rule.
 fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Matchers<'r> {
     let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
     let of_rules = rules.flat_map(|rule| rule.matchers.iter().map(move |matcher| (matcher, Some(*rule))));
@@ -85,8 +85,8 @@ fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Mat
     of_rules.chain(deliveries.flat_map(|delivery| delivery.matchers.iter().map(|matcher| (matcher, None)))).collect()
 }
 
-/// Returns the resources that a matcher covers. If it covers declared kinds, such as composites, returns one target for
-/// each of these kinds in the catalog.
+/// Returns the resources that a request matcher covers. If the matcher covers declared kinds, such as composites,
+/// returns one target for each of these kinds in the catalog.
 fn of(matcher: &Match, gate: &Gate) -> Vec<Target> {
     if !matcher.is_declared() {
         let versions = matcher.versions.iter().map(|version| (*version).to_owned()).collect();
@@ -149,7 +149,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Finds the first version of a target that the cluster serves; `None` if it serves none.
+    /// Finds the first of the target's API versions that the cluster serves; `None` if the cluster serves none of them.
     pub(super) async fn find(client: &Client, target: Target) -> Result<Option<Self>, kube::Error> {
         for version in &target.versions {
             let Some(resources) = resources(client, &target.group, version).await? else { continue };

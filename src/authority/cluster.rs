@@ -232,8 +232,9 @@ fn bundle(webhook: &Value) -> Bundle {
     Bundle(text.and_then(|text| Certificate::read_all(&text).ok()).unwrap_or_default())
 }
 
-/// Returns a function that converts an error of the Kubernetes client to a [`ClusterError`]. After a write, the status
-/// codes 404, 409 and 422 (a failed test of a JSON Patch) mean that another client changed the object.
+/// Returns a function that converts an error of the Kubernetes client to a [`ClusterError`]. If `done` is `written`, it
+/// converts the status codes 404, 409 and 422 (a failed test of a JSON Patch) to the error that another client changed
+/// the object.
 fn failed(done: &'static str, what: &str) -> impl FnOnce(kube::Error) -> ClusterError {
     let what = what.to_owned();
     move |source| match &source {

@@ -1,5 +1,5 @@
-//! Issues CAs and leaf certificates, with ECDSA P-256 keys: the API server does not resume TLS sessions, so each
-//! handshake costs a signature.
+//! Issues CAs and leaf certificates. Uses ECDSA P-256 keys because they sign fast: the API server does not resume TLS
+//! sessions, so each handshake needs a signature.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
@@ -24,7 +24,8 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Returns whether the leaf should be replaced: it was not signed by the CA `signer`, or [`Certificate::is_due`].
+    /// Returns whether the leaf certificate should be replaced: it was not signed by the CA `signer`, or two thirds of
+    /// its life are over ([`Certificate::is_due`]).
     pub fn is_due(&self, signer: &Certificate, now: OffsetDateTime) -> bool {
         self.signer != *signer || self.certificate.is_due(now)
     }

@@ -1,5 +1,5 @@
-//! The control loop of the CA: reads the Secret and the caBundles, renews the leaf of this replica if due, takes one
-//! step, and repeats when an object changes or a step is due.
+//! The control loop of the CA: reads the Secret and the caBundles, renews the leaf certificate of this replica if
+//! necessary, takes one step, and repeats when an object changes or the next step is due.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,11 +50,11 @@ pub struct Settings {
 
 /// The origin of a replica's serving certificate.
 pub enum Source {
-    /// The replica signs its leaf with the CA in the Secret.
+    /// The replica signs its own leaf certificate with the CA in the Secret.
     SelfManaged {
         /// The names in leaf certificates: DNS names or IP addresses.
         names: Vec<String>,
-        /// Called with every new leaf, to serve it.
+        /// Called with every new leaf certificate, so that the server serves it.
         serve: Box<dyn Fn(&Leaf) + Send + Sync>,
     },
     /// The certificate is issued elsewhere, for example by cert-manager, and mounted into the pod.
@@ -80,7 +80,7 @@ pub struct Keeper {
     settings: Settings,
     cluster: Cluster,
     leaf: Option<Leaf>,
-    /// The state of the CA that was read last, and the time of the monotonic clock since which it is unchanged.
+    /// The state of the CA that was read last, and the time at which this state was first read, by the monotonic clock.
     known: Option<(State, Duration)>,
     /// The last state with a signing CA that was read. It is used to restore a lost Secret.
     remembered: Option<State>,
@@ -211,8 +211,8 @@ impl Keeper {
         Ok(Observation { configurations, bundles, stored, reading: self.settings.clock.read() })
     }
 
-    /// Signs a new leaf with the CA that was just read, and serves it. Does nothing if the current leaf is not due, or
-    /// if the replica does not sign its own leaf.
+    /// Signs a new leaf certificate with the CA in `observed`, and serves it. Does nothing if the current leaf
+    /// certificate need not be renewed yet, or if the replica does not sign its own.
     fn renew_leaf(&mut self, observed: &Observation) -> Result<(), KeeperError> {
         let Source::SelfManaged { names, serve } = &self.settings.source else { return Ok(()) };
         let now = observed.reading.wall;
@@ -256,8 +256,8 @@ impl Keeper {
         }
     }
 
-    /// Records the observed state of the CA, and returns for how long the state has not changed, ignoring
-    /// [`State::used`].
+    /// Records the observed state of the CA. Returns for how long the state has not changed, apart from the replicas'
+    /// reports in [`State::used`].
     fn unchanged(&mut self, observed: &Observation) -> time::Duration {
         let steady = observed.reading.steady;
         let since = match &self.known {
@@ -292,7 +292,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Returns the time until the next iteration of the control loop: `rest`, or less if the leaf is due earlier.
+    /// Returns the time until the next iteration of the control loop: `rest`, or less if the leaf certificate must be
+    /// renewed earlier.
     fn rest(&self, rest: time::Duration, now: OffsetDateTime) -> Duration {
         let leaf = self.leaf.as_ref().map_or(rest, |leaf| leaf.certificate.due() - now);
         rest.min(leaf).try_into().unwrap_or_default()

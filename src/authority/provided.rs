@@ -22,7 +22,7 @@ use super::certificate::Certificate;
 use super::state::State;
 use super::steps::{MAX_OLD, POLL, Seen, Step, Timing, UNREPORTED, all_hold, in_use, is_report_due, unknown};
 
-/// Returns the next write, or a wait, of a replica that serves a leaf of one of the `provided` CAs.
+/// Returns the next step of a replica that serves a leaf certificate of one of the `provided` CAs: a write or a wait.
 pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step {
     let wanted = seen.state.bundle();
     if !provided.iter().all(|certificate| wanted.contains(certificate)) {
@@ -41,9 +41,9 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the state that also trusts the provided CAs. CAs that only the caBundles contain stay trusted, because
-/// replicas may serve their leaves. If no other CA is trusted, [`State::announced`] is set to one overlap before now,
-/// so that no replica waits until API servers have seen the CAs.
+/// Returns the state that trusts the provided CAs in addition to others. CAs that only caBundles contain stay trusted,
+/// because replicas may serve leaf certificates of these CAs. If no other CA is trusted, sets [`State::announced`] to
+/// one overlap before now, so that no replica waits until API servers have seen the provided CAs.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
@@ -60,8 +60,8 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     state
 }
 
-/// Returns the step that removes all CAs but the provided ones, or waits while a replica may serve a leaf of another
-/// CA.
+/// Returns the step that removes all CAs except the provided ones. While a replica may serve a leaf certificate of
+/// another CA, returns a wait instead.
 fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;
@@ -76,15 +76,15 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether replicas with other CAs could remove a provided CA: other CAs are trusted too, and the Secret has no
-/// recent report that a replica uses the provided one.
+/// Returns whether replicas with other CAs could soon remove a provided CA: caBundles contain other CAs too, and the
+/// Secret has no recent report that a replica uses the provided CA.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)
 }
 
-/// Returns why an API server may not trust a leaf certificate that a provided CA issued, or may stop trusting it before
-/// this replica's next report; `None` if every API server trusts it.
+/// Returns why some API servers may not trust leaf certificates of the provided CAs, or may stop trusting them before
+/// this replica's next report; `None` if every API server trusts them.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

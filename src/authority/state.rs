@@ -22,7 +22,8 @@ use time::format_description::well_known::Rfc3339;
 
 use super::certificate::Certificate;
 
-/// For each CA, by its fingerprint, the time when a replica last reported that it serves a leaf of that CA.
+/// The reports of replicas: for each CA, identified by its fingerprint, the time when a replica last reported that it
+/// serves a leaf certificate of that CA.
 pub type Uses = BTreeMap<String, OffsetDateTime>;
 
 /// A CA: its certificate and its key in PEM.
@@ -53,12 +54,12 @@ pub struct Next {
 /// The state of the CA that all replicas share through the Secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// The CA that signs leaves; `None` before the first CA signs, or if the Secret was lost.
+    /// The CA that signs leaf certificates; `None` before the first CA signs, or if the Secret was lost.
     pub current: Option<Authority>,
     /// The next CA, during a rotation; `None` otherwise.
     pub next: Option<Next>,
-    /// Further CAs that caBundles contain: former CAs, whose leaves replicas may still serve, and the CAs of mounted
-    /// certificates. The most recent is the first.
+    /// Other CAs that caBundles contain: former CAs, because replicas may still serve their leaf certificates, and the
+    /// CAs of mounted certificates. The most recent is the first.
     pub old: Vec<Certificate>,
     /// The time at which the current CA replaced the most recent former one, or the CA of a mounted certificate was
     /// added to `old`.
@@ -66,8 +67,8 @@ pub struct State {
     /// The time since which every caBundle contains the CAs of mounted certificates, which are in `old`; `None` before,
     /// and if there are none.
     pub announced: Option<OffsetDateTime>,
-    /// The last reports of replicas about the CAs whose leaves they serve. Replicas report only while CAs of mounted
-    /// certificates and other CAs are trusted at the same time.
+    /// The time of the replicas' last report about each CA whose leaf certificates they serve. Replicas report only
+    /// while CAs of mounted certificates and other CAs are trusted at the same time.
     pub used: Uses,
 }
 
@@ -125,18 +126,20 @@ impl State {
         without(self) == without(other)
     }
 
-    /// Returns the time of the last report that a replica serves a leaf of this CA; `None` without a report.
+    /// Returns the time of the last report that a replica serves a leaf certificate of this CA; `None` if there is no
+    /// report.
     pub fn last_use(&self, certificate: &Certificate) -> Option<OffsetDateTime> {
         self.used.get(&certificate.fingerprint()).copied()
     }
 
-    /// Records a report at `now` that replicas serve leaves of these CAs.
+    /// Records in the state that, at the time `now`, replicas reported that they serve leaf certificates of these CAs.
     pub fn record_use<'c>(&mut self, certificates: impl IntoIterator<Item = &'c Certificate>, now: OffsetDateTime) {
         self.used.extend(certificates.into_iter().map(|certificate| (certificate.fingerprint(), now)));
     }
 
-    /// Returns the CA that signs leaves. Without a current CA, a replica without a valid leaf uses the next CA, because
-    /// no client connects to the replica yet; a replica with a valid leaf keeps the leaf.
+    /// Returns the CA that should sign the leaf certificate of a replica: the current CA. If there is none, returns the
+    /// next CA for a replica without a valid leaf certificate, because no client connects to this replica yet; a
+    /// replica with a valid one keeps it.
     pub fn signer(&self, has_good_leaf: bool) -> Option<&Authority> {
         let next = self.next.as_ref().filter(|_| !has_good_leaf).map(|next| &next.authority);
         self.current.as_ref().or(next)
@@ -181,7 +184,8 @@ impl Reader<'_> {
         read.inspect_err(|error| self.problems.push(format!("{key}: {error}"))).unwrap_or_default()
     }
 
-    /// Parses the entry `used`, the reports of replicas, and skips invalid lines.
+    /// Parses the Secret's entry `used`: the times of the replicas' reports, by the fingerprint of the CA. Skips
+    /// invalid lines.
     fn uses(&mut self) -> Uses {
         let text = self.text(USED).unwrap_or_default();
         let report = |line: &str| {

@@ -31,13 +31,15 @@ use time::{Duration, OffsetDateTime};
 use super::certificate::Certificate;
 use super::state::{Authority, Next, State};
 
-/// Maximum number of former CAs. Bundles grow with each; further rotations wait until the first one is complete.
+/// Maximum number of former CAs in the Secret. Each former CA makes the caBundles larger. With so many of them, a
+/// requested rotation waits until they are removed.
 pub const MAX_OLD: usize = 8;
 /// Longest interval between two reads of the Secret and the caBundles; watches usually report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
 
-/// Overlap when there is no signing CA: longer than client-go takes to notice a lost watch (45 s). No replica signs
-/// with another CA meanwhile, so the clock differences that the full overlap covers do not matter.
+/// Overlap of CA certificates in a rotation if there is no signing CA: longer than client-go takes to notice a lost
+/// watch (45 s). No replica signs with another CA meanwhile, so this overlap need not cover clock differences, as the
+/// full overlap does.
 const RECOVERY: Duration = Duration::seconds(50);
 
 /// The reason why a replica is not ready before its first report about its CA.
@@ -46,39 +48,40 @@ pub(super) const UNREPORTED: &str = "the Secret has no recent report that replic
 /// Pause between the two reads of the Secret and the caBundles that must agree before the first CA signs.
 const MOMENT: Duration = Duration::milliseconds(100);
 
-/// The lifetimes of the CA and the leaves, and the overlap of old and new CA in a rotation.
+/// The lifetimes of the CA and of leaf certificates, and the overlap of old and new CA in a rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// Life of a CA. A rotation begins after two thirds of it.
     pub authority: Duration,
-    /// Life of a leaf. It is replaced after two thirds of it.
+    /// Life of a leaf certificate. A leaf certificate is replaced after two thirds of its life.
     pub leaf: Duration,
-    /// Overlap: the time for which old and new CA are in every bundle before the new one signs. It is longer than an
-    /// API server takes to notice a lost watch, and longer than the clock difference between nodes.
+    /// Overlap: the time for which every caBundle contains the old and the new CA before the new one signs. It is
+    /// longer than an API server takes to notice a lost watch, and longer than the clock difference between nodes.
     pub overlap: Duration,
-    /// The overlap when there is no signing CA, because the Secret was lost while no replica was running.
+    /// The overlap of old and new CAs if there is no signing CA, because the Secret was lost while no replica was
+    /// running.
     pub recovery: Duration,
 }
 
 impl Default for Timing {
-    /// Returns a year for CAs, a week for leaves (a replica may lose the API server for a weekend), and five minutes of
-    /// overlap (a lost watch is noticed within 45 seconds by client-go's HTTP/2 pings).
+    /// Returns the default timing: CAs live a year, leaf certificates a week (a replica may lose the API server for a
+    /// weekend), and the overlap is five minutes (client-go's HTTP/2 pings notice a lost watch within 45 seconds).
     fn default() -> Self {
         Self::new(Duration::days(365), Duration::days(7), Duration::minutes(5))
     }
 }
 
 impl Timing {
-    /// Creates the timing from the life of a CA, the life of a leaf, and the overlap of CAs.
+    /// Creates the timing from the life of a CA, the life of a leaf certificate, and the overlap of old and new CA.
     pub fn new(authority: Duration, leaf: Duration, overlap: Duration) -> Self {
         Self { authority, leaf, overlap, recovery: overlap.min(RECOVERY) }
     }
 
     /// Checks that a rotation completes before the CA expires.
     ///
-    ///  # Errors
+    /// # Errors
     ///
-    ///  A sentence about the duration that is too short or too long.
+    /// A sentence about the duration that is too short or too long.
     pub fn check(&self) -> Result<(), String> {
         if self.leaf < Duration::seconds(3) || self.overlap < Duration::SECOND {
             return Err("a leaf must last 3 seconds at least, and the overlap 1 second".to_owned());
@@ -93,25 +96,27 @@ impl Timing {
         Ok(())
     }
 
-    /// Returns for how long replicas may serve leaves of a former CA after [`Step::Switch`]: a leaf's life and an
-    /// overlap.
+    /// Returns for how long, after [`Step::Switch`], replicas may serve leaf certificates of a former CA: the life of a
+    /// leaf certificate plus an overlap.
     pub(super) fn retirement(&self) -> Duration {
         self.leaf + self.overlap
     }
 
-    /// Returns the interval at which replicas report that they serve leaves of a CA: a quarter of a leaf's life.
+    /// Returns the interval at which replicas report the CA of their leaf certificate: a quarter of the life of a leaf
+    /// certificate.
     fn report(&self) -> Duration {
         self.leaf / 4
     }
 
-    /// Returns for how long replicas may serve leaves of a CA after their last report that they use it. A replica that
-    /// can no longer reach the API server has renewed its leaf at the latest before its next report was due.
+    /// Returns for how long a replica may serve leaf certificates of a CA after its last report about that CA. A
+    /// replica that can no longer reach the API server has renewed its leaf certificate at the latest before its next
+    /// report was due.
     fn lease(&self) -> Duration {
         self.retirement() + self.report()
     }
 }
 
-/// The CA certificates of a webhook's caBundle; empty if it cannot be parsed.
+/// The CA certificates of a webhook's caBundle; empty if the caBundle cannot be parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bundle(pub Vec<Certificate>);
 
@@ -132,11 +137,11 @@ impl Bundle {
 pub struct Seen<'s> {
     /// The state of the CA, as read from the Secret.
     pub state: &'s State,
-    /// The caBundles of all Portcullis webhooks, read before the state.
+    /// The caBundles of all Portcullis webhooks. They were read before `state`.
     pub bundles: &'s [Bundle],
-    /// The last state with a signing CA that this process has read.
+    /// The last state with a signing CA that this process has read. It is used to restore a lost Secret.
     pub remembered: Option<&'s State>,
-    /// The time of the wall clock.
+    /// The current time, by the wall clock.
     pub now: OffsetDateTime,
     /// For how long this process has observed this state without a change, by the monotonic clock.
     pub unchanged: Duration,
@@ -161,16 +166,18 @@ pub enum Step {
     Announce,
     /// Make the next CA the signing one.
     Switch,
-    /// Set the time of the last switch to now, because the recorded time is missing or in the future.
+    /// Set the recorded time of the last switch (`State::switched`) to the current time, because it is missing or in
+    /// the future.
     Redate,
     /// Remove the former CAs from the Secret.
     Retire,
-    /// Write this state, which trusts the CAs of this replica's mounted certificate: in addition to other CAs, or as
-    /// the only ones.
+    /// Write this state, which trusts the CAs of this replica's mounted certificate, in addition to the other CAs or
+    /// instead of them.
     Trust(Box<State>),
     /// Record that every caBundle contains the CAs of this replica's mounted certificate.
     AnnounceProvided,
-    /// Report that this replica serves a leaf of one of these CAs, so that replicas with another CA do not remove them.
+    /// Report that this replica serves a leaf certificate of one of these CAs, so that replicas that use another CA do
+    /// not remove them.
     Use(Vec<Certificate>),
     /// Wait, for at most this long.
     Rest(Duration),
@@ -197,7 +204,7 @@ impl Step {
     }
 }
 
-/// Returns the next write, or a wait, of a replica that signs its own leaf.
+/// Returns the next step of a replica that signs its own leaf certificate: a write or a wait.
 pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     if let Some(restored) = restored(seen) {
         return Step::Restore(Box::new(restored));
@@ -226,28 +233,29 @@ pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     }
 }
 
-/// Returns the step that reports the signing CA as used, if [`is_use_unreported`]; `None` otherwise.
+/// Returns the step that reports that this replica uses the signing CA; `None` if no report is needed
+/// ([`is_use_unreported`]).
 fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     let current = &seen.state.current.as_ref()?.certificate;
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether replicas with provided CAs could remove the signing CA: provided CAs are trusted too, and the Secret
-/// has no recent report that a replica uses the signing one.
+/// Returns whether replicas with provided CAs could soon remove the signing CA: caBundles contain provided CAs too, and
+/// the Secret has no recent report that a replica uses the signing CA.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)
 }
 
-/// Returns whether a replica should report that it uses these CAs: the last report about one of them is missing, old or
-/// in the future.
+/// Returns whether a replica should report that it uses the CAs in `certificates`: for one of them, the last report in
+/// the Secret is missing, old or in the future.
 pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timing: &Timing) -> bool {
     let is_recent = |at: OffsetDateTime| at <= seen.now + timing.overlap && seen.now < at + timing.report();
     certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
 }
 
-/// Returns for how long replicas may still serve leaves of these CAs, according to the last reports; zero without
-/// reports.
+/// Returns for how long replicas may still serve leaf certificates of the CAs in `certificates`, according to the last
+/// reports in the Secret; zero if there is no report about these CAs.
 pub(super) fn in_use<'c>(
     seen: &Seen<'_>,
     certificates: impl IntoIterator<Item = &'c Certificate>,
@@ -278,13 +286,13 @@ fn restored(seen: &Seen<'_>) -> Option<State> {
     Some(state)
 }
 
-/// Returns whether every bundle contains this CA.
+/// Returns whether every caBundle in `bundles` contains this CA.
 pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns why an API server may not trust a leaf certificate that the signing CA issued, or may stop trusting it before
-/// this replica's next report; `None` if every API server trusts it.
+/// Returns why some API servers may not trust leaf certificates of the signing CA, or may stop trusting them before
+/// this replica's next report; `None` if every API server trusts them.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
@@ -320,13 +328,14 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
     unknown
 }
 
-/// Returns the step if the first CA is prepared and the caBundles contain no other CA: a wait at the first observation,
-/// then [`Step::Switch`].
+/// Returns the next step if the first CA is prepared and the caBundles contain no other CA: a wait at the first
+/// observation, then [`Step::Switch`].
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
 
-/// Returns the step if no rotation is in progress and every caBundle is correct.
+/// Returns the next step if no rotation is in progress and every caBundle is correct: for example, to begin a rotation,
+/// to remove former CAs, or to wait.
 fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
     let State { old, switched, .. } = seen.state;
     if current.is_due(seen.now) || seen.rotation_requested && old.len() < MAX_OLD {
@@ -345,8 +354,8 @@ fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
 }
 
 impl State {
-    /// Returns the state that results from a step. [`Step::Prepare`] changes nothing here: use [`State::prepared`] for
-    /// it.
+    /// Returns the state after `step` is taken at the time `now`. Does not apply [`Step::Prepare`], for which
+    /// [`State::prepared`] exists.
     #[must_use]
     pub fn after(&self, step: &Step, now: OffsetDateTime) -> Self {
         let mut after = self.clone();

@@ -26,7 +26,7 @@ pub struct SingleFlight<K, T> {
 
 type InFlight<K, T> = Arc<Mutex<HashMap<K, SharedResult<T>>>>;
 
-/// A guard that removes a computation from the map when it is dropped, also after a panic.
+/// A guard that removes a computation from the map of computations in flight when it is dropped, also after a panic.
 struct Removal<K: Hash + Eq, T>(InFlight<K, T>, K);
 
 impl<K: Hash + Eq, T> Drop for Removal<K, T> {

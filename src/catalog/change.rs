@@ -27,10 +27,10 @@ impl Change {
 /// An observer of changes in the catalog. The catalog calls its methods synchronously after each change, so they must
 /// be quick.
 pub trait Observe: Send + Sync {
-    /// Handles a created, changed or deleted object.
+    /// Receives a change of an object in the catalog: the object was created, changed or deleted.
     fn changed(&self, change: &Change, catalog: &Catalog);
 
-    /// Handles a change of a kind's coverage, for example when all its objects were listed for the first time.
+    /// Receives a change of a kind's coverage, for example when all objects of the kind were listed for the first time.
     fn covered(&self, kind: &'static Kind, coverage: Coverage) {
         let _ = (kind, coverage);
     }

@@ -31,8 +31,8 @@ pub struct Declaration {
     pub declares: fn(&Value) -> Option<Declared>,
     /// The indexes over objects of the declared kinds.
     pub indexes: &'static [&'static Index],
-    /// The part of the objects that the catalog stores, and whether they are watched. Rules also match kinds that are
-    /// not watched.
+    /// The part of the objects of declared kinds that the catalog stores, and whether these objects are watched. Rules
+    /// also match kinds that are not watched.
     pub storage: Storage,
 }
 
@@ -52,7 +52,8 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Returns the static kind with these names, creating it once per process; `None` beyond [`MAX_KINDS`].
+    /// Returns the static `Kind` with the names of this declared kind, and creates it once per process; `None` if there
+    /// are [`MAX_KINDS`] kinds already.
     fn interned(&self, declaration: &'static Declaration) -> Option<&'static Kind> {
         static KNOWN: Mutex<Vec<&'static Kind>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +84,7 @@ impl Declared {
     }
 }
 
-/// A kind that an object declares, and the store of the objects of this kind.
+/// A kind that an object in the catalog declares, and the store of the objects of this kind.
 #[derive(Clone)]
 struct Held {
     declaration: &'static Declaration,
@@ -98,7 +99,8 @@ struct Declaring {
     is_labelled: bool,
 }
 
-/// The declared kinds, by the index of their [`Declaration`] and the name of the declaring object.
+/// The declared kinds. Their keys are the index of the [`Declaration`] and the name of the object that declares the
+/// kind.
 type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 
 /// The kinds that objects in a catalog declare at run time, with the stores of their objects.
@@ -161,14 +163,16 @@ impl DeclaredKinds {
         self.declaring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Selects the kinds whose declaring objects have one of these names, in addition to those with [`CHOOSING_LABEL`].
-    /// `*` selects all.
+    /// Selects the declared kinds to handle, by the names of the objects that declare them, such as
+    /// CompositeResourceDefinitions. `*` selects all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are
+    /// always selected.
     pub(super) fn choose(&self, names: HashSet<String>) {
         *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
         self.follow(&self.declaring());
     }
 
-    /// Updates the declared kinds after a change of a declaring object; `object` is `None` if it was deleted.
+    /// Updates the declared kinds after a change of an object that may declare one, such as a
+    /// CompositeResourceDefinition. `object` is its new content; `None` if it was deleted.
     pub(super) fn note(&self, kind: &'static Kind, name: &str, object: Option<&Value>) {
         let mut declaring = self.declaring();
         let mut is_changed = false;

@@ -57,7 +57,7 @@ enum Place {
     Below,
 }
 
-/// The way in which a member of an object is decoded: skipped, copied or decoded further.
+/// How a member of an object is decoded: skipped, copied, or decoded further.
 enum Member<'p> {
     Skip,
     ApiVersion,
@@ -213,7 +213,7 @@ fn push_key(key: &str, out: &mut String) {
     }
 }
 
-/// Copies a JSON text without the white space between its tokens.
+/// Appends a JSON text to `out`, without the white space between its tokens.
 fn copy_compact(json: &str, out: &mut String) {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let (bytes, mut from, mut at) = (json.as_bytes(), 0, 0);

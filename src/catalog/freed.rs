@@ -26,9 +26,9 @@ pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Starts `count` short-lived threads that take over the memory of ended threads. Otherwise, a long-lived thread that
-/// starts now would take over this memory and never return it. The receiver is closed when all threads have taken over
-/// memory.
+/// Starts `count` short-lived threads that take over the memory of ended threads, because a long-lived thread that
+/// starts now would take over this memory and never return it. Returns the handles of the threads, and a receiver that
+/// is closed when all of them have taken over memory.
 fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     let (sender, are_ready) = channel();
     let holders = (0..count).filter_map(|_| {
@@ -43,8 +43,8 @@ fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     (holders.collect(), are_ready)
 }
 
-/// Waits until the threads of [`hold`] end and mimalloc may return their memory; then starts and ends a thread, at
-/// whose end mimalloc returns it.
+/// Waits until the threads of [`hold`] have ended and mimalloc may return their memory. Then starts a thread that ends
+/// at once, because mimalloc returns the memory of ended threads when another thread ends.
 fn release(holders: Vec<JoinHandle<()>>) {
     for holder in holders {
         let _ = holder.join();

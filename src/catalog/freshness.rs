@@ -38,8 +38,8 @@ impl Freshness {
         }
     }
 
-    /// Records the arrival of every frame of a response body. Lists and watches of all namespaces have the same path,
-    /// which identifies the kind.
+    /// Wraps a response body, and records the arrival of each of its frames for `path`. `path` identifies a kind: lists
+    /// and watches of all namespaces have the same path.
     fn observe<B: HttpBody<Data = Bytes> + Send + 'static>(self, path: String, body: B) -> Body<B> {
         body.map_frame(move |frame| {
             self.note(&path);

@@ -20,7 +20,8 @@ enum Posting {
 }
 
 impl Posting {
-    /// Returns the ids in a posting of up to three objects, sorted by name; an empty list for a larger posting.
+    /// Returns the ids of this list if it has at most three, sorted by the names of the objects; an empty slice if it
+    /// has more.
     fn few(&self) -> &[Id] {
         match self {
             Self::One(id) => std::slice::from_ref(id),
@@ -42,7 +43,8 @@ impl Posting {
         self.few().iter().copied().chain(self.many().into_iter().flat_map(Ordered::iter))
     }
 
-    /// Creates a posting from ids that are sorted by name; `None` if `ids` is empty.
+    /// Creates the list of ids under one key of an index. `ids` must be sorted by the names of the objects; returns
+    /// `None` if `ids` is empty.
     fn of(ids: &[Id], records: &Records) -> Option<Self> {
         match ids {
             [] => None,
@@ -71,7 +73,7 @@ impl Posting {
         }
     }
 
-    /// Removes an object from the posting; returns whether the posting is then empty.
+    /// Removes an object from this list of ids. Returns whether the list is then empty.
     fn remove(&mut self, id: Id, records: &Records) -> bool {
         if let Self::Many(many) = self {
             many.remove(id, records);
@@ -86,7 +88,7 @@ impl Posting {
     }
 }
 
-/// A hasher for numbers that are hashes already.
+/// A hasher that returns its input, for map keys that are hashes already.
 #[derive(Default)]
 struct Hashed(u64);
 
@@ -106,15 +108,15 @@ impl Hasher for Hashed {
 #[derive(Debug, Default)]
 pub(super) struct Postings {
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
-    /// Number of objects in postings with more than three objects.
+    /// Number of ids in lists of more than three ids, to compute the size of the index.
     shared: usize,
 }
 
-/// Average bytes per object in a large posting.
+/// Average memory of one object id in a list of more than three ids, in bytes.
 const SHARED_BYTES: usize = 6;
 
 impl Postings {
-    /// Adds an object under the key with this hash.
+    /// Adds an object to the index under the key with this hash. `id` is the id of the object's record.
     pub(super) fn insert(&mut self, hash: u64, id: Id, records: &Records) {
         let Some(posting) = self.postings.get_mut(&hash) else {
             self.postings.insert(hash, Posting::One(id));
@@ -125,7 +127,7 @@ impl Postings {
         self.shared = self.shared + shared(posting) - before;
     }
 
-    /// Removes an object from the key with this hash. The record of the object must still exist.
+    /// Removes an object from the index key with this hash. Call it before the record of the object is removed.
     pub(super) fn remove(&mut self, hash: u64, id: Id, records: &Records) {
         let Some(posting) = self.postings.get_mut(&hash) else { return };
         let before = shared(posting);
@@ -137,7 +139,7 @@ impl Postings {
         }
     }
 
-    /// Returns the ids of the objects under the key with this hash, sorted by the names of the objects.
+    /// Returns the ids of the objects that have the index key with this hash, sorted by the names of the objects.
     pub(super) fn get(&self, hash: u64) -> impl Iterator<Item = Id> {
         self.postings.get(&hash).into_iter().flat_map(Posting::iter)
     }
@@ -152,7 +154,7 @@ impl Postings {
         self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.shared * SHARED_BYTES
     }
 
-    /// Frees unused capacity after many objects were removed.
+    /// Frees unused capacity of the index. Call it after many objects were removed.
     pub(super) fn shrink(&mut self) {
         if self.postings.capacity() > 4 * self.postings.len() {
             self.postings.shrink_to_fit();
@@ -160,7 +162,7 @@ impl Postings {
     }
 }
 
-/// Returns the number of objects in a posting with more than three objects; 0 for a smaller posting.
+/// Returns the number of ids in a list of more than three ids; 0 for a shorter list.
 fn shared(posting: &Posting) -> usize {
     posting.many().map_or(0, Ordered::len)
 }

@@ -42,7 +42,7 @@ pub struct Index {
     /// The paths of the fields that `keys` reads, besides the name and the namespace. Only these are parsed when an
     /// object is stored.
     pub parts: &'static [Path],
-    /// Returns the keys under which the index finds an object.
+    /// Returns the index keys of an object. A look-up with one of these keys finds the object.
     pub keys: fn(&Value) -> Vec<String>,
 }
 

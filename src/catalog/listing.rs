@@ -1,5 +1,5 @@
-//! Lists a kind again in place: objects are replaced one by one, and objects that no longer exist are removed at the
-//! end. So a kind is never stored twice, and readers find all objects during a listing.
+//! Lists a kind again without emptying the catalog: replaces objects one by one and, at the end, removes objects that
+//! no longer exist. So objects are never stored twice, and readers find all objects during a listing.
 
 use super::prepared::Prepared;
 use super::store::Store;

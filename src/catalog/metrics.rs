@@ -124,7 +124,7 @@ impl<C: LiveReader> LiveReader for Counted<C> {
     }
 }
 
-/// A live read in progress. It is counted when it is dropped, also if its caller stopped waiting.
+/// A guard that counts a live read when it is dropped, so that reads whose caller stopped waiting are counted too.
 struct Pending<'c> {
     results: &'c [Counter; 4],
     outcome: Outcome,

@@ -62,13 +62,14 @@ use stored::Held;
 pub use stored::Stored;
 pub use view::{LiveRead, LiveReads, Reference, View};
 
-/// Reads objects from the API server, for rules to which a stale answer would be unsafe.
+/// A reader of objects from the API server, for rules that must not see a stale object.
 pub trait LiveReader: Send + Sync {
     /// Returns the JSON text of an object; `None` if it does not exist; an error if the API server does not answer.
     fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a>;
 }
 
-/// The pending answer of a [`LiveReader`].
+/// The future that a [`LiveReader`] returns. Its result is the JSON text of the object, `None` if the object does not
+/// exist, or the reason why the API server did not answer.
 pub type LiveReading<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + 'a>>;
 
 /// A cache of the objects of a cluster, or of a folder of manifests instead of a cluster.
@@ -134,13 +135,14 @@ impl Catalog {
         self.declared.kinds()
     }
 
-    /// Returns the selected kinds that objects in the catalog declare, such as kinds of composites, each with its
-    /// declaration. [`Catalog::choose`] selects kinds.
+    /// Returns the kinds that objects in the catalog declare, such as kinds of composites, each with its declaration.
+    /// Contains only the kinds that are selected by [`Catalog::choose`] or by the label `portcullis.dev/composites`.
     pub fn declarations(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         self.declared.all()
     }
 
-    /// Finds a declared kind, such as a kind of composites, by group and plural name; returns it with its declaration.
+    /// Finds a kind that an object in the catalog declares, such as a kind of composites, by API group and plural name.
+    /// Returns the kind with its declaration.
     pub fn declared_as(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         self.declared.named(group, plural)
     }
@@ -250,8 +252,9 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits for the live reads `asked` until the deadline `last`; returns `None` if they take longer. Without a live
-    /// reader, waits without a deadline: `asked` is ready at once, and the runtime may have no timer.
+    /// Waits for the future `asked`, which does live reads, until the deadline `last`; returns `None` if it takes
+    /// longer. If the catalog has no live reader, waits without a deadline, because `asked` is then ready at once and
+    /// the runtime may have no timer.
     pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
         match self.live_reader {
             Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),

@@ -26,7 +26,7 @@ impl Ordered {
         self.chunks.iter().flatten().copied()
     }
 
-    /// Adds an id; returns whether it is new.
+    /// Adds the id of a record; returns false if the list contains it already.
     pub(super) fn insert(&mut self, id: Id, records: &Records) -> bool {
         let (at, place) = self.find(records.name_bytes(id), records);
         let Some(chunk) = self.chunks.get_mut(at) else {
@@ -48,7 +48,7 @@ impl Ordered {
         true
     }
 
-    /// Removes an id; returns whether it was present.
+    /// Removes the id of a record; returns whether the list contained it.
     pub(super) fn remove(&mut self, id: Id, records: &Records) -> bool {
         let (at, place) = self.find(records.name_bytes(id), records);
         let (Ok(place), Some(chunk)) = (place, self.chunks.get_mut(at)) else { return false };
@@ -60,7 +60,8 @@ impl Ordered {
         true
     }
 
-    /// Finds a name by binary search: returns its chunk, and its index there or the index at which to insert it.
+    /// Finds a name by binary search. Returns the index of the chunk that should contain the name, and the position in
+    /// that chunk: `Ok` where the name is, `Err` where to insert it.
     fn find(&self, name: &[u8], records: &Records) -> (usize, Result<usize, usize>) {
         let begins_later = |chunk: &Vec<Id>| chunk.first().is_some_and(|first| records.name_bytes(*first) > name);
         let at = self.chunks.partition_point(|chunk| !begins_later(chunk)).saturating_sub(1);

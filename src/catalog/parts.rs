@@ -19,7 +19,7 @@ pub(super) enum Part {
 static ALL: Part = Part::Whole;
 
 impl Part {
-    /// Builds the tree that selects the fields at `paths`.
+    /// Builds the tree that selects the fields at `paths`, such as `["spec", "template"]`.
     pub(super) fn of(paths: &[Path]) -> Self {
         let mut root = Self::Members(Vec::new());
         paths.iter().for_each(|path| root.add(path));
@@ -42,15 +42,15 @@ impl Part {
         }
     }
 
-    /// Returns the part of the member `key` that is selected; `None` if the member is not selected.
+    /// Returns the selected part of the object's member `key`; `None` if no part of the member is selected.
     pub(super) fn member(&self, key: &str) -> Option<&Self> {
         let Self::Members(members) = self else { return Some(&ALL) };
         let named = members.iter().find(|(name, _)| *name == key);
         named.or_else(|| members.iter().find(|(name, _)| *name == EVERY)).map(|(_, part)| part)
     }
 
-    /// Returns the part of each item of a list that is selected. If the paths expect an object where the value is a
-    /// list, whole items are selected, so that readers see the unexpected value.
+    /// Returns the part of each list item that is selected. If the paths expect an object but the value is a list,
+    /// selects whole items, so that readers see the unexpected value.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

@@ -13,23 +13,24 @@ use super::projection::Projection;
 use super::record::Compressed;
 use super::stored;
 
-/// The size of a full batch: its memory is reused soon, and threads synchronize once per batch.
+/// Size at which a batch is full, in bytes: large enough that threads synchronize seldom, and small enough that its
+/// memory is reused soon.
 const BATCH_BYTES: usize = 16 * 1024;
 
-/// The data of a store that is needed to prepare objects of its kind.
+/// The compression dictionary, field paths and hash seed that are needed to prepare objects of one kind for storing.
 #[derive(Debug)]
 pub(super) struct Preparation {
     pub(super) dictionary: Option<Arc<Dictionary>>,
-    /// The parts that the indexes of the kind read.
+    /// The selection of fields that the indexes of the kind read.
     pub(super) indexed: Arc<Part>,
-    /// The random seed with which index keys are hashed.
+    /// The random seed of the hash function for index keys.
     pub(super) seed: RandomState,
 }
 
 /// A key under which an index finds an object, as a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexKey {
-    /// The position of the index in [`Kind::indexes`].
+    /// The position in [`Kind::indexes`] of the index that this key belongs to.
     pub(super) index: usize,
     /// The hash of the namespace and the key.
     pub(super) hash: u64,
@@ -41,12 +42,12 @@ pub(super) struct Prepared<'b> {
     pub(super) namespace: &'b str,
     pub(super) name: &'b str,
     pub(super) parts: Compressed<'b>,
-    /// The keys of the object in the indexes of its kind.
+    /// The hashed keys under which the indexes of its kind find the object.
     pub(super) keys: &'b [IndexKey],
 }
 
-/// A batch of objects that are ready to be stored. They share their allocations, because one thread creates a batch and
-/// another frees it, and the allocator returns small allocations of other threads late.
+/// A batch of objects that are ready to be stored. All objects of a batch share a few buffers, because one thread
+/// creates a batch and another frees it, and the allocator returns small allocations of other threads late.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     entries: Vec<Entry>,
@@ -91,7 +92,7 @@ impl Batch {
         });
     }
 
-    /// Returns whether the batch has reached its size, so that no more objects should be added.
+    /// Returns whether the batch is full, so that the caller should start another batch.
     pub(super) fn is_full(&self) -> bool {
         self.names.len() + self.parts.len() >= BATCH_BYTES
     }
@@ -118,8 +119,7 @@ pub(super) fn hash(seed: &RandomState, namespace: &str, key: &str) -> u64 {
     seed.hash_one((namespace, key))
 }
 
-/// Appends the keys under which the indexes of a kind find an object to `out`. Parses only the parts that the indexes
-/// read.
+/// Appends to `out` the keys of an object in all indexes of its kind. Parses only the fields that the indexes read.
 pub(super) fn index_keys(
     kind: &Kind,
     with: &Preparation,

@@ -67,7 +67,8 @@ fn check(decoded: &Decoded) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds an `apiVersion` that differs from the kind's to the JSON text: manifests in files may have another version.
+/// Adds `api_version` to the JSON text of an object. Called if it differs from the API version of the kind, because
+/// manifests in files may have another version.
 fn add_api_version(text: &mut String, api_version: &str) {
     let comma = if text == "{}" { "" } else { "," };
     let member = format!("{{\"apiVersion\":{}{comma}", Value::from(api_version));

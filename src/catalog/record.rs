@@ -1,4 +1,4 @@
-//! The bytes of a stored object: its namespace, its name and its compressed parts.
+//! Encodes a stored object as bytes: its namespace, its name, and the compressed fields that the catalog stores.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::compression::{self, Dictionary, Form};
 /// The number that a store assigns to a namespace.
 pub(super) type NamespaceId = u32;
 
-/// The compressed parts of an object. They are computed before the store is locked.
+/// The compressed JSON text of an object's stored fields. It is computed while the store is not locked.
 #[derive(Debug)]
 pub(super) struct Compressed<'b> {
     pub(super) form: Form,
@@ -16,7 +16,7 @@ pub(super) struct Compressed<'b> {
 }
 
 impl Compressed<'_> {
-    /// Compresses the JSON text of an object's stored parts; `None` if it is larger than 4 GiB.
+    /// Compresses the JSON text of an object's stored fields; `None` if it is larger than 4 GiB.
     pub(super) fn text(text: &str, dictionary: Option<&Dictionary>) -> Option<Self> {
         let (text_length, mut stored) = (u32::try_from(text.len()).ok()?, Vec::new());
         let form = compression::compress(text, dictionary, &mut stored);
@@ -28,7 +28,7 @@ impl Compressed<'_> {
         compression::decompress(self.form, &self.stored, size(self.text_length), dictionary)
     }
 
-    /// Encodes a record of the object with its namespace and name.
+    /// Encodes the record of an object: a header, `name`, and the compressed fields.
     pub(super) fn record(&self, namespace: NamespaceId, name: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + name.len() + self.stored.len());
         bytes.push(self.form as u8);
@@ -43,16 +43,17 @@ impl Compressed<'_> {
     }
 }
 
-/// Maximum length of the header: the form and four numbers.
+/// Maximum length of the header of a record, in bytes: one for the form of compression, and up to five for each of four
+/// numbers.
 const HEADER_BYTES: usize = 1 + 4 * 5;
 
-/// A stored object, decoded from the bytes of its record. The parts remain compressed.
+/// A stored object, decoded from the bytes of its record. Its fields remain compressed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'b> {
     form: Form,
-    /// The number of the object's namespace.
+    /// The number that the store has assigned to the object's namespace.
     pub(super) namespace: NamespaceId,
-    /// The length of the uncompressed JSON text of the object's stored parts, in bytes.
+    /// The length of the JSON text of the object's stored fields before compression, in bytes.
     pub(super) text_length: usize,
     pub(super) name: &'b str,
     stored: &'b [u8],
@@ -84,17 +85,17 @@ impl<'b> Record<'b> {
         Some((namespace, rest.get(..size(name_length))?))
     }
 
-    /// Decompresses the JSON text of the object's stored parts.
+    /// Returns the JSON text of the object's stored fields, decompressed with `dictionary`.
     pub(super) fn text(&self, dictionary: Option<&Dictionary>) -> String {
         compression::decompress(self.form, self.stored, self.text_length, dictionary)
     }
 
-    /// Returns whether the parts were compressed before the kind had a dictionary.
+    /// Returns whether the object's fields were compressed before the kind had a dictionary.
     pub(super) fn lacks_dictionary(&self) -> bool {
         self.form == Form::Alone
     }
 
-    /// Returns whether this record has the same parts as `parts`.
+    /// Returns whether this record contains the same stored fields as `parts`, even if they are compressed differently.
     pub(super) fn holds(&self, parts: &Compressed<'_>, dictionary: Option<&Dictionary>) -> bool {
         let is_same_form = self.form == parts.form;
         is_same_form && self.stored == &*parts.stored

@@ -26,14 +26,14 @@ struct Place {
 }
 
 impl Place {
-    /// The place of an unused id.
+    /// The value for an id that no record uses.
     const NONE: Self = Self { block: u32::MAX, offset: 0 };
 }
 
 #[derive(Debug, Default)]
 struct Block {
     bytes: Vec<u8>,
-    /// Number of bytes of the block that records use.
+    /// Number of bytes of this block that records use. The other bytes are holes.
     used: usize,
 }
 
@@ -43,14 +43,14 @@ impl Block {
     }
 }
 
-/// All records of a kind, by id.
+/// All records of the objects of one kind, by id.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     places: Vec<Place>,
     unused: Vec<Id>,
     blocks: Vec<Block>,
     empty_blocks: Vec<u32>,
-    /// The block to which records are appended; `None` before the first one.
+    /// The number of the block to which records are appended; `None` before the first record.
     open: Option<u32>,
     used: usize,
     holes: usize,
@@ -69,7 +69,7 @@ impl Records {
         self.used + self.holes + self.places.len() * size_of::<Place>() + self.seen.len() * size_of::<u64>()
     }
 
-    /// Returns whether most ids are unused.
+    /// Returns whether more than three quarters of the record ids are unused.
     pub(super) fn is_sparse(&self) -> bool {
         self.places.len() > 4 * self.len()
     }
@@ -86,7 +86,7 @@ impl Records {
         Record::read_name(self.bytes_from(id)?)
     }
 
-    /// Returns the name of a record as UTF-8, whose bytes sort like the text; empty for an unused id.
+    /// Returns the name of a record's object as UTF-8 bytes, which sort like the text; empty for an unused id.
     pub(super) fn name_bytes(&self, id: Id) -> &[u8] {
         self.namespace_and_name(id).map(|(_, name)| name).unwrap_or_default()
     }
@@ -120,7 +120,7 @@ impl Records {
         Some(id)
     }
 
-    /// Replaces a record and keeps its id.
+    /// Replaces the record with this id; the new record keeps the id.
     pub(super) fn replace(&mut self, id: Id, record: &[u8]) {
         self.free(id);
         if let (Some(place), Some(known)) = (self.write(record), self.places.get_mut(at(id))) {
@@ -139,19 +139,19 @@ impl Records {
         self.fill_holes();
     }
 
-    /// Flags an object as contained in the current listing.
+    /// Sets the flag of an object that says that the current listing contains it.
     pub(super) fn see(&mut self, id: Id) {
         if let Some(bits) = self.seen.get_mut(at(id) / 64) {
             *bits |= 1 << (id % 64);
         }
     }
 
-    /// Begins a listing: clears the flags of all objects.
+    /// Begins a listing: clears the flag of every object that says that the current listing contains it.
     pub(super) fn unsee_all(&mut self) {
         self.seen.fill(0);
     }
 
-    /// Returns whether the current listing contains an object.
+    /// Returns whether the current listing contains the object with this id.
     pub(super) fn is_seen(&self, id: Id) -> bool {
         self.seen.get(at(id) / 64).is_some_and(|bits| bits & (1 << (id % 64)) != 0)
     }

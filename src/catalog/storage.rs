@@ -9,24 +9,24 @@ use crate::admission::Path;
 pub enum Storage {
     /// Objects are watched and stored whole, without `managedFields` and the last applied configuration.
     Whole,
-    /// Objects are watched, and only these paths are stored: those that rules, mutators, controllers, explanations and
-    /// indexes read. [`EVERY`](super::EVERY) in a path matches every member or item.
+    /// Objects are watched, and only the fields at these paths are stored: those that rules, mutators, controllers,
+    /// explanations and indexes read. [`EVERY`](super::EVERY) in a path matches every member or item.
     Parts(&'static [Path]),
-    /// Objects are not watched. Live reads fetch these paths of single objects. The permission `get` in the namespaces
-    /// of these objects is enough.
+    /// Objects are not watched. A live read fetches one object, and only the fields at these paths are kept. The
+    /// permission `get` in the namespaces of these objects is enough.
     ByName(&'static [Path]),
-    /// Objects are not watched. Live reads fetch these paths of single objects, with the permission `get` in all
-    /// namespaces.
+    /// Objects are not watched. A live read fetches one object, and only the fields at these paths are kept. It needs
+    /// the permission `get` in all namespaces.
     Live(&'static [Path]),
 }
 
 impl Storage {
-    /// Returns whether objects are watched.
+    /// Returns whether the objects of the kind are watched.
     pub fn is_watched(self) -> bool {
         !matches!(self, Self::ByName(_) | Self::Live(_))
     }
 
-    /// Returns the paths of the fields that readers see, in the catalog and in live reads.
+    /// Returns the paths of the fields that the catalog stores and that live reads keep.
     pub(super) fn parts(self) -> &'static [Path] {
         match self {
             Self::Whole => EVERYTHING,

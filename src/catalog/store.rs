@@ -1,4 +1,4 @@
-//! The objects of one kind, by name and by index.
+//! The store for the objects of one kind, which finds them by name and by index.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use super::{Index, Kind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
-    /// Not listed yet: an object that is not found may exist.
+    /// The objects of the kind are not listed yet: an object that is not found may exist.
     Pending,
-    /// The cluster does not have the kind.
+    /// The cluster does not serve the kind.
     Absent,
-    /// Listed: an object that is not found does not exist.
+    /// All objects of the kind are listed: an object that is not found does not exist.
     Complete,
 }
 
 /// The number and size of the objects of one kind in the catalog.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Number of objects.
+    /// Number of objects of the kind in the catalog.
     pub objects: usize,
     /// Memory that the objects and their indexes take, in bytes.
     pub bytes: usize,
@@ -49,7 +49,7 @@ pub(super) struct Changed {
 pub(super) struct Store {
     kind: &'static Kind,
     part: Arc<Part>,
-    /// The parts of an object that the indexes read.
+    /// The fields of an object from which the indexes compute their keys.
     indexed: Arc<Part>,
     coverage: Coverage,
     records: Records,
@@ -135,7 +135,7 @@ impl Store {
         self.postings(index).map_or(0, |postings| postings.count(hash))
     }
 
-    /// Like [`Store::indexed`], in all namespaces.
+    /// Returns at most `limit` objects of all namespaces that `index` has under `key`.
     pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Held> {
         let mut found = Vec::new();
         for namespace in self.namespaces.sorted() {
@@ -153,8 +153,8 @@ impl Store {
         ids.take(limit).filter_map(|id| self.held(id)).collect()
     }
 
-    /// Stores an object, and replaces the object with the same namespace and name. Returns the change; `None` if both
-    /// are equal.
+    /// Stores an object, and replaces the object with the same namespace and name. Returns the change; `None` if the
+    /// object was already stored with the same content.
     pub(super) fn insert(&mut self, new: &Prepared<'_>) -> Option<Changed> {
         match self.id(new.namespace, new.name) {
             Some(id) => self.replace(id, new),
@@ -247,7 +247,7 @@ impl Store {
         keys
     }
 
-    /// Updates the indexes when the keys of an object change from `before` to `now`.
+    /// Updates the indexes when the index keys of an object change from `before` to `now`.
     fn file(&mut self, id: Id, before: &[IndexKey], now: &[IndexKey]) {
         for key in before.iter().filter(|key| !now.contains(key)) {
             if let Some(postings) = self.indexes.get_mut(key.index) {
@@ -261,14 +261,14 @@ impl Store {
         }
     }
 
-    /// Adds an object to the samples for the dictionary, unless the dictionary is complete.
+    /// Adds an object to the samples from which the compression dictionary is built, unless the dictionary is complete.
     fn learn(&mut self, parts: &Compressed<'_>) {
         if self.dictionary.is_none() {
             self.dictionary = self.samples.add(&parts.original(None)).map(Arc::new);
         }
     }
 
-    /// Compresses the objects again that were stored before the dictionary was complete.
+    /// Compresses again all objects that were stored before the dictionary was complete.
     fn compress_first_objects(&mut self) {
         let Some(dictionary) = self.dictionary.clone() else { return };
         for id in self.records.ids().collect::<Vec<_>>() {

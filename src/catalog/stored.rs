@@ -24,7 +24,7 @@ pub struct Stored {
 
 #[derive(Debug)]
 enum Source {
-    /// An object that was created from a parsed value.
+    /// The object was created from a parsed JSON value, and not from a stored record.
     Value,
     Held(Held),
 }
@@ -60,7 +60,7 @@ impl Held {
         value(self.kind, &self.namespace, self.name(), &self.text())
     }
 
-    /// Returns whether both records are of the same object with the same content.
+    /// Returns whether both are records of the same object, with the same content.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         std::ptr::eq(self.kind, other.kind) && self.bytes == other.bytes && self.namespace == other.namespace
     }
@@ -104,7 +104,7 @@ impl Stored {
         Self { source: Source::Held(held), value: OnceLock::new(), view: TypedView::default() }
     }
 
-    /// Returns the copied record, if the object is from a catalog.
+    /// Returns the copy of the object's stored record; `None` if the object is not from a catalog.
     pub(super) fn as_held(&self) -> Option<&Held> {
         if let Source::Held(held) = &self.source { Some(held) } else { None }
     }

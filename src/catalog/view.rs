@@ -11,11 +11,11 @@ use crate::admission::TypedView;
 /// A reference to an object by kind, namespace and name.
 #[derive(Clone)]
 pub struct Reference {
-    /// The kind of the object.
+    /// The kind of the referenced object.
     pub kind: &'static Kind,
-    /// The namespace of the object; empty for cluster-scoped kinds.
+    /// The namespace of the referenced object; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// The name of the object.
+    /// The name of the referenced object.
     pub name: String,
 }
 
@@ -105,7 +105,8 @@ impl<'a> View<'a> {
         self.settings.section(section)
     }
 
-    /// Returns the object with this namespace and name; `None` if it is not stored, or a live read did not find it.
+    /// Returns the object with this namespace and name, from its live read if there was one, otherwise from the
+    /// catalog; `None` if it is not found. After a failed live read, the catalog is used too.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),
@@ -119,13 +120,13 @@ impl<'a> View<'a> {
         self.catalog.declared()
     }
 
-    /// Returns whether all objects of a kind are known, so that one that is not found does not exist.
+    /// Returns whether all objects of a kind are known, so that an object that is not found does not exist.
     pub fn is_complete(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Complete
     }
 
-    /// Returns whether a kind is not listed yet, so that objects that are not found may exist. For `check` all kinds
-    /// are pending, because the files may be only a part of the cluster.
+    /// Returns whether a kind is not listed yet, so that objects that are not found may exist. In `portcullis check`,
+    /// kinds remain pending if the checked files may be only a part of the cluster.
     pub fn is_pending(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Pending
     }
@@ -139,14 +140,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns a reference for a live read if the catalog does not have the object, which may have been created after
-    /// the last watch event.
+    /// Returns a reference for a live read if the catalog does not contain the object; `None` if it does. The object
+    /// may have been created after the last watch event.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
         let is_found = self.catalog.contains(kind, namespace, name);
         (!is_found).then(|| Reference::new(kind, namespace, name))
     }
 
-    /// Returns at most `limit` objects that `index` has under `key`, sorted by name, without those that live reads did
+    /// Returns at most `limit` objects that `index` has under `key`, sorted by name. Omits objects that a live read did
     /// not find. See [`Catalog::indexed`].
     pub fn indexed(
         &self,
@@ -166,8 +167,8 @@ impl<'a> View<'a> {
         found
     }
 
-    /// Returns the objects that `index` has under `key` in all namespaces, replaced by the results of live reads. See
-    /// [`Catalog::indexed_everywhere`].
+    /// Returns the objects of all namespaces that `index` has under `key`; objects with a live read as the live read
+    /// found them. See [`Catalog::indexed_everywhere`].
     pub fn indexed_everywhere(
         &self,
         kind: &'static Kind,

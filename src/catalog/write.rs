@@ -10,7 +10,7 @@ use super::stored::Held;
 use super::{Catalog, Change, Coverage, Kind, Listing, Projection, Stored, Undecodable};
 
 impl Catalog {
-    /// Decodes the parts of an object that the catalog stores.
+    /// Extracts from the JSON text of an object the fields that the catalog stores for its kind.
     ///
     /// # Errors
     ///
@@ -22,15 +22,15 @@ impl Catalog {
         }
     }
 
-    /// Stores a decoded object, and replaces the object with the same namespace and name.
+    /// Stores a decoded object in the catalog, in place of any object with the same namespace and name.
     pub fn put(&self, kind: &'static Kind, object: &Projection) {
         let mut batch = Batch::default();
         self.prepare(0, kind, object, &mut batch);
         batch.objects().for_each(|(_, prepared)| self.store_prepared(kind, &prepared));
     }
 
-    /// Compresses an object and computes its index keys while the store is not locked, and adds it to a batch under
-    /// `number`.
+    /// Compresses an object and computes its index keys while the store is not locked. Adds the result to `batch`, with
+    /// `number` to identify the object.
     pub(super) fn prepare(&self, number: usize, kind: &'static Kind, object: &Projection, batch: &mut Batch) {
         if let Some(preparation) = self.read(kind, Store::preparation) {
             batch.add(number, kind, object, &preparation);
@@ -91,12 +91,12 @@ impl Catalog {
         }
     }
 
-    /// Begins a listing, which replaces the objects of a kind one by one.
+    /// Begins to replace all objects of a kind by the objects of a new list, one by one.
     pub fn list(&self, kind: &'static Kind) -> Listing<'_> {
         Listing::begin(self, kind)
     }
 
-    /// Replaces all objects of a kind, and sets its coverage.
+    /// Replaces all objects of a kind by `objects`, and sets the coverage of the kind.
     pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
         let mut listing = self.list(kind);
         objects.iter().for_each(|object| listing.add(&object.to_string()));
@@ -129,7 +129,7 @@ impl Catalog {
         rest
     }
 
-    /// Removes all objects, and sets all kinds to pending.
+    /// Removes all objects from the catalog, and sets the coverage of all kinds to `Pending`.
     pub fn clear(&self) {
         for kind in self.kinds().chain(self.declared()).collect::<Vec<_>>() {
             self.list(kind).finish(Coverage::Pending);
@@ -149,7 +149,8 @@ impl Catalog {
         }
     }
 
-    /// Updates the cache and the declared kinds after a change of an object, and notifies the observer.
+    /// Updates the cache of parsed objects and the kinds that objects declare after a change of an object, and notifies
+    /// the observer.
     pub(super) fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
         if let Some(before) = &before {
             self.parsed().forget(before);

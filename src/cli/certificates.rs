@@ -1,4 +1,5 @@
-//! The certificates of `serve`, and the verification of its clients.
+//! Loads or issues the serving certificate of `portcullis serve`, and configures the verification of client
+//! certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reads the kustomizations in files, and finds out which objects build them.
+//! Reads the kustomizations in files, and finds out which objects, such as Flux Kustomizations, build them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,12 +17,13 @@ use crate::kustomize::options::{NotAllowed, Options, Profile, Restrictor};
 use crate::kustomize::roots::{self, References};
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// The builder of the kustomizations (`--profile`).
+/// The value of `--profile`: which system, such as Flux or kubectl, builds the kustomizations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// The builder of each kustomization is determined from the objects in the files, such as Flux Kustomizations.
+    /// The system that builds each kustomization is determined from the objects in the files, such as Flux
+    /// Kustomizations.
     Auto,
-    /// This builder is used for all kustomizations.
+    /// The system in this profile builds all kustomizations.
     One(Profile),
 }
 
@@ -37,13 +38,13 @@ impl std::str::FromStr for Choice {
     }
 }
 
-/// The folders of Flux sources, by namespace and name.
+/// The folder of each Flux source, by namespace and name of the source.
 pub(super) type Sources = BTreeMap<(String, String), TreePath>;
 
 /// The folders with kustomization files, with the references between these folders.
 pub(super) struct Folders {
     folders: Vec<TreePath>,
-    /// The kustomize roots: folders with a kustomization file to which no other kustomization refers.
+    /// The kustomize roots: folders with a kustomization file that no other kustomization refers to.
     pub(super) roots: Vec<TreePath>,
     references: HashMap<TreePath, References>,
 }
@@ -73,18 +74,19 @@ impl Folders {
     }
 }
 
-/// The kustomizations that were found in the given files.
+/// The kustomizations that were found in given files.
 ///
-/// The tree is the whole file system, because roots may refer to files anywhere; files are read on demand.
+/// Paths are relative to the root of the file system, because kustomize roots may refer to files anywhere. Files are
+/// read on demand.
 pub(super) struct Scan {
     pub(super) tree: Arc<Tree>,
-    /// All given files, as paths in the tree.
+    /// All files that were given to the scan, as paths in the tree of the file system.
     pub(super) files: Vec<TreePath>,
     /// The files that are neither kustomization files nor parts of kustomizations.
     pub(super) manifests: Vec<TreePath>,
     /// The folders with kustomization files.
     pub(super) folders: Vec<TreePath>,
-    /// The kustomize roots: folders with a kustomization file to which no other kustomization refers.
+    /// The kustomize roots: folders with a kustomization file that no other kustomization refers to.
     pub(super) roots: Vec<TreePath>,
     /// The files and folders to which the kustomization in each folder refers.
     pub(super) references: HashMap<TreePath, References>,
@@ -93,8 +95,8 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Finds the kustomizations in `files`, and removes the files that only kustomize reads: kustomization files,
-    /// patches, data.
+    /// Finds the kustomizations in `files`. Then removes from `files` what only kustomize reads: kustomization files,
+    /// patches and data files.
     pub(super) fn of(files: &mut Vec<PathBuf>, options: &Options) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
         let (read, mut paths) = (Files::of_repository(), TreePaths::default());
@@ -113,8 +115,8 @@ impl Scan {
         Ok(Self { tree: Arc::new(tree), files: all, manifests, folders, roots, references, read })
     }
 
-    /// Finds the roots that Flux, Argo CD, Fleet and Sveltos build, and the objects that name them. Each of the folders
-    /// `tops` may be the root of a repository.
+    /// Finds the kustomize roots that Flux, Argo CD, Fleet and Sveltos build, and the objects that name these roots,
+    /// such as Flux Kustomizations. Each of the folders `tops` may be the root of a repository.
     pub(super) fn survey(&self, git: &Git, tops: &[TreePath], sources: &Sources) -> Survey {
         let Self { tree, manifests, folders, read: files, .. } = self;
         checkout::survey(&Checkout { tree, files, git, tops, folders, manifests, sources })
@@ -131,7 +133,7 @@ pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     Ok(Git { top: TreePath::root(), submodules, ..git })
 }
 
-/// Returns those of `paths` that are folders, as paths in the tree of the whole file system.
+/// Returns those of `paths` that are folders, as paths in the tree of the file system, which begins at `/`.
 pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
     paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
 }
@@ -173,12 +175,13 @@ pub(super) struct Known {
     pub(super) policy: Policy,
     /// The folders of Flux sources, from the configuration file and from flags.
     pub(super) sources: Sources,
-    /// The folders that hold all objects of a cluster.
+    /// The folders that contain all objects of a cluster, from the configuration file.
     complete: Vec<TreePath>,
 }
 
 impl Known {
-    /// Reads the configuration file, by default that of the repository. Flags take precedence over its sources.
+    /// Reads the given configuration file, by default the `portcullis.yaml` of the repository. Flux sources in `flags`
+    /// override those of the file.
     pub(super) fn read(config: Option<&Path>, flags: &[SourceFolder], registry: &Registry) -> Result<Self, Unusable> {
         let file = inputs::repository_file(config);
         let policy = inputs::policy(file.as_deref(), registry)?;
@@ -197,7 +200,8 @@ impl Known {
         Ok(Self { policy, sources, complete })
     }
 
-    /// Returns whether all paths are in folders that hold all objects of a cluster.
+    /// Returns whether each of `paths` is in a folder that contains all objects of a cluster, according to the
+    /// configuration file.
     pub(super) fn covers(&self, paths: &[PathBuf]) -> Result<bool, Unusable> {
         let paths = paths.iter().filter(|path| path.as_os_str() != "-").map(|path| tree_path(path));
         let paths: Vec<_> = paths.collect::<Result<_, _>>()?;

@@ -53,14 +53,15 @@ impl Metrics {
     }
 }
 
-/// A watcher that keeps the policy of a gate equal to the configuration file.
+/// A watcher that reloads the configuration file whenever it changes, and updates the policy of a gate.
 pub(super) struct Configuration {
     path: PathBuf,
     gate: Arc<Gate>,
     condition: Condition,
     metrics: Metrics,
     recorder: Option<Arc<Recorder>>,
-    /// The content of the file at the last check; the inner `None` means that it could not be read.
+    /// The content of the configuration file at the last check. The outer `None` means that there was no check yet, the
+    /// inner one that the file could not be read.
     seen: Option<Option<Vec<u8>>>,
     /// The error in the current configuration file, which is therefore not used; `None` if the file is in use.
     problem: Option<String>,
@@ -69,7 +70,7 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// Creates the watcher of a file that `gate` already uses.
+    /// Creates the watcher of a configuration file from which the policy of `gate` was loaded.
     pub(super) fn new(path: PathBuf, gate: Arc<Gate>, condition: Condition, metrics: Metrics) -> Self {
         let (recorder, seen, problem, reported) = (None, None, None, HashSet::new());
         Self { path, gate, condition, metrics, recorder, seen, problem, reported }
@@ -149,7 +150,8 @@ fn described(exemption: &Exemption) -> String {
     format!("{} in {} until {until}", exemption.rule, exemption.namespaces.join(", "))
 }
 
-/// Returns the note for `/readyz` about an invalid file and expired exemptions; `None` if there is neither.
+/// Returns the text for `/readyz` about an invalid configuration file and expired exemptions; `None` if there is
+/// neither.
 fn note(problem: Option<&str>, expired: &[String]) -> Option<String> {
     let problem = problem.map(|problem| {
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! The families of rules that are on.
+//! The argument `--families`, which selects the families of rules.
 
 use std::sync::LazyLock;
 
@@ -20,17 +20,17 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// Returns the families that are on, sorted and without duplicates.
+    /// Returns the names of the enabled families, sorted and without duplicates.
     pub(super) fn on(&self) -> Vec<&'static str> {
         all().into_iter().filter(|family| self.names.contains(family)).collect()
     }
 
-    /// Returns whether all families are on that are on by default.
+    /// Returns whether all families that are enabled by default are enabled.
     pub(super) fn are_default(&self) -> bool {
         by_default().iter().all(|family| self.names.contains(family))
     }
 
-    /// Returns the registry with the rules of the families that are on.
+    /// Returns the registry with the rules of the enabled families.
     pub(super) fn registry(&self) -> Registry {
         Registry::standard().only(&self.names)
     }
@@ -43,7 +43,7 @@ fn all() -> Vec<&'static str> {
     ALL.clone()
 }
 
-/// The names of the families that are on by default.
+/// Returns the names of the families that are enabled by default.
 fn by_default() -> Vec<&'static str> {
     static DEFAULT: LazyLock<Vec<&'static str>> = LazyLock::new(|| Registry::standard().default_families());
     DEFAULT.clone()

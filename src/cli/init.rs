@@ -1,4 +1,4 @@
-//! `portcullis init`: writes what `portcullis check` needs in a repository, and changes nothing else.
+//! `portcullis init`: writes the files that `portcullis check` needs in a repository, and changes no other files.
 
 use std::path::{Path, PathBuf};
 
@@ -34,9 +34,9 @@ const PRE_COMMIT: &str = ".pre-commit-config.yaml";
 /// A file to write into the repository.
 struct File {
     path: &'static str,
-    /// The text for a new file, or the part to append.
+    /// The content of a new file; if the file exists and `appends` is set, the text to append.
     text: String,
-    /// Whether the text can be appended to an existing file that does not mention portcullis.
+    /// Whether `text` can be appended to an existing file that does not mention portcullis.
     appends: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::config;
 use crate::gate::{Policy, Registry};
 use crate::process::Condition;
 
-/// Loads the configuration file, or returns the default policy.
+/// Loads the configuration file at `path`; returns the default policy if there is no path.
 pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy, Unusable> {
     match path {
         Some(path) => config::load(path, registry).map_err(|error| Unusable::new(error.to_string())),
@@ -74,14 +74,14 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
 
-/// Like [`client`], but does not repeat requests to a server that is not available.
+/// Returns a client like [`client`], which does not repeat requests if the API server is not available.
 pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     let mut config = cluster_config(kubeconfig).await?;
     config.default_retry = false;
     Client::try_from(config).map_err(no_client)
 }
 
-/// Like [`client`]; the client also records the time of the last event of each watch.
+/// Returns a client like [`client`], which also records the time of the last event of each watch.
 pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
     let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
     Ok(builder.with_layer(freshness).build())
@@ -107,7 +107,7 @@ async fn cluster_config(kubeconfig: Option<&Path>) -> Result<kube::Config, Unusa
     }
 }
 
-/// Reads the cluster into a catalog of whole objects, because explanations read more fields than rules.
+/// Reads the cluster into a catalog that stores whole objects, because explanations read more fields than rules do.
 pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> Result<Arc<Catalog>, Unusable> {
     let catalog = Arc::new(registry.catalog().with_whole_objects());
     let client = client(kubeconfig).await?;
@@ -118,8 +118,8 @@ pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> R
 /// Interval for checking whether all kinds of the catalog are listed.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Sets a readiness condition to met as soon as every kind of the catalog is listed or known to be absent; then
-/// returns.
+/// Marks a readiness condition as met as soon as every kind of the catalog is listed or known to be absent, and returns
+/// then.
 pub(super) async fn until_listed(catalog: Arc<Catalog>, condition: Condition) {
     loop {
         let pending: Vec<_> = catalog.pending().into_iter().map(Kind::full_name).collect();

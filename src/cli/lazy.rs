@@ -4,7 +4,8 @@
 use clap::builder::{Resettable, StyledStr};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// Arguments that are defined when their command is used. The command keeps its own description.
+/// The arguments of a command, which are defined only when this command is used. Its description in `--help` is always
+/// defined.
 #[derive(Debug)]
 pub(super) struct Lazy<T>(pub(super) T);
 
@@ -28,7 +29,7 @@ impl<T: Args> Args for Lazy<T> {
     }
 }
 
-/// Defines the arguments of a command and keeps its description.
+/// Defines the arguments of a command with `define`, and keeps the description that the command had before.
 fn with_description(command: Command, define: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
     let kept = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);

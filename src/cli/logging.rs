@@ -24,7 +24,7 @@ enum LogFormat {
 }
 
 impl Logging {
-    /// Initializes logging, which lasts until the returned value is dropped.
+    /// Initializes logging. Log records are written until the returned value is dropped.
     pub(super) fn init(&self) -> Result<Telemetry, Unusable> {
         let format = match self.log_format {
             LogFormat::Text => Format::Text,

@@ -1,4 +1,4 @@
-//! `portcullis manifests`: writes the registration for the rules.
+//! `portcullis manifests`: writes the webhook configurations, permissions and CRDs for the rules.
 
 mod complete;
 
@@ -140,7 +140,8 @@ impl Args {
         Ok(Registration { endpoint, ca_bundle, namespace, service_account, declared, families })
     }
 
-    /// Returns the kinds of composites that the handled CompositeResourceDefinitions in `--definitions` declare.
+    /// Returns the kinds of composites that CompositeResourceDefinitions in `--definitions` declare. Omits definitions
+    /// that neither have the label for Portcullis nor are selected in the configuration file.
     fn declared(&self) -> Result<Vec<(&'static Declaration, &'static Kind)>, Unusable> {
         let registry = Registry::standard();
         let policy = inputs::policy(self.config.as_deref(), &registry)?;
@@ -150,7 +151,8 @@ impl Args {
     }
 }
 
-/// Returns a test for optional files: those of controllers that need a flag, and CRDs that not every cluster needs.
+/// Returns a function that tells whether a manifest file is optional: a file of a controller that needs a flag, or a
+/// CRD that not every cluster needs.
 fn is_optional(controllers: &[Box<dyn Controller>]) -> impl Fn(&str) -> bool {
     move |file| {
         let mut optional = controllers.iter().filter(|one| one.is_optional());

@@ -117,13 +117,13 @@ impl Unusable {
         Self(text.into())
     }
 
-    /// Creates an error from the failed subject and the reason.
+    /// Creates an error from its subject, such as the path of a file, and the reason: `config.yaml: not found`.
     fn because(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
         Self(format!("{what}: {why}"))
     }
 }
 
-/// Runs the command of the process arguments.
+/// Parses the arguments of the process, and runs the command that they name.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli.command) {
@@ -169,7 +169,7 @@ fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Like [`print()`], for output that is written in parts.
+/// Writes to standard output in several parts, through a buffer. Errors, such as a closed pipe, are ignored.
 fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let _ = write(&mut out).and_then(|()| out.flush());

@@ -1,4 +1,4 @@
-//! The output format of most reports.
+//! The output format of commands that print a report: text or JSON.
 
 /// The output format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -1,4 +1,4 @@
-//! `portcullis reconcile`: the controller manager.
+//! `portcullis reconcile`: runs the controller manager, which acts after admission.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -183,8 +183,8 @@ fn modest() -> artifacts::Limits {
     }
 }
 
-/// Returns the settings for plans of new revisions: the limits of deletions, and the rules below level `warn`, whose
-/// findings are not reported.
+/// Returns the settings for plans of new revisions: the limits of deletions, and the ids of the rules with a level
+/// below `warn`. Findings of these rules are not reported.
 fn plans(policy: &Policy) -> PlanSettings {
     let registry = Registry::standard();
     let is_silent = |info: &&RuleInfo| policy.level_of(info.id, info.family(), info.level, "") < Level::Warn;
@@ -193,7 +193,7 @@ fn plans(policy: &Policy) -> PlanSettings {
 }
 
 impl Args {
-    /// Returns the controllers that the arguments enable, and that belong to the families that are on.
+    /// Returns the controllers that the arguments enable and whose family is enabled.
     fn controllers(
         &self,
         identity: &str,
@@ -222,8 +222,8 @@ impl Args {
         self.of_families(controllers)
     }
 
-    /// Keeps the controllers whose family is on. Fails if a flag enables a controller whose family is off, or if none
-    /// is left.
+    /// Keeps the controllers whose family is enabled. Fails if a flag enables a controller of a family that is not
+    /// enabled, or if no controller is left.
     fn of_families(&self, controllers: Vec<Box<dyn Controller>>) -> Result<Vec<Box<dyn Controller>>, Unusable> {
         let on = self.families.on();
         let (controllers, off): (Vec<_>, Vec<_>) = controllers
@@ -243,7 +243,8 @@ impl Args {
         Ok(controllers)
     }
 
-    /// Returns the settings of the audit if `--audit` is given, and starts to reload its configuration file.
+    /// Returns the settings of the audit if `--audit` is given, and starts to reload the configuration file of the
+    /// audit when it changes.
     fn audit(
         &self,
         metrics: &mut prometheus_client::registry::Registry,

@@ -107,7 +107,7 @@ fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resu
     inner.into_iter().try_for_each(|entry| collect(entry, depth + 1, found))
 }
 
-/// The result of a replay.
+/// The result of `portcullis replay`.
 #[derive(Default)]
 struct Report {
     files: usize,
@@ -123,7 +123,7 @@ struct Report {
     shown: Vec<Shown>,
 }
 
-/// A decision that the report shows because it differs.
+/// A decision that is shown in the report, because it differs from the recorded one.
 struct Shown {
     place: String,
     request: String,

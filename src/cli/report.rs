@@ -39,19 +39,20 @@ pub(super) struct Located {
     pub(super) level: Level,
     pub(super) source: Arc<Source>,
     pub(super) place: Place,
-    /// The path of the field with the finding in its object or file.
+    /// The path of the field that the finding is about, such as `spec.template`, in its object or file.
     pub(super) path: String,
     pub(super) message: String,
     pub(super) found: Option<String>,
     pub(super) allowed: Option<String>,
     pub(super) help: Option<String>,
-    /// The Kubernetes object; `null` for a finding in a file.
+    /// The Kubernetes object that contains the finding, as API version, kind, namespace and name; `null` for a finding
+    /// in a file.
     pub(super) object: Value,
     /// Whether the level was lowered because nothing builds the file of the finding.
     pub(super) is_unused: bool,
 }
 
-/// A judged kustomize root.
+/// The results of judging one kustomize root.
 pub(super) struct Root {
     pub(super) root: String,
     pub(super) profile: &'static str,
@@ -61,7 +62,7 @@ pub(super) struct Root {
     pub(super) owners: Vec<String>,
     /// Whether nothing builds the root, as far as the files show.
     pub(super) is_unused: bool,
-    /// The findings in the root; those that roots share are stored once.
+    /// The findings in the root. A finding that several roots share is stored only once.
     pub(super) findings: Vec<Rc<Located>>,
 }
 
@@ -79,18 +80,19 @@ pub(super) struct Report {
     pub(super) composed: Vec<(String, String)>,
     /// Number of findings in files that nothing builds.
     pub(super) unused: usize,
-    /// The options that were assumed for roots, and why.
+    /// Sentences about roots that were judged with kustomize options from scripts of the checkout, and the position of
+    /// the script.
     pub(super) assumptions: Vec<String>,
     /// Problems that do not belong to a file or root.
     pub(super) problems: Vec<String>,
-    /// The time at which the run began.
+    /// The time at which the run of `portcullis check` began.
     pub(super) begun: Option<Instant>,
-    /// Whether the text lists every place of each finding.
+    /// Whether the text output lists every place of each finding (`--verbose`).
     pub(super) is_verbose: bool,
 }
 
 impl Report {
-    /// Counts the findings of a level.
+    /// Returns the number of findings with this level.
     pub(super) fn count(&self, level: Level) -> usize {
         self.findings.iter().filter(|located| located.level == level).count()
     }
@@ -153,7 +155,7 @@ impl Serialize for Each<'_> {
 }
 
 impl Located {
-    /// Converts a finding about an object to one with its position in the file of the object.
+    /// Adds the file position to a finding about an object: the position of the finding's field in the manifest.
     pub(super) fn in_manifest(finding: Finding, manifest: &Manifest) -> Self {
         let Finding { rule, level, field, message, location: within, found, allowed, help, .. } = finding;
         let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);

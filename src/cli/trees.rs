@@ -28,14 +28,15 @@ pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     tree_path(path)
 }
 
-/// A converter from paths of the command line to paths in the tree, for many files: it resolves each folder once.
+/// A converter from paths of the command line to paths in the tree of the file system. It resolves each folder once, so
+/// it is fast for many files.
 #[derive(Default)]
 pub(super) struct TreePaths {
     folders: HashMap<PathBuf, TreePath>,
 }
 
 impl TreePaths {
-    /// Converts a path like [`tree_path`].
+    /// Converts a path of a file like [`tree_path`], but resolves each folder only once.
     pub(super) fn of(&mut self, file: &Path) -> Result<TreePath, Unusable> {
         let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
             return tree_path(file);
@@ -46,7 +47,8 @@ impl TreePaths {
         Ok(self.folder(folder)?.join(name))
     }
 
-    /// Converts the path of a folder. Only a link, and the folder at the top, are resolved by the system.
+    /// Converts the path of a folder. Asks the operating system to resolve only symbolic links and the topmost folder
+    /// of the path; the other folders are joined by name.
     fn folder(&mut self, folder: &Path) -> Result<TreePath, Unusable> {
         if let Some(known) = self.folders.get(folder) {
             return Ok(known.clone());
@@ -80,8 +82,8 @@ pub(super) fn with_display_paths(message: String) -> String {
     }
 }
 
-/// Replaces the paths in a text about a root by paths for display: relative below the current folder, otherwise with a
-/// leading slash.
+/// Replaces the paths in a text about a kustomize root by paths for display. A path below the current folder becomes
+/// relative; another path gets a leading slash.
 pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String {
     let text = with_display_paths(text.to_owned());
     let Some((top, _)) = root.as_str().split_once('/').filter(|_| shown(root).starts_with('/')) else { return text };
@@ -99,7 +101,7 @@ pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String 
     seen + text.get(copied..).unwrap_or_default()
 }
 
-/// Replaces the path at the start of a reason, such as `apps/a/x.yaml:3: …`, by a path for display.
+/// Replaces the path at the start of a message, such as `apps/a/x.yaml:3: …`, by a path for display.
 pub(super) fn reason_with_display_path(reason: &str) -> String {
     match reason.split_once(':') {
         Some((file, rest)) => format!("{}:{}", shown(&TreePath::from(file)), with_display_paths(rest.to_owned())),

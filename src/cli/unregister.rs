@@ -1,4 +1,5 @@
-//! `portcullis unregister`: deletes the webhook configurations, which ends all calls.
+//! `portcullis unregister`: deletes the webhook configurations of portcullis from a cluster, so that the API server
+//! stops calling it.
 
 use std::fmt::Debug;
 use std::path::PathBuf;

@@ -38,7 +38,7 @@ pub(super) struct Args {
 
 /// Pause between two rounds of probes, while a probe is not answered.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Maximum size of an answer, in bytes. The probes are smaller.
+/// Maximum size of a response of the API server to a dry-run creation, in bytes. The created objects are smaller.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Maximum size of a list of webhook configurations, in bytes; each has a few kilobytes.
 const MAX_LIST_BYTES: usize = 16 << 20;
@@ -55,7 +55,8 @@ struct Probe {
 }
 
 const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
-/// The probes: for each family except GD, the kind with the smallest valid object.
+/// The objects that `portcullis verify` creates in a dry run: for each rule family except GD, an object of the kind
+/// with the smallest valid object.
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],
@@ -99,13 +100,13 @@ static PROBES: [Probe; 5] = [
     },
 ];
 
-/// The outcome of a probe.
+/// The outcome of creating one probe object in a dry run.
 enum Outcome {
-    /// Portcullis answered with this text.
+    /// Portcullis answered the dry-run request with this text.
     Answered(String),
     /// The cluster does not serve the kind.
     Absent,
-    /// Portcullis did not answer, with the likely reason.
+    /// Portcullis did not answer the dry-run request; contains the likely reason.
     Unanswered(String),
 }
 
@@ -156,7 +157,8 @@ async fn registered(client: &Client) -> Option<BTreeSet<String>> {
     Some(resources(&serde_json::from_slice(&bytes).ok()?))
 }
 
-/// Returns the resources of portcullis' webhooks in a list of configurations.
+/// Returns the plural names of the resources for which a list of webhook configurations registers webhooks of
+/// portcullis, such as `deployitems`.
 fn resources(list: &Value) -> BTreeSet<String> {
     let items = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let webhooks = items(list, "items").into_iter().flat_map(|item| items(&item, "webhooks"));

@@ -39,7 +39,7 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
     files.into_iter().collect()
 }
 
-/// Returns the path of an entry if it is a manifest or a kustomization file, otherwise `None`.
+/// Returns the path of a folder entry if the entry is a manifest or a kustomization file, otherwise `None`.
 fn wanted(entry: DirEntry) -> Option<PathBuf> {
     // the listing of a folder has the types of its entries; only the target of a link is looked up
     let is_folder = |kind: FileType| kind.is_dir() || kind.is_symlink() && entry.path().is_dir();

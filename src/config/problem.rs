@@ -16,9 +16,9 @@ const MAX_PROBLEMS: usize = 100;
 /// A problem of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The line of the problem, from 1.
+    /// The line of the problem in the configuration file, counted from 1.
     pub line: u64,
-    /// The column of the problem, from 1.
+    /// The column of the problem in its line, counted from 1.
     pub column: u64,
     /// The error and how to fix it.
     pub text: String,
@@ -46,7 +46,7 @@ impl Problem {
     }
 }
 
-/// Returns the message for an unknown name, with a suggestion from `known`.
+/// Returns the message for an unknown name of a thing `what`, such as `rule`, with a suggestion from `known`.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let advice = match suggestion::most_similar(name, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
@@ -81,8 +81,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>)
     (None, problems)
 }
 
-/// Removes an unknown key from the text, or replaces an unknown value by a valid one. Later errors keep their line
-/// numbers. Returns `None` for other errors.
+/// Returns the configuration text without the unknown key of `error`, or with a valid value instead of an unknown one.
+/// Later lines keep their numbers. Returns `None` for other errors.
 fn without(text: &str, error: &Error) -> Option<String> {
     match error {
         Error::SerdeUnknownField { location, .. } => without_entry(text, location),
@@ -107,7 +107,8 @@ fn without_entry(text: &str, location: &Location) -> Option<String> {
     Some([text.get(..key.start)?, &blank, text.get(end..)?].concat())
 }
 
-/// Returns the path of the entry whose key is at a location, and whether its mapping has no other entry.
+/// Returns the path of the YAML mapping entry whose key is at `location`, and whether it is the only entry of its
+/// mapping.
 fn entry_at(document: &Document, value: &Value, at: &FieldPath, location: &Location) -> Option<(FieldPath, bool)> {
     match value {
         Value::Object(entries) => entries.iter().find_map(|(key, value)| {
@@ -126,7 +127,7 @@ fn is_at(place: &Place, location: &Location) -> bool {
     (u64::from(place.line), u64::from(place.column)) == (location.line(), location.column())
 }
 
-/// Returns the text with a valid value in place of an unknown one.
+/// Returns the configuration text with `value` instead of the unknown value at `location`.
 fn with_value(text: &str, location: &Location, value: &str) -> Option<String> {
     let line = usize::try_from(location.line()).ok()?.checked_sub(1)?;
     let line_start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();

@@ -14,12 +14,13 @@ use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::promises::PROMISES;
 use crate::landscaper::deployer::status::{Change, Job};
 
-/// The results for each promise: how often it was tested, and evidence that it was broken.
+/// The results for each promise of the deployer contract, by name: how often it was tested, and evidence that the
+/// deployer broke it.
 #[derive(Default)]
 struct Results(BTreeMap<&'static str, (usize, Vec<Evidence>)>);
 
 impl Results {
-    /// Counts a test of a promise, and adds the evidence if it was broken.
+    /// Counts one test of the promise with the name `promise`, and adds `evidence` if the deployer broke the promise.
     fn add(&mut self, promise: &str, evidence: Option<Evidence>) {
         let all = promises::all();
         let Some(tried) = all.iter().find(|tried| tried.name == promise) else { return };
@@ -62,7 +63,8 @@ fn judged(tried: TestedPromise, results: &mut Results) -> Judged {
     Judged { name: tried.name, sentence: tried.sentence, verdict, times, evidence }
 }
 
-/// Checks a write of the deployer against the promises.
+/// Checks one recorded write of the deployer, from version `old` to `new`, against the promises of the deployer
+/// contract.
 fn judge(item: &Played, old: &Version, new: &Version, results: &mut Results) {
     let change = Change::of(&old.object, &new.object);
     let evidence = |what: &str| Evidence::write(item.scenario, &item.name, what, &change, new);

@@ -76,7 +76,7 @@ impl Landscaper {
         DynamicObject { types: Some(types), metadata, data: json!({"spec": spec}) }
     }
 
-    /// Requests a job of a DeployItem, as Landscaper does. Returns the id of the job.
+    /// Requests a job of a DeployItem, as Landscaper does: writes a new `jobID` to its status. Returns this id.
     pub(super) async fn trigger(&self, name: &str) -> Result<String, ConformanceError> {
         let job = format!("conformance-job-{}", self.jobs.fetch_add(1, Ordering::Relaxed) + 1);
         let now = now();
@@ -106,7 +106,7 @@ impl Landscaper {
         Ok(())
     }
 
-    /// Deletes a DeployItem. It exists until its finalizer is removed.
+    /// Deletes a DeployItem. The DeployItem continues to exist until the deployer removes its finalizer.
     pub(super) async fn delete(&self, name: &str) -> Result<(), ConformanceError> {
         let deleted = self.items.delete(name, &DeleteParams::default()).await;
         if let Some(object) = deleted.map_err(refused(format!("deleting DeployItem {name}")))?.left() {

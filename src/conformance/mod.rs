@@ -53,12 +53,12 @@ pub struct Options {
 /// The reason why a deployer could not be tested.
 #[derive(Debug, thiserror::Error)]
 pub enum ConformanceError {
-    /// The API server rejected a request of the kit.
+    /// The API server rejected a request of the conformance kit.
     #[error("{doing}: {source}")]
     Refused {
         /// The operation, such as `deleting DeployItem a`.
         doing: String,
-        /// The answer of the API server.
+        /// The error response of the API server.
         source: Box<kube::Error>,
     },
     /// The watch of DeployItems failed, so writes may have been missed.

@@ -1,4 +1,5 @@
-//! The promises that the kit tests: those that the webhook enforces, and those about reactions in time.
+//! The promises of the deployer contract that the conformance kit tests: those that the webhook enforces, and those
+//! about reactions in time.
 
 use crate::landscaper::deployer::promises::PROMISES;
 
@@ -7,7 +8,7 @@ use crate::landscaper::deployer::promises::PROMISES;
 pub(super) struct TestedPromise {
     /// The id of the rule that checks the promise, such as `DP007`; a name such as `finishes` if no rule does.
     pub(super) name: &'static str,
-    /// The promise, as a sentence.
+    /// The promise that the deployer makes, as a sentence such as `spec.type does not change`.
     pub(super) sentence: &'static str,
     /// Whether breaking the promise is an error; otherwise it is only reported as doubtful.
     pub(super) is_binding: bool,

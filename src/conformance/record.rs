@@ -18,11 +18,11 @@ use crate::landscaper::kinds::DEPLOY_ITEMS;
 /// A version of a DeployItem, as a watch event reports it.
 #[derive(Debug, Clone)]
 pub(super) struct Version {
-    /// The object; after a deletion, its last version.
+    /// The DeployItem in this version; after a deletion, its last version.
     pub(super) object: Value,
     /// The `metadata.resourceVersion` of this version.
     pub(super) resource_version: String,
-    /// Whether the object was deleted.
+    /// Whether this version says that the DeployItem was deleted.
     pub(super) is_gone: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Version {
 pub(super) struct Record {
     /// The versions of each DeployItem in order, by name.
     pub(super) versions: BTreeMap<String, Vec<Version>>,
-    /// The resource versions that the conformance kit itself has written.
+    /// The resource versions of DeployItems that the conformance kit itself has written, not the deployer.
     pub(super) own: BTreeSet<String>,
     broken: Option<String>,
 }
@@ -72,7 +72,8 @@ impl Recorder {
         lock(&self.record).own.extend(object.resource_version());
     }
 
-    /// Waits until the last version of a DeployItem meets `wanted`. Returns whether it does so within `limit`.
+    /// Waits at most `limit` until the last version of a DeployItem meets the condition `wanted`. Returns whether the
+    /// version met it in time.
     pub(super) async fn wait(&self, name: &str, limit: Duration, wanted: impl Fn(&Version) -> bool) -> bool {
         let mut changed = self.changed.clone();
         let fulfilled =

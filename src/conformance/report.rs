@@ -6,10 +6,10 @@ use super::record::Version;
 use crate::admission::Metadata;
 use crate::landscaper::deployer::status::Change;
 
-/// The report about a tested deployer.
+/// The conformance report about a tested deployer.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The tested type of DeployItems.
+    /// The type of the DeployItems with which the deployer was tested.
     pub type_name: String,
     /// The scenarios of the test, including skipped ones.
     pub scenarios: Vec<Scenario>,
@@ -31,26 +31,26 @@ pub struct Scenario {
 pub struct Judged {
     /// The id of the rule that checks the promise, such as `DP007`; a name such as `finishes` if no rule does.
     pub name: &'static str,
-    /// The promise, as a sentence.
+    /// The promise that the deployer makes, as a sentence such as `spec.type does not change`.
     pub sentence: &'static str,
-    /// Whether the deployer kept the promise.
+    /// The result of the test: whether the deployer kept the promise, broke it, or was not tested.
     pub verdict: Verdict,
     /// The number of times that the promise was tested.
     pub times: usize,
-    /// The writes or events that show that the promise was broken.
+    /// The writes and the missing writes that show that the deployer broke the promise.
     pub evidence: Vec<Evidence>,
 }
 
 /// The test verdict about one promise of the deployer contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The promise was tested and never broken.
+    /// The promise was tested, and the deployer kept it in all tests.
     Kept,
-    /// The promise was broken.
+    /// The deployer broke the promise.
     Broken,
-    /// The promise was broken, but some deployers have reasons to break it; the webhook warns about it.
+    /// The deployer broke the promise, but some deployers have reasons to do so. The webhook only warns about it.
     Doubtful,
-    /// The promise was not tested.
+    /// No scenario tested the promise.
     NotTried,
 }
 
@@ -67,20 +67,21 @@ pub struct Evidence {
     pub write: Option<Write>,
 }
 
-/// The write of a DeployItem that broke a promise.
+/// A write of a DeployItem with which the deployer broke a promise of the deployer contract.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// The status before the write: `phase "Init", jobID "b", jobIDFinished "a"`.
+    /// The status before the write, such as `phase "Init", jobID "b", jobIDFinished "a"`.
     pub before: String,
     /// The status after the write, in the same form as [`Write::before`].
     pub after: String,
     /// The resource version after the write.
     pub resource_version: String,
-    /// The manager of the most recent entry in `metadata.managedFields`; empty if there is none.
+    /// The field manager in the most recent entry of `metadata.managedFields`, which is probably the writer; empty if
+    /// there is none.
     pub manager: String,
 }
 
-/// The maximum number of pieces of evidence per promise in the text. The JSON has all.
+/// Maximum number of pieces of evidence that the text report shows for one promise. The JSON report has all.
 const SHOWN: usize = 3;
 
 impl Verdict {

@@ -12,10 +12,10 @@ use crate::landscaper::deployer::status::{Job, Status};
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) scenarios: Vec<Scenario>,
-    /// The DeployItems of the scenarios.
+    /// The DeployItems that the scenarios created.
     pub(super) items: Vec<Played>,
-    /// Promises that were tested by waiting: each with the name of the DeployItem, and an error if the promise was
-    /// broken.
+    /// Promises that were tested by waiting, each with the name of the DeployItem; the last element is an error message
+    /// if the deployer broke the promise.
     pub(super) waited: Vec<(TestedPromise, String, Option<String>)>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Outcome {
 pub(super) struct Played {
     pub(super) name: String,
     pub(super) scenario: &'static str,
-    /// Whether the deployer may write the DeployItem: false for a foreign type or Target.
+    /// Whether the tested deployer may write the DeployItem; false if its type or Target belongs to another deployer.
     pub(super) is_its_own: bool,
 }
 
@@ -80,7 +80,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs the scenario `delete-without-uninstall`: deletes a DeployItem with this annotation.
+    /// Runs the scenario `delete-without-uninstall`: deletes a DeployItem that has the annotation
+    /// `delete-without-uninstall`, and waits until the deployer removes the finalizer.
     async fn keep(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("keep").await?;
         self.job(&name, "Succeeded").await?;
@@ -124,7 +125,8 @@ impl Run<'_> {
         Ok(name)
     }
 
-    /// Requests a job and waits for its end. Returns false if the job does not end in time.
+    /// Requests a job of the DeployItem `name`, waits until the job ends, and notes whether its phase is then `wanted`,
+    /// such as `Succeeded`. Returns whether the job ended in time.
     async fn job(&mut self, name: &str, wanted: &str) -> Result<bool, ConformanceError> {
         let job = self.kit.trigger(name).await?;
         let limit = self.kit.options.timeout;

@@ -22,7 +22,7 @@ pub struct Configs<'v> {
 }
 
 impl<'v> Configs<'v> {
-    /// Creates a lookup for the API version of EnvironmentConfigs that the cluster serves.
+    /// Creates a lookup of EnvironmentConfigs in the API version that the cluster serves.
     pub fn of(view: &'v View<'v>) -> Self {
         Self { view, kind: kinds::served(view) }
     }
@@ -79,7 +79,7 @@ impl environment::Configs for Configs<'_> {
 pub struct ConfigsWith<'v> {
     /// The EnvironmentConfigs of the catalog.
     pub configs: Configs<'v>,
-    /// The EnvironmentConfig that is added, or replaces the one with the same name.
+    /// The EnvironmentConfig to add. It replaces an EnvironmentConfig of the same name.
     pub config: Arc<Stored>,
 }
 
@@ -99,7 +99,7 @@ impl environment::Configs for ConfigsWith<'_> {
     }
 }
 
-/// The EnvironmentConfigs of a catalog without one of them.
+/// The EnvironmentConfigs of a catalog, except one that is treated as deleted.
 pub struct ConfigsWithout<'v> {
     /// The EnvironmentConfigs of the catalog.
     pub configs: Configs<'v>,

@@ -20,7 +20,7 @@ pub const MAX_ASSESSED: usize = 100;
 /// The impact of a request on the users of an EnvironmentConfig.
 #[derive(Debug, Default)]
 pub struct Impact {
-    /// One effect for each composite for which the request changes something.
+    /// The effects of the request on composites, one for each composite that it affects.
     pub effects: Vec<Effect>,
     /// Compositions and revisions whose pipeline steps require the EnvironmentConfig.
     pub passed_to_functions: Vec<Reference>,
@@ -62,7 +62,8 @@ pub fn assess(users: &[User], name: &str, before: &dyn Configs, after: &dyn Conf
     Impact { effects, passed_to_functions, not_assessed, is_complete }
 }
 
-/// A composite with its Composition; an empty composite if no composite of the Composition is known.
+/// A composite to compute, with its Composition. If no composite of the Composition is known, one empty composite
+/// stands for all.
 struct Subject {
     object: Reference,
     composite: Arc<Stored>,
@@ -120,7 +121,7 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds a composite if it uses this Composition or revision, and returns whether it does.
+    /// Adds a composite to `found` if it uses the Composition or revision `text`, and returns whether it does.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };
@@ -140,8 +141,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether `text` is a CompositionRevision, and the list already has an entry for its Composition or for
-    /// another revision of it.
+    /// Returns whether `text` is a CompositionRevision whose Composition, or another revision of it, is already in
+    /// `found`.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -191,9 +192,10 @@ impl Subject {
         (!effect.problems.is_empty() || effect.loses_data).then_some(effect)
     }
 
-    /// Returns the effect on a composite whose environment cannot be computed even before the request; `None` for a
-    /// real composite, which the request cannot break. For an empty composite the computation may fail although it
-    /// succeeds for real ones, so its effect depends only on how the Composition uses the deleted EnvironmentConfig.
+    /// Returns the effect on a subject whose environment cannot be computed even before the request. Returns `None` for
+    /// an existing composite, because the request cannot break it. For the empty composite that stands for unknown
+    /// ones, the computation may fail although it succeeds for existing composites. So the effect depends only on how
+    /// the Composition uses the deleted EnvironmentConfig.
     fn effect_on_failing(
         &self,
         mut effect: Effect,

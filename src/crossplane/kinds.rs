@@ -74,7 +74,7 @@ pub static BY_NAME_PREFIX: Index = Index {
 
 /// Returns the key of [`BY_NAME_PREFIX`] for a name.
 pub fn name_prefix(name: &str) -> String {
-    /// Number of letters in the key. Typing errors are rare in the first letters.
+    /// Number of letters of the name in the index key. Typing errors are rare in the first letters.
     const LETTERS: usize = 3;
     name.chars().take(LETTERS).collect()
 }
@@ -186,7 +186,7 @@ pub static BY_DECLARED_TYPE: Index = Index {
 };
 
 /// Returns the CompositeResourceDefinition of the composites that a Composition is for, and the version of these
-/// composites in its `compositeTypeRef`.
+/// composites in the Composition's `compositeTypeRef`.
 pub fn definition_of<'c>(composition: &'c Value, view: &View<'_>) -> Option<(Arc<Stored>, &'c str)> {
     let of = composition.get("spec")?.get("compositeTypeRef")?;
     let (group, version) = of.get("apiVersion")?.as_str()?.split_once('/')?;
@@ -219,7 +219,7 @@ fn offers(definition: &Value) -> Option<Declared> {
     Some(Declared { kind: text("kind")?, plural: text("plural")?, scope: Scope::Namespaced, ..composite })
 }
 
-/// The paths that [`offers`] reads. They do not include the schemas of the versions.
+/// The paths in a CompositeResourceDefinition that [`offers`] reads. They do not include the schemas of the versions.
 const DEFINING: &[Path] = &[
     &["spec", "claimNames"],
     &["spec", "group"],

@@ -18,14 +18,14 @@ const MAX_PATCHES: usize = 500;
 /// A patch that fails for every composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchFailure {
-    /// The field of the patch in the Composition.
+    /// The field path of the patch in the Composition.
     pub patch: FieldPath,
     /// Crossplane's error message for the patch.
     pub why: String,
 }
 
-/// Returns the patches that find a value in the environment, computed from the current EnvironmentConfigs, and fail
-/// with this value for every composite.
+/// Returns the patches that fail for every composite. A patch is included if the environment from the current
+/// EnvironmentConfigs has the value that it reads, and it fails with this value.
 pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -> Vec<PatchFailure> {
     let Some(declaration) = composition::declaration(composition) else { return Vec::new() };
     let mut evaluation =
@@ -51,7 +51,8 @@ struct Evaluation<'t, C: ?Sized> {
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Adds a selection step with only those sources that select the same EnvironmentConfigs for every composite.
+    /// Adds a selection step to the steps that later patches are computed with. It has only those sources that select
+    /// the same EnvironmentConfigs for every composite.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };

@@ -27,7 +27,7 @@ pub struct User {
     pub usage: Usage,
 }
 
-/// The way in which an object uses an EnvironmentConfig.
+/// How an object uses an EnvironmentConfig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Usage {
     /// The EnvironmentConfig must exist.
@@ -39,7 +39,8 @@ pub enum Usage {
     PassedToFunction,
 }
 
-/// Returns the users of an EnvironmentConfig with the name and labels of `config`.
+/// Returns the Compositions, CompositionRevisions and composites that use an EnvironmentConfig with the name and labels
+/// of `config`.
 pub fn users(config: &Value, view: &View<'_>) -> Vec<User> {
     let mut search = Search { config, view, name: name(config), found: Vec::new(), left: MAX_USERS };
     search.composites_that_refer();
@@ -75,7 +76,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the Compositions or revisions that reference the EnvironmentConfig, or select by one of its label keys.
+    /// Returns the Compositions or CompositionRevisions that may use the EnvironmentConfig: they reference it by name,
+    /// or select by one of its label keys.
     fn texts(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let labels = Metadata::of(self.config).labels();
         let keys = labels.into_iter().flat_map(|labels| labels.keys());

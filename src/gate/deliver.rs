@@ -1,4 +1,4 @@
-//! Runs deliveries: judges the kustomize trees that an object contains or refers to.
+//! Judges the kustomize trees that the object in a request contains or refers to.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ pub(super) struct DeliveryContext<'a> {
 }
 
 impl DeliveryContext<'_> {
-    /// Judges the kustomize trees that `delivery` finds in the request, and returns findings with the levels of the
-    /// policy.
+    /// Judges the kustomize trees that the source `delivery` finds in the request. Returns findings with the levels
+    /// that the policy sets.
     pub(super) async fn findings_of(&self, delivery: &'static Delivery) -> Vec<Finding> {
         let hosts = &self.policy.artifact_hosts;
         for artifact in delivery.ahead.iter().flat_map(|ahead| ahead(self.request)) {
@@ -64,8 +64,8 @@ impl DeliveryContext<'_> {
         findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
     }
 
-    /// Returns whether [`Consequences`] are computed for the request: it changes the build, or it is an audit, in which
-    /// the new object equals the old one.
+    /// Returns whether [`Consequences`] are computed for the request. They are computed if the request changes the
+    /// build, or if its new object equals the old one, as in an audit.
     fn has_consequences(&self) -> bool {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }
@@ -85,15 +85,15 @@ impl DeliveryContext<'_> {
         (consequences.findings)(self.request, self.view, (root, judged), &known.collect::<Vec<_>>())
     }
 
-    /// Returns the maximum level of a delivery's findings for this request. It is at most `warn` for an update that
-    /// does not change the tree, such as an update of labels or finalizers.
+    /// Returns the maximum level of the findings in the kustomize tree of this request. It is at most `warn` for an
+    /// update that does not change the tree, such as an update of labels or finalizers.
     fn max_level(&self, delivery: &Delivery) -> Level {
         let max_level = self.policy.max_level(delivery, &self.request.namespace);
         if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }
     }
 
-    /// Applies the configured level of its rule to a finding, then reduces the level to at most `max_level`. Returns
-    /// `None` if the level is `off`.
+    /// Sets a finding to the configured level of its rule, and then reduces this level to at most `max_level`. Returns
+    /// `None` if the result is `off`.
     fn levelled(&self, finding: Finding, max_level: Level) -> Option<Finding> {
         let info = self.gate.registry.info(finding.rule)?;
         let mut finding = levelled(finding, info, self.request, self.policy, self.now);
@@ -102,8 +102,8 @@ impl DeliveryContext<'_> {
     }
 }
 
-/// Appends `found` to `findings`. Omits a finding if `findings` already has one with the same rule and field that has
-/// no location in files.
+/// Appends `found` to `findings`. Omits a finding if `findings` already has one about the object itself, without a
+/// location in files, for the same rule and field.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     let before = findings.len();
     for finding in found {

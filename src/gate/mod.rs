@@ -40,7 +40,8 @@ const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 /// warning.
 pub const VERIFY_ANNOTATION: &str = "portcullis.dev/verify";
 
-/// The gate: decides about admission requests with the rules, mutators and deliveries of its registry.
+/// The gate: decides about admission requests with the rules and mutators of its registry, and judges the kustomize
+/// trees in these requests.
 pub struct Gate {
     registry: Registry,
     policy: ArcSwap<Policy>,
@@ -53,15 +54,15 @@ pub struct Gate {
 type Clock = Arc<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
 impl Gate {
-    /// Creates a gate that runs the rules of `registry` and looks up objects in `catalog`. It judges only trees that
-    /// objects contain, and fetches none; see [`Gate::with_trees`].
+    /// Creates a gate that runs the rules of `registry` and looks up objects in `catalog`. It judges only kustomize
+    /// trees whose files are in the objects themselves, and fetches no others; see [`Gate::with_trees`].
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
         catalog.choose(policy.composites.clone());
         let (policy, trees) = (ArcSwap::from_pointee(policy), Arc::new(Inline));
         Self { registry, policy, catalog, trees, clock: Arc::new(OffsetDateTime::now_utc) }
     }
 
-    /// Sets the judge of kustomize trees, such as one that fetches trees from artifacts.
+    /// Sets the component that judges kustomize trees, such as one that fetches artifacts.
     #[must_use]
     pub fn with_trees(self, trees: Arc<dyn Judge>) -> Self {
         Self { trees, ..self }
@@ -89,13 +90,14 @@ impl Gate {
         self.policy.load_full()
     }
 
-    /// Replaces the policy, and with it the catalog's selection of composites.
+    /// Replaces the policy. Also tells the catalog which kinds of composites the new policy selects.
     pub fn set_policy(&self, policy: Policy) {
         self.catalog.choose(policy.composites.clone());
         self.policy.store(Arc::new(policy));
     }
 
-    /// Returns the rules, mutators and deliveries that match a request in a phase, or `None` if there are none.
+    /// Returns the rules, mutators and sources of kustomize trees that match a request in a phase, or `None` if there
+    /// are none.
     fn matching(&self, phase: Phase, request: &Request<'_>) -> Option<Matching> {
         let declared_as = self.declared_as(request);
         let deliveries = self.registry.deliveries_for(request).copied();
@@ -123,7 +125,7 @@ impl Gate {
         self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)
     }
 
-    /// Decides about a request. Admits it unchanged if no rule, mutator or delivery matches.
+    /// Decides about a request. Admits it unchanged if no rule, mutator or source of kustomize trees matches.
     pub async fn decide(&self, phase: Phase, request: &Request<'_>) -> Verdict {
         match self.matching(phase, request) {
             Some(matching) => self.decide_by(matching, phase, request).await,
@@ -251,7 +253,7 @@ impl Decide for Gate {
     }
 }
 
-/// The rules, mutators and deliveries that match a request.
+/// The rules, the mutators and the sources of kustomize trees (`Delivery`) that match a request.
 struct Matching {
     declared_as: Option<&'static Declaration>,
     rules: Vec<&'static Rule>,

@@ -13,8 +13,8 @@ use crate::rule::{Mode, Mutator, Rule, RuleInfo};
 /// and the configuration honours it.
 pub const SKIP_LABEL: &str = "portcullis.dev/skip";
 
-/// The configuration of rules, mutators and deliveries. By default, each has its default level or mode, and there are
-/// no exemptions.
+/// The configuration of rules, mutators and sources of kustomize trees. By default, each has its default level or mode,
+/// and there are no exemptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Levels by rule id or family. A rule id takes precedence over its family.
@@ -29,10 +29,10 @@ pub struct Policy {
     pub warn_service_accounts: bool,
     /// Configured modes of mutators, by the name of the mutator.
     pub modes: HashMap<String, Mode>,
-    /// Names of CompositeResourceDefinitions whose composites are handled, besides those with the label
+    /// Names of CompositeResourceDefinitions whose composites are watched and checked, besides those with the label
     /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` selects all.
     pub composites: HashSet<String>,
-    /// The maximum level of a delivery's findings, by the name of the delivery, such as `flux-trees`.
+    /// The maximum level of findings in a kustomize tree, by the name of its source, such as `flux-trees`.
     pub deliveries: HashMap<String, Level>,
     /// Hosts from which artifacts may be fetched, besides Flux's own: `name` or `name:port`.
     pub artifact_hosts: Vec<String>,
@@ -91,8 +91,8 @@ impl Policy {
         of_namespaces.chain([entry(&self.levels, id, family).unwrap_or(default)]).any(|level| level > Level::Off)
     }
 
-    /// Returns the configured level of a finding in files that the rule `info` reported at `level`; see
-    /// [`Policy::levelled`].
+    /// Returns the level that the configuration gives a finding of `portcullis check`. The rule `info` reported the
+    /// finding at `level`; see [`Policy::levelled`].
     pub fn level_in_files(&self, info: &RuleInfo, level: Level) -> Level {
         Self::levelled(level, info.level, self.level_of(info.id, info.family(), info.level, ""))
     }
@@ -115,7 +115,8 @@ impl Policy {
         self.modes.get(mutator.name).copied().unwrap_or(mutator.mode)
     }
 
-    /// Returns the maximum level of a delivery's findings in a namespace.
+    /// Returns the maximum level of findings in kustomize trees from the source `delivery`, for requests in a
+    /// namespace.
     pub fn max_level(&self, delivery: &Delivery, namespace: &str) -> Level {
         let own = self.deliveries.get(delivery.name).copied().unwrap_or(delivery.max_level);
         let limit = |info: &RuleInfo| self.level_of(info.id, info.family(), info.level, namespace);

@@ -1,4 +1,4 @@
-//! The registry: the rules, mutators and deliveries of all systems, and the kinds that they need.
+//! The registry of all rules, mutators and deliveries (sources of kustomize trees), and the kinds that they look up.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::kustomize::delivery::{self, Delivery};
 use crate::landscaper;
 use crate::rule::{ANY, Definition, Match, Mutator, Rule, RuleInfo};
 
-/// A set of rules, mutators and deliveries, with an index by the resources that they match.
+/// A set of rules, mutators and deliveries (sources of kustomize trees), with an index by the resources that they
+/// match.
 pub struct Registry {
     rules: Vec<&'static Rule>,
     tree_rules: Vec<&'static RuleInfo>,
@@ -21,8 +22,8 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// Index by the plural name of the matched resource, such as `installations`, or by the name of the [`Declaration`]
-    /// of its kind. Few rules match the same resource.
+    /// The rules, mutators and deliveries by the plural name of the matched resource, such as `installations`, or by
+    /// the name of the [`Declaration`] of its kind. Few rules match the same resource.
     looking: HashMap<&'static str, Looking>,
 }
 
@@ -95,7 +96,7 @@ impl Registry {
         &self.mutators
     }
 
-    /// Returns the deliveries, in the order in which they run.
+    /// Returns the deliveries (sources of kustomize trees), in the order in which they run.
     pub fn deliveries(&self) -> &[&'static Delivery] {
         &self.deliveries
     }
@@ -165,7 +166,7 @@ impl Registry {
         self.families().into_iter().filter(|family| *family != delivery::guard::FAMILY).collect()
     }
 
-    /// Returns every kind that a rule, mutator or delivery looks up.
+    /// Returns every Kubernetes kind whose objects a rule, mutator or delivery looks up in the catalog.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         self.looked_up().into_iter().map(|(kind, _)| kind).collect()
     }
@@ -179,7 +180,7 @@ impl Registry {
         of_rules.chain(of_deliveries).flatten().copied().collect()
     }
 
-    /// Returns every kind that is looked up, with the families whose rules look it up.
+    /// Returns every kind that rules, mutators and deliveries look up, with the families that look it up.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
     }
@@ -189,7 +190,8 @@ impl Registry {
         by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
 
-    /// Returns all look-ups of kinds: the family, the kind, and whether its objects are read live.
+    /// Returns all look-ups of rules, mutators and deliveries: the family, the kind that is looked up, and whether its
+    /// objects are read live.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
@@ -198,8 +200,8 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
 
-    /// Returns pairs of a family with rules or mutators for declared kinds, such as composites, and the kind whose
-    /// objects declare them, such as CompositeResourceDefinition.
+    /// Returns the families that have rules or mutators for declared kinds, such as composites, each with the kind
+    /// whose objects declare them, such as CompositeResourceDefinition.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
@@ -208,7 +210,8 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the families with rules or mutators for the kinds of a declaration; may contain duplicates.
+    /// Returns the families that have rules or mutators for a declared kind, such as composites; may contain
+    /// duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));
@@ -216,7 +219,8 @@ impl Registry {
         of_rules.chain(of_mutators).filter(move |(_, matchers)| looks(matchers)).map(|(family, _)| family)
     }
 
-    /// Returns the rules that match a request; `declared_as` is the declaration of its kind, if any.
+    /// Returns the rules that match a request. `declared_as` is the declaration of the object's kind, if other objects
+    /// declare this kind, such as the kind of a composite.
     pub fn rules_for<'a>(
         &'a self,
         request: &'a Request<'_>,
@@ -236,7 +240,7 @@ impl Registry {
         mutators.filter(move |mutator| mutator.matchers.iter().any(|matcher| matcher.covers(request, declared_as)))
     }
 
-    /// Returns the deliveries that match a request.
+    /// Returns the deliveries (sources of kustomize trees) that match a request.
     pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
         let of_all = self.looking.get(ANY);
         let looking = self.looking(request, None).into_iter().chain(of_all);

@@ -1,4 +1,4 @@
-//! A value with its Go type, as a Go variable of type `any` holds it between two transforms of a Composition.
+//! Values with their Go types: the content of a Go variable of type `any` between two transforms of a Composition.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub enum Any {
     Json(Value),
     /// A `float64` that is not finite.
     NonFinite(f64),
-    /// A `string` that is not UTF-8.
+    /// A Go `string` whose bytes are not valid UTF-8.
     Bytes(Vec<u8>),
     /// A nil `map[string]any`: it prints as an empty map, and is encoded as `null`.
     NilMap,
@@ -20,7 +20,7 @@ pub enum Any {
 }
 
 impl Any {
-    /// Creates a `float64`.
+    /// Creates a Go `float64`.
     pub fn float(value: f64) -> Self {
         match serde_json::Number::from_f64(value) {
             Some(number) => Self::Json(Value::Number(number)),
@@ -28,12 +28,12 @@ impl Any {
         }
     }
 
-    /// Creates a `string`.
+    /// Creates a Go `string`.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Json(Value::String(text.into()))
     }
 
-    /// Creates a `string` from bytes, which may be invalid UTF-8.
+    /// Creates a Go `string` from bytes, which may be invalid UTF-8.
     pub fn bytes(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {
             Ok(text) => Self::text(text),

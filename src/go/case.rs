@@ -21,8 +21,8 @@ fn upper(c: char) -> char {
     }
 }
 
-/// Returns the upper case form, as one character, of a letter that Rust maps to several characters: only Greek letters
-/// with an iota subscript have one, others stay.
+/// Returns the upper case form in Go of a letter that Rust maps to several characters. Greek letters with an iota
+/// subscript have a form of one character; other letters stay unchanged.
 fn single_upper(c: char) -> char {
     match c {
         '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {

@@ -1,4 +1,4 @@
-//! Durations like `time.ParseDuration` and `time.Duration.String`, in nanoseconds.
+//! Parses and formats durations like `time.ParseDuration` and `time.Duration.String`, in nanoseconds.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ const SECOND: u64 = 1_000_000_000;
 /// The magnitude of the smallest `int64`.
 const MAX_MAGNITUDE: u64 = 1 << 63;
 
-/// The units in nanoseconds. Unicode has two micro signs.
+/// The units of Go durations with their length in nanoseconds. Unicode has two micro signs.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -34,7 +34,8 @@ pub fn parse_unsigned(text: &str) -> Option<Duration> {
     parse(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok()).map(Duration::from_nanos)
 }
 
-/// Returns the sum of a sequence of numbers with units, such as `1h30m`, in nanoseconds.
+/// Parses numbers with units, such as `1h30m`, and returns their sum in nanoseconds; `None` if the text is invalid, or
+/// the sum is too large.
 fn sum(mut text: &str) -> Option<u64> {
     let mut total: u64 = 0;
     if text.is_empty() {
@@ -52,7 +53,8 @@ fn sum(mut text: &str) -> Option<u64> {
     Some(total)
 }
 
-/// Multiplies a decimal number by a unit, and truncates fractions of a nanosecond.
+/// Converts a decimal number of a unit to nanoseconds, and truncates fractions of a nanosecond. `unit` is the unit in
+/// nanoseconds; `None` if the number is invalid or too large.
 fn part(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {

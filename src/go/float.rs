@@ -35,7 +35,8 @@ fn fixed(value: f64, precision: Option<usize>) -> String {
     text + &"0".repeat(precision - shown)
 }
 
-/// Returns the significant digits of a number, and the decimal exponent of the first digit.
+/// Returns the significant digits of a number, and the decimal exponent of the first digit. `precision` is the number
+/// of digits after the first one; with `None`, as few digits as identify the number.
 fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
     let Some(precision) = precision else { return shortest(&serde_json::to_string(&value).unwrap_or_default()) };
     let text = format!("{value:.*e}", precision.min(MAX_DIGITS));

@@ -1,4 +1,5 @@
-//! `resource.ParseQuantity` of `k8s.io/apimachinery`, as a floating-point number.
+//! Parses Kubernetes quantities like `resource.ParseQuantity` of `k8s.io/apimachinery`, but returns floating-point
+//! numbers.
 
 use std::cmp::Ordering;
 
@@ -7,17 +8,17 @@ const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
 /// Number of digits that always fit into an `int64`; apimachinery parses longer numbers in another way.
 const INT64_DIGITS: usize = 18;
-/// The exponent of the smallest unit; smaller fractions are rounded up.
+/// Number of decimal places of the smallest unit of a quantity, `n`; smaller fractions are rounded up.
 const NANO: i64 = 9;
-/// Number of zeros beyond which a number counts as infinite.
+/// Maximum number of zeros that are appended to a number; a number with more zeros is infinite.
 const BEYOND: usize = 400;
-/// The maximum of a number with a binary suffix.
+/// The decimal digits of the largest quantity with a binary suffix, such as `Ki`.
 const MAX: &[u8] = b"9223372036854775807";
 
 /// Parses a Kubernetes quantity such as `1Gi`, `500m` or `1e3`.
 ///
 /// # Errors
-/// The message of apimachinery.
+/// If the text is not a quantity; the error is the message of apimachinery.
 pub fn parse_quantity(text: &str) -> Result<f64, String> {
     let parts = Parts::of(text).ok_or(FORMAT)?;
     let scale = scale(parts.suffix).ok_or(SUFFIX)?;
@@ -25,7 +26,7 @@ pub fn parse_quantity(text: &str) -> Result<f64, String> {
     Ok(if parts.is_negative && magnitude != 0.0 { -magnitude } else { magnitude })
 }
 
-/// The parts of a quantity: sign, digits and suffix.
+/// The parts of a Kubernetes quantity such as `-1.5Gi`: sign, digits and suffix.
 struct Parts<'t> {
     is_negative: bool,
     whole: &'t str,

@@ -1,19 +1,19 @@
-//! Go's quoted strings.
+//! Quotes strings like Go.
 //!
 //! Source: `strconv.Quote` and related functions. Rust's Unicode tables, which are newer than Go's, decide which
 //! characters are printable.
 
-/// Quotes a text like `%q`: `"a\"b"`.
+/// Quotes a text like the verb `%q` of Go's `fmt`: `"a\"b"`.
 pub fn quote(text: &str) -> String {
     quote_with(text, '"', false)
 }
 
-/// Quotes a text like `%+q`, in ASCII.
+/// Quotes a text like the verb `%+q` of Go's `fmt`, in ASCII.
 pub(super) fn quote_ascii(text: &str) -> String {
     quote_with(text, '"', true)
 }
 
-/// Quotes a text with the given quotation mark; with `is_ascii`, escapes all other characters than ASCII.
+/// Quotes a text like Go, with the quotation mark `mark`; if `is_ascii`, escapes all characters that are not ASCII.
 pub(super) fn quote_with(text: &str, mark: char, is_ascii: bool) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push(mark);

@@ -13,7 +13,7 @@ const RANGE: &str = "value out of range";
 /// Parses a boolean, like `strconv.ParseBool`.
 ///
 /// # Errors
-/// Go's message.
+/// If the text is not a boolean; the error is Go's message.
 pub fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -25,7 +25,7 @@ pub fn parse_bool(text: &str) -> Result<bool, String> {
 /// Parses an integer, like `strconv.ParseInt(text, 10, 64)`.
 ///
 /// # Errors
-/// Go's message.
+/// If the text is not an integer, or out of range; the error is Go's message.
 pub fn parse_int(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -38,7 +38,7 @@ pub fn parse_int(text: &str) -> Result<i64, String> {
 /// case.
 ///
 /// # Errors
-/// Go's message.
+/// If the text is not a number, or out of range; the error is Go's message.
 pub fn parse_float(text: &str) -> Result<f64, String> {
     let (sign, number) = match text.strip_prefix('-') {
         Some(number) => (-1.0, number),
@@ -83,7 +83,7 @@ fn has_sound_underscores(number: &str) -> bool {
     (0..chars.len()).filter(|&at| chars[at] == '_').all(around)
 }
 
-/// Parses hexadecimal digits with the required binary exponent.
+/// Parses the part of a hexadecimal float after `0x`, such as `1.8p3`; the binary exponent is required.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -1,4 +1,4 @@
-//! Analyses a root: predicts whether kustomize can build it, and collects the findings.
+//! Analyses the root of a kustomize tree: predicts whether kustomize can build it, and collects the findings.
 
 use std::fmt;
 
@@ -63,7 +63,7 @@ pub struct Report {
     pub excluded: Vec<Excluded>,
 }
 
-/// Analyses a root of a tree.
+/// Analyses the folder `root` of a kustomize tree: predicts whether kustomize can build it, and collects the findings.
 pub fn analyse(tree: &Tree, root: &TreePath, options: &Options) -> Report {
     analyse_with(tree, root, options, &Files::default())
 }
@@ -74,7 +74,7 @@ pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Fil
 }
 
 /// Analyses one of several roots of a tree that are built with the same options. `files` and `shared` are the caches of
-/// parsed files and built bases that these roots share. The report has no evaluation.
+/// parsed files and built bases that these roots share. The report does not contain the steps of the build.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, build::report(tree, root, options, files, Some(shared)))
 }

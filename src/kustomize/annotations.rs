@@ -1,5 +1,5 @@
 //! Annotations that Portcullis reads from objects that contain kustomize trees or kustomization files.
 
-/// The annotation with a folder: on a stored Kustomization or Component, its folder in the tree of its namespace; on a
-/// ConfigMap with a tree, the folder to build.
+/// The annotation with the path of a folder. On a stored Kustomization or Component, it is the object's own folder in
+/// the kustomize tree of its namespace; on a ConfigMap that contains a kustomize tree, it is the folder to build.
 pub const PATH_ANNOTATION: &str = "portcullis.dev/path";

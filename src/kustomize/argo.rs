@@ -1,4 +1,5 @@
-//! Reproduces what Argo CD does with the kustomize options of a source before it builds a folder.
+//! Applies the kustomize options of an Argo CD source to a kustomization file, as Argo CD does before it runs
+//! `kustomize build`.
 
 mod merge;
 mod spec;

@@ -10,9 +10,9 @@ use crate::yaml::Place;
 /// A place in a file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// The file that contains the place.
+    /// The path of the file in the tree.
     pub file: TreePath,
-    /// The position in the file.
+    /// The position of the place in the file.
     pub place: Place,
     /// The field or entry, such as `resources[1]`; empty for the whole file.
     pub field: FieldPath,
@@ -24,7 +24,7 @@ impl Site {
         Self { file, place, field }
     }
 
-    /// Creates a site for a whole file, with the position of its first line.
+    /// Creates a site that stands for a whole file. Its position is the first line.
     pub fn of_file(file: TreePath) -> Self {
         Self::new(file, Place { line: 1, column: 1, start: 0, end: 0 }, FieldPath::root())
     }
@@ -42,9 +42,9 @@ pub type TreeFinding = Finding<InTree>;
 /// The location of a finding in a tree, and its effect on the build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InTree {
-    /// The file that contains the place.
+    /// The path of the file in the tree.
     pub file: TreePath,
-    /// The position in the file.
+    /// The position of the finding in the file.
     pub place: Place,
     /// Whether kustomize fails to build because of the finding.
     pub refused: bool,
@@ -61,7 +61,7 @@ pub enum Fix {
     MoveEntry {
         /// The list that contains the entry, such as `resources`.
         from: String,
-        /// The index of the entry in this list.
+        /// The index of the entry in the list `from`.
         index: usize,
         /// The list to which the entry is moved, such as `components`.
         to: String,
@@ -105,7 +105,7 @@ impl TreeFinding {
         self
     }
 
-    /// Sets the automatic fix.
+    /// Adds an automatic fix to the finding.
     #[must_use]
     pub fn fix(mut self, fix: Fix) -> Self {
         self.location.fix = Some(fix);

@@ -37,11 +37,11 @@ type Edit = (usize, usize, String);
 
 /// An entry to be inserted into a list.
 struct Insertion<'t> {
-    /// The text of the entry, possibly with a comment after it.
+    /// The YAML text of the entry, possibly with a comment after it.
     entry: &'t str,
-    /// The indentation and dash before the entry if the list is empty or does not exist.
+    /// The indentation and the `- ` before the entry, for a list that is empty or does not exist.
     dash: &'t str,
-    /// The offset at which to insert a list that does not exist.
+    /// The offset in the file at which to insert the list if it does not exist.
     end: usize,
 }
 
@@ -180,7 +180,8 @@ fn has_only_changed(before: &str, after: &str, fix: &Fix) -> bool {
     apply(&mut before, fix).is_some() && before == after
 }
 
-/// Applies a fix to the parsed content of a file; `None` if the entry does not exist, or the target is not a list.
+/// Applies a fix to the parsed content of a file; `None` if the entry to move does not exist, or if the field to which
+/// the entry is added is not a list.
 fn apply(content: &mut Value, fix: &Fix) -> Option<()> {
     let members = content.as_object_mut()?;
     let (to, entry) = match fix {

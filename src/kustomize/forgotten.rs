@@ -25,7 +25,7 @@ use crate::yaml::{self, Limits};
 
 /// The list to which the fix adds a forgotten manifest.
 const LIST: &str = "resources";
-/// Maximum size of a file in which mentions are searched. Larger ones are data.
+/// Maximum size of a file that is searched for the names of other files, in bytes. A larger file contains data.
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
 
 /// API groups of objects that other tools read from files, and that are not sent to an API server.
@@ -87,11 +87,11 @@ const WORDS: [&str; 13] = [
 /// is not applied.
 const NEAREST_FOLDERS: usize = 3;
 
-/// A search for forgotten manifests in a tree.
+/// A search for forgotten manifests in a kustomize tree: files with objects that no kustomization lists.
 pub struct Search<'a> {
-    /// The tree to search.
+    /// The kustomize tree to search.
     pub tree: &'a Arc<Tree>,
-    /// The references of each folder with a kustomization file.
+    /// The files and folders to which each kustomization file refers, by the folder of the kustomization file.
     pub references: &'a HashMap<TreePath, References>,
     /// The options with which references are resolved and folders are built.
     pub options: &'a Options,
@@ -120,8 +120,8 @@ impl Search<'_> {
         candidates.iter().filter(|file| !is_convention(file)).filter_map(|file| self.finding(file)).collect()
     }
 
-    /// Returns a finding about a file with objects, unless another file mentions it, or listing it would break the
-    /// build.
+    /// Returns a finding about `file`, which contains objects. Returns `None` if another file in the folder mentions
+    /// it, if a kustomization in a parent folder lists it, or if the kustomization would not build with it.
     pub fn finding(&self, file: &TreePath) -> Option<TreeFinding> {
         let (folder, name) = (file.parent()?, file.name());
         let kustomization = self.kustomization(&folder)?;
@@ -156,8 +156,8 @@ impl Search<'_> {
         String::from_utf8(self.tree.read(file).ok()?.to_vec()).ok()
     }
 
-    /// Returns whether another file in the folder contains the name, such as a script, or a comment in the
-    /// kustomization file.
+    /// Returns whether another file in `folder` contains the file name `name`. This can be a script, or a comment in
+    /// the kustomization file.
     fn is_mentioned(&self, folder: &TreePath, name: &str) -> bool {
         let others = self.tree.names(folder).into_iter().filter(|other| other != name);
         others.map(|other| folder.join(&other)).filter(|path| self.tree.entry(path) == Some(Entry::File)).any(|path| {
@@ -165,7 +165,7 @@ impl Search<'_> {
         })
     }
 
-    /// Returns whether a kustomization file in a parent folder refers to the file. The parent folder may be outside of
+    /// Returns whether a kustomization file in a parent folder refers to `file`. The parent folder may be outside of
     /// the folders that are checked.
     fn is_listed_above(&self, folder: &TreePath, file: &TreePath) -> bool {
         let mut above = folder.parent();
@@ -252,8 +252,8 @@ fn plain(object: &Value) -> Vec<String> {
     sources.filter_map(|source| Some(source.get("path")?.as_str()?.trim_matches('/').to_owned())).collect()
 }
 
-/// Returns whether a file is in or below `folder`, a path in an Application that may be relative to any parent folder
-/// of the tree's files.
+/// Returns whether a file is in or below `folder`, a path from an Argo CD Application. The start of this path is
+/// unknown, so it may match at any level of the tree.
 fn is_below(file: &TreePath, folder: &str) -> bool {
     !folder.is_empty() && format!("/{file}").contains(&format!("/{folder}/"))
 }

@@ -4,10 +4,10 @@
 
 use std::fmt::Write as _;
 
-/// The placeholder for an empty value in the tables.
+/// The placeholder for an empty value in the tables of built-in definitions and field specs.
 const NONE: &str = "-";
 
-/// Returns the source of the built-in definitions, from the text of `schema/built_in.txt`.
+/// Returns Rust source code with the built-in definitions, generated from the text of `schema/built_in.txt`.
 pub(crate) fn definitions(table: &str) -> String {
     let mut shapes = Shapes::default();
     shapes.add("EMPTY".to_owned());
@@ -52,7 +52,8 @@ impl Shapes {
         self.0.len() - 1
     }
 
-    /// Adds the schema of a field, which `how` and `what` describe as in the table, and returns its id.
+    /// Adds the schema of a field and returns its id. `how`, such as `list`, and `what` are the words after the field's
+    /// name in the table.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {
@@ -87,7 +88,7 @@ impl Shapes {
     }
 }
 
-/// Returns the source of the built-in field specs, from the text of `build/field_specs.txt`.
+/// Returns Rust source code with the built-in field specs, generated from the text of `build/field_specs.txt`.
 pub(crate) fn field_specs(table: &str) -> String {
     let (mut lists, mut references) = (Vec::<(String, Vec<String>)>::new(), Vec::<(String, Vec<String>)>::new());
     let mut is_reference = false;

@@ -4,7 +4,7 @@ use regex::Regex;
 
 use super::tree::{Entry, Located, Tree, TreePath};
 
-/// Compiles a pattern; `None` if it is invalid.
+/// Compiles a glob pattern, such as `base/*`, to a regular expression; `None` if the pattern is invalid.
 pub(super) fn pattern(glob: &str) -> Option<Regex> {
     let mut expression = String::from("^");
     let mut is_class = false;

@@ -1,7 +1,8 @@
 //! Kustomize: a build engine that also analyses trees, and rules about their errors.
 //!
-//! kustomize stops at its first error, with a message that nests one file in another. This module reads a tree in
-//! kustomize's order, and reports all its errors at once, each with its position.
+//! A tree is a folder with a kustomization file, and all files and folders that it refers to. kustomize stops at its
+//! first error, with a message that nests one file in another. This module reads a tree in kustomize's order, and
+//! reports all its errors at once, each with its position.
 //!
 //! ```
 //! use portcullis::kustomize::options::Options;

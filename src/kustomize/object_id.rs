@@ -9,7 +9,7 @@ use super::build::cluster_scope::cluster_scoped;
 pub struct ObjectId {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The kind, such as `Deployment`.
+    /// The kind of the object, such as `Deployment`.
     pub kind: String,
     /// The namespace; empty if the object has none.
     pub namespace: String,

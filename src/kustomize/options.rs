@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::file::{Image, Patch, Replica};
 use crate::admission::FieldPath;
 
-/// The system that builds a tree.
+/// The system that builds a kustomize tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// `kubectl kustomize`, `kubectl apply -k` and `kustomize build` without flags.
@@ -24,7 +24,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All profiles.
+    /// All systems that may build a kustomize tree.
     pub const ALL: [Self; 5] = [Self::Kubectl, Self::Flux, Self::ArgoCd, Self::Fleet, Self::Sveltos];
 
     /// Returns the name of the profile on the command line and in reports, such as `flux`.
@@ -98,7 +98,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version whose behaviour is reproduced by default.
+    /// The kustomize version that Portcullis reproduces by default.
     pub const DEFAULT: Self = Self { major: 5, minor: 8, patch: 1 };
     /// The last version in which components run before generators, and an empty file is accepted (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
@@ -170,7 +170,7 @@ pub struct CommonMetadata {
 }
 
 impl FluxSpec {
-    /// Returns the approximate memory size of the spec in bytes.
+    /// Returns the approximate size of this struct in memory, in bytes.
     pub fn weight(&self) -> usize {
         let components = self.components.iter().map(|entry| size_of::<String>() + entry.len());
         let patches = self.patches.iter().map(|patch| size_of::<Patch>() + patch.patch.len());
@@ -195,7 +195,7 @@ impl FluxSpec {
 pub struct PostBuild {
     /// The variables with known values: those in `substitute`, and those of `substituteFrom` that files contain.
     pub substitute: BTreeMap<String, String>,
-    /// Names of variables in objects of `substituteFrom` whose values are unknown, because they are encrypted.
+    /// Names of variables with unknown values: objects of `substituteFrom` contain them, but are encrypted.
     pub unknown: BTreeSet<String>,
     /// Objects in `substituteFrom` whose content is unknown, such as `ConfigMap/cluster-settings`.
     pub from: Vec<String>,
@@ -255,11 +255,11 @@ pub struct ArgoSpec {
 /// The options of a build, such as the system that builds and the version of kustomize.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// The system that builds the tree.
+    /// The system that builds the kustomize tree, such as Flux.
     pub profile: Profile,
-    /// The version of kustomize that builds the tree.
+    /// The version of kustomize that builds the kustomize tree.
     pub version: Version,
-    /// The restriction on the files that may be loaded.
+    /// Which files a kustomization may load: only those in or below its folder, or any.
     pub restrictor: Restrictor,
     /// Whether Helm charts are inflated (`--enable-helm`).
     pub helm: bool,
@@ -269,7 +269,7 @@ pub struct Options {
     pub flux: FluxSpec,
     /// The kustomize options of an Argo CD Application; empty for other profiles.
     pub argo: ArgoSpec,
-    /// Whether the root may be a Component, which is then treated as a part of an unknown kustomization.
+    /// Whether the root may be a Component. It is then built as a part of an unknown kustomization.
     pub lone_components: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::go::regexp::{self, SyntaxError};
 /// A compiled regular expression of a selector.
 #[derive(Debug)]
 pub enum Pattern {
-    /// No expression: it matches every text.
+    /// An empty expression, which matches every text.
     Any,
     /// A text without special characters, which needs no compilation. Most selectors are names.
     Text(String),

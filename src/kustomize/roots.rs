@@ -11,11 +11,12 @@ use super::tree::{Tree, TreePath};
 /// The folders and files to which the kustomization file of a folder refers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
-    /// Folders in `resources`, `components` and similar lists.
+    /// Folders that the kustomization file lists in `resources`, `components` and similar fields.
     pub folders: BTreeSet<TreePath>,
-    /// Files in the same lists, such as manifests in `resources`.
+    /// Files that the kustomization file lists in the fields that can also contain folders, such as manifests in
+    /// `resources`.
     pub files: BTreeSet<TreePath>,
-    /// Files in other fields, such as patches, configurations and data of generators.
+    /// Files in fields that cannot contain folders, such as patches, configurations and data of generators.
     pub parts: BTreeSet<TreePath>,
 }
 
@@ -75,14 +76,14 @@ fn reach(from: &TreePath, refers: &impl Fn(&TreePath) -> BTreeSet<TreePath>, rea
     }
 }
 
-/// Returns the entries of all lists whose entries may be folders, such as `resources`.
+/// Returns the entries of all fields that may contain folders, such as `resources`.
 fn entries(file: &Kustomization) -> impl Iterator<Item = &str> {
     let lists =
         [&file.resources, &file.bases, &file.components, &file.generators, &file.transformers, &file.validators];
     lists.into_iter().flatten().map(String::as_str)
 }
 
-/// Returns the paths of all input files that are not resources, such as patches.
+/// Returns the paths of all files to which a kustomization file refers outside of resource lists, such as patches.
 fn parts(file: &Kustomization) -> Vec<&str> {
     let lists = [
         &file.patches_strategic_merge,

@@ -29,7 +29,7 @@ const MAX_LINKS: usize = 255;
 /// configuration.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// The type of an entry in a folder, without following links.
+/// The type of a file system entry, such as a file or a link. Links are not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A file that can be read.
@@ -42,9 +42,9 @@ pub enum Entry {
     Other,
 }
 
-/// The storage of a tree. Paths contain no links and no `..`.
+/// The storage of a kustomize tree. Paths that are passed to its methods contain no links and no `..`.
 pub trait Source: Send + Sync {
-    /// Returns the entry at a path.
+    /// Returns the type of the file, folder or link at a path; `None` if the path does not exist.
     fn entry(&self, path: &TreePath) -> Option<Entry>;
     /// Returns the content of a file.
     ///
@@ -52,7 +52,7 @@ pub trait Source: Send + Sync {
     ///
     /// If it cannot be read, or is too large.
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
-    /// Returns the names in a folder, sorted.
+    /// Returns the names of the files, links and folders in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
     /// Returns whether an earlier call found that no component of the folder's path is a link, so that [`Tree::locate`]
     /// need not check them again. The default is false.
@@ -78,11 +78,11 @@ pub enum Unreadable {
 /// The target of a path after resolving all links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Located {
-    /// The target is a file.
+    /// The path leads to a file; contains the file's path without links.
     File(TreePath),
-    /// The target is a folder.
+    /// The path leads to a folder; contains the folder's path without links.
     Folder(TreePath),
-    /// The target is neither a file nor a folder, such as a device.
+    /// The path leads to neither a file nor a folder, but to a device, for example; contains its path without links.
     Other(TreePath),
 }
 
@@ -97,7 +97,7 @@ pub enum Lost {
     Loop,
     /// The path leads out of the tree.
     Outside {
-        /// Whether the target is a folder that contains the tree.
+        /// Whether the path leads to a folder that contains the tree.
         above: bool,
     },
 }
@@ -112,7 +112,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Creates a tree with the absolute path `base`, to which absolute references are relative.
+    /// Creates a tree from a storage. `base` is the absolute path of the tree's root; absolute paths in kustomization
+    /// files are resolved against it.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
         Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0, fetch: None }
     }
@@ -155,12 +156,13 @@ impl Tree {
         if is_short { self.evaluate(folder, steps(name)) } else { self.evaluate(TreePath::root(), steps(within)) }
     }
 
-    /// Returns the names in a folder.
+    /// Returns the names of the files, links and folders in a folder, sorted.
     pub fn names(&self, folder: &TreePath) -> Vec<String> {
         self.source.names(folder)
     }
 
-    /// Returns the entry at a path, without following links.
+    /// Returns the type of the file, folder or link at a path, without following links; `None` if the path does not
+    /// exist.
     pub fn entry(&self, path: &TreePath) -> Option<Entry> {
         self.source.entry(path)
     }
@@ -174,7 +176,8 @@ impl Tree {
         self.source.read(file)
     }
 
-    /// Converts an absolute path to a path relative to the tree.
+    /// Converts an absolute path to a path relative to the root of the tree. Returns an error if the path is outside of
+    /// the tree.
     fn inside<'p>(&self, absolute: &'p str) -> Result<&'p str, Lost> {
         let base = self.base.trim_end_matches('/');
         match absolute.strip_prefix(base) {

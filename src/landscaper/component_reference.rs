@@ -93,8 +93,8 @@ impl ComponentReference {
         }
     }
 
-    /// Decodes the JSON object `text` into this reference. Its fields replace attributes that are already set, as in
-    /// Go, where the last of several fields with the same name wins.
+    /// Decodes the JSON object `text` into this reference. Fields of `text` replace attributes that are already set, as
+    /// in Go, where the last of several fields with the same name wins.
     pub(super) fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let Ok(members) = wire::members(text) else {
             return not_an_object(text, problems);

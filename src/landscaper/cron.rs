@@ -90,9 +90,9 @@ const ZONES: &[&str] = &[
     "Zulu",
 ];
 
-/// Describes the mistake in a schedule; `None` if Landscaper accepts it.
+/// Returns a description of the mistake in a cron schedule; `None` if Landscaper accepts the schedule.
 ///
-/// Of a time zone only the area is checked, because the list of cities changes every year.
+/// Of a time zone, only the area (such as `Europe`) is checked, because the list of cities changes every year.
 pub fn problem(schedule: &str) -> Option<String> {
     let schedule = match schedule.strip_prefix("CRON_TZ=").or_else(|| schedule.strip_prefix("TZ=")) {
         Some(zoned) => {
@@ -135,7 +135,7 @@ fn fields(text: &str) -> Option<String> {
 }
 
 impl Field {
-    /// Reports whether a range such as `1-5` or `*/2` is valid for the field.
+    /// Reports whether a range such as `1-5` or `*/2` is valid for this field of a cron schedule.
     fn has(&self, range: &str) -> bool {
         let (range, step) = match range.split_once('/') {
             Some((range, step)) => (range, number(step)),

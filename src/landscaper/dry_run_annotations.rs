@@ -1,4 +1,4 @@
-//! The dry-run annotations of an object.
+//! Reads the annotations that control the dry run of an object.
 
 use serde_json::Value;
 
@@ -8,9 +8,10 @@ use crate::admission::FieldPath;
 /// The values of the dry-run annotations of an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DryRunAnnotations<'v> {
-    /// The value of [`DRY_RUN_ANNOTATION`].
+    /// The value of the annotation [`DRY_RUN_ANNOTATION`], such as `true`; `None` if the annotation is missing.
     pub dry_run: Option<&'v str>,
-    /// The value of [`CONFIGURATION_ANNOTATION`].
+    /// The value of the annotation [`CONFIGURATION_ANNOTATION`]: the name of a DryRunConfiguration; `None` if the
+    /// annotation is missing.
     pub configuration: Option<&'v str>,
 }
 
@@ -26,7 +27,8 @@ impl<'v> DryRunAnnotations<'v> {
         self.dry_run == Some("true")
     }
 
-    /// Returns the annotations that owned objects inherit: both if the object is in dry run, none otherwise.
+    /// Returns the dry-run annotations that objects below this object inherit: both annotations if this object is in
+    /// dry run, none otherwise.
     #[must_use]
     pub fn inherited(self) -> Self {
         if self.is_dry_run() { self } else { Self::default() }

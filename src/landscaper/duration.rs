@@ -1,4 +1,4 @@
-//! Durations in Landscaper's format: Go's, or `none`.
+//! Durations in Landscaper's format: Go's format, such as `1h30m`, or `none`.
 //!
 //! Source: `Duration` in Landscaper's `apis/core/v1alpha1/shared_types.go`; its recorded results are in
 //! `tests/vectors/landscaper/phases.json`.

@@ -41,7 +41,7 @@ pub struct Template {
 pub struct Templates {
     /// The templates, in the order of the Execution.
     pub items: Vec<Template>,
-    /// Whether the templates were decompressed from `spec.deployItemsCompressed`.
+    /// Whether the templates come from the compressed field `spec.deployItemsCompressed`.
     pub compressed: bool,
 }
 
@@ -49,26 +49,26 @@ pub struct Templates {
 /// [`Unreadable::TooLarge`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// A value has the wrong type.
+    /// A field of the Execution has a value of the wrong type.
     #[error("{field} is {is}, not {wanted}")]
     Type {
         /// The name of the field, such as `deployItems`.
         field: String,
-        /// The type of the value, such as `a number`.
+        /// The JSON type of the value in the field, such as `a number`.
         is: &'static str,
-        /// The expected type, such as `a list`.
+        /// The JSON type that Landscaper expects in the field, such as `a list`.
         wanted: &'static str,
     },
-    /// The compressed field is not base64.
+    /// The value of `spec.deployItemsCompressed` is not base64.
     #[error("spec.deployItemsCompressed is not base64: {0}")]
     Base64(String),
-    /// The compressed field is not gzip.
+    /// The content of `spec.deployItemsCompressed` is not compressed with gzip.
     #[error("spec.deployItemsCompressed is not gzip: {0}")]
     Gzip(String),
-    /// The decompressed text is not JSON.
+    /// The decompressed content of `spec.deployItemsCompressed` is not JSON.
     #[error("the content of spec.deployItemsCompressed is not JSON: {0}")]
     Json(String),
-    /// The decompressed text is larger than [`MAX_DECOMPRESSED_BYTES`].
+    /// The decompressed templates are larger than [`MAX_DECOMPRESSED_BYTES`].
     #[error("spec.deployItemsCompressed contains more than {} MiB", MAX_DECOMPRESSED_BYTES / 1024 / 1024)]
     TooLarge,
 }

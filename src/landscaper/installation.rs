@@ -17,12 +17,12 @@ pub fn context_name(installation: &Value) -> &str {
     installation.get("spec").and_then(|spec| text(spec, "context")).unwrap_or(context::DEFAULT)
 }
 
-/// The place of the component reference in an Installation.
+/// The place of the component reference in an Installation: in `ref`, or in an inline component descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Location {
-    /// `spec.componentDescriptor.ref`
+    /// The reference is in `spec.componentDescriptor.ref`.
     Ref,
-    /// `spec.componentDescriptor.inline`
+    /// The reference is the component descriptor in `spec.componentDescriptor.inline`.
     Inline {
         /// The number of repository contexts in the inline descriptor; `None` if it has no list of them.
         repository_contexts: Option<usize>,

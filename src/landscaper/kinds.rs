@@ -101,7 +101,7 @@ pub static EXECUTIONS: Kind = Kind {
     ]),
 };
 
-/// `DeployItem`: a unit of work for a deployer.
+/// The kind `DeployItem` of Landscaper: a unit of work for a deployer.
 pub static DEPLOY_ITEMS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -179,7 +179,7 @@ pub fn owner_key(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }
 
-/// Returns the catalog reference to an owner, which is in the namespace of the owned object.
+/// Returns the catalog reference to an owner. The owner is in `namespace`, the namespace of the owned object.
 pub fn owner_reference(owner: &Owner<'_>, namespace: &str) -> Reference {
     let kind = match owner.kind {
         OwnerKind::Installation => &INSTALLATIONS,
@@ -202,7 +202,7 @@ fn keys(name: Option<&str>) -> Vec<String> {
     name.map(str::to_owned).into_iter().collect()
 }
 
-/// Reports whether a request is for objects of `kind`, by the plural resource name.
+/// Reports whether a request is for objects of `kind`. Compares only the plural resource name, such as `installations`.
 pub(super) fn is(kind: &Kind, request: &crate::admission::Request<'_>) -> bool {
     request.resource.plural == kind.plural
 }

@@ -1,16 +1,16 @@
-//! The owner of an object: the Installation or Execution in its owner references.
+//! The owner of a Landscaper object: the Installation or Execution in its owner references.
 
 use serde_json::Value;
 
 use super::api::GROUP;
 use crate::admission::Metadata;
 
-/// The kinds that own objects of Landscaper.
+/// The kinds of objects that can own a Landscaper object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnerKind {
-    /// `Installation`.
+    /// The owner is an Installation.
     Installation,
-    /// `Execution`.
+    /// The owner is an Execution.
     Execution,
 }
 
@@ -26,10 +26,10 @@ impl OwnerKind {
     }
 }
 
-/// The owner of an object, as named in its owner references.
+/// The owner of a Landscaper object, as named in the object's owner references.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'v> {
-    /// The kind of the owner.
+    /// The kind of the owner: Installation or Execution.
     pub kind: OwnerKind,
     /// The name of the owner, which is in the same namespace as the object.
     pub name: &'v str,

@@ -1,8 +1,9 @@
 //! Repository contexts: the locations of component versions. Each is an object with a `type` and other fields.
 //!
 //! Source: `UnstructuredTypedObject` and `UnstructuredTypesEqual` in Landscaper's
-//! `legacy-component-spec/bindings-go/apis/v2/unstructured.go`. It keeps the received text. Two contexts are equal if
-//! their `type` is equal, and their JSON with sorted keys and all numbers as floats.
+//! `legacy-component-spec/bindings-go/apis/v2/unstructured.go`. Landscaper keeps the received text of a repository
+//! context. Two repository contexts are equal if they have the same `type` and the same JSON text, with sorted keys and
+//! all numbers as floats.
 
 use std::sync::{Arc, OnceLock};
 
@@ -104,7 +105,8 @@ impl RepositoryContext {
         })
     }
 
-    /// Returns a short text for messages: the base URL of an `ociRegistry`, or the JSON of other types.
+    /// Returns a short text about the repository context for messages: the base URL for type `ociRegistry`, or the JSON
+    /// for other types.
     pub fn brief(&self) -> String {
         match self.oci_registry() {
             Some(oci) if !oci.base_url.is_empty() => oci.base_url,
@@ -121,8 +123,8 @@ impl PartialEq for RepositoryContext {
 
 impl Eq for RepositoryContext {}
 
-/// Reports whether Go writes two values as the same JSON: all numbers are floats, so 1 equals 1.0, but 0 does not equal
-/// -0.
+/// Reports whether Go's JSON encoder writes the same text for two values. All numbers are floats, so 1 equals 1.0, but
+/// 0 does not equal -0.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits),
@@ -156,7 +158,8 @@ fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str,
     Ok(field)
 }
 
-/// Decodes a string field as [`string_of`] does, but in the order of the fields in a JSON text.
+/// Reads the string field `name` of an object as [`string_of`] does, but from the object's JSON text: if several keys
+/// differ only in case, the last one in the text counts.
 fn string_of_text(text: &str, name: &str) -> Result<String, Value> {
     let mut field = String::new();
     for (key, raw) in json::members(text).unwrap_or_default() {

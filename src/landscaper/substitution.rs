@@ -68,12 +68,13 @@ impl Entry {
 #[derive(Debug, Default)]
 pub struct Entries {
     list: Vec<Entry>,
-    /// The values in the object that Landscaper cannot decode.
+    /// The values in the ComponentVersionOverwrites object that Landscaper cannot decode.
     pub problems: Vec<Problem>,
 }
 
 impl Entries {
-    /// Returns the entries of the object in a request. They are parsed once and shared by all rules.
+    /// Returns the entries of the ComponentVersionOverwrites object in a request. They are parsed once and shared by
+    /// all rules.
     pub fn of(request: &Request<'_>) -> Arc<Self> {
         request.object.view(|object| Arc::new(Self::read(object)))
     }
@@ -124,7 +125,8 @@ pub fn read_entries(object: &Value, problems: &mut Vec<Problem>) -> Vec<Entry> {
     list.iter().enumerate().map(read).collect()
 }
 
-/// Reads the list `overwrites` from its JSON text; repository contexts keep their original text.
+/// Parses the entries of a ComponentVersionOverwrites object from the JSON text of its list `overwrites`. Repository
+/// contexts keep their original text. Values that Landscaper cannot decode are added to `problems`.
 pub fn parse_entries(text: &str, problems: &mut Vec<Problem>) -> Vec<Entry> {
     let place = || FieldPath::of(["overwrites"]);
     let Ok(list) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(text) else {
@@ -149,12 +151,12 @@ fn report_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Probl
 /// The result of applying one entry of `overwrites` to a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The `source` of the entry does not match the original reference.
+    /// The entry was not applied, because its `source` does not match the original reference.
     NotMatched {
         /// The attributes in which `source` and reference differ.
         differs: Vec<Attribute>,
     },
-    /// The entry was applied.
+    /// The entry was applied: it set its attributes in the reference.
     Applied {
         /// The attributes that the entry set; none for an empty substitution.
         set: Vec<Attribute>,
@@ -174,13 +176,15 @@ pub enum Outcome {
 pub struct Substitution {
     /// The reference before the substitution, with the repository context of the Context as default.
     pub original: ComponentReference,
-    /// The reference after the substitution, which Landscaper uses.
+    /// The reference after the substitution. Landscaper uses this one.
     pub result: ComponentReference,
-    /// Whether any entry matched. A matching entry may set the value that the reference already has.
+    /// Whether the `source` of at least one entry matches the reference. The result can still equal the original,
+    /// because an entry may set a value that the reference already has.
     pub matched: bool,
-    /// The result of each entry, in order.
+    /// The result of each entry of the list `overwrites`, in order.
     pub trace: Vec<Outcome>,
-    /// The index of the entry that set each attribute, in the order of [`Attribute::ALL`].
+    /// For each attribute, in the order of [`Attribute::ALL`]: the index of the entry that set it; `None` if no entry
+    /// did.
     set_by: [Option<usize>; 3],
 }
 

@@ -11,7 +11,7 @@ pub(super) enum Challenge {
     Bearer {
         /// The URL of the token service.
         realm: String,
-        /// The name of the registry at the token service.
+        /// The name by which the token service knows the registry.
         service: String,
     },
 }
@@ -31,7 +31,7 @@ impl Challenge {
     }
 }
 
-/// Returns the value of a parameter in a challenge, without quotes.
+/// Returns the value of the parameter `name` in the parameters of a `WWW-Authenticate` challenge, without quotes.
 fn parameter(parameters: &str, name: &str) -> Option<String> {
     let mut rest = parameters;
     while let Some((key, after)) = rest.split_once('=') {

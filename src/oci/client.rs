@@ -57,7 +57,7 @@ pub struct Client {
     permits: Semaphore,
 }
 
-/// The key of a cached token: the repository, and the fingerprint of the credentials.
+/// The key of a cached token: the repository, and a hash of the credentials.
 type TokenKey = (Repository, String);
 
 /// A manifest of an OCI image or artifact.
@@ -80,7 +80,7 @@ pub struct Blob {
     pub media_type: String,
     /// The digest of the content, such as `sha256:` and 64 digits.
     pub digest: String,
-    /// The size of the content in bytes, if known.
+    /// The size of the content in bytes; `None` if the registry does not specify it.
     #[serde(default)]
     pub size: Option<u64>,
 }
@@ -222,7 +222,7 @@ impl Client {
         Err(Error::Wrong { host: host(&ask.uri), what: format!("more than {REDIRECTS} redirects") })
     }
 
-    /// Returns the `Authorization` header that answers the challenge of a 401 response.
+    /// Returns the value of the `Authorization` header that the challenge in the 401 response `reply` requires.
     async fn answer(&self, from: &Repository, who: &Credentials, reply: &Reply) -> Result<Option<String>, Error> {
         let headers = reply.headers.get_all(WWW_AUTHENTICATE);
         let challenge = headers.iter().find_map(|header| Challenge::read(header.to_str().ok()?));

@@ -19,9 +19,9 @@ pub enum Credentials {
     Anonymous,
     /// User name and password.
     User {
-        /// The user name.
+        /// The user name for the registry.
         name: String,
-        /// The password.
+        /// The password for the registry.
         password: String,
     },
 }
@@ -83,8 +83,8 @@ impl Keyring {
         Ok(())
     }
 
-    /// Returns the credentials of the longest entry that is a prefix of the repository's address;
-    /// [`Credentials::Anonymous`] if there is none.
+    /// Returns the credentials for a repository: those of the longest entry that is the address of the repository or of
+    /// one of its parent paths. Returns [`Credentials::Anonymous`] if there is none.
     pub fn credentials(&self, repository: &Repository) -> Credentials {
         let address = repository.to_string();
         let fits = |(place, _): &&(String, Credentials)| {

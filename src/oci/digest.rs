@@ -1,8 +1,8 @@
-//! Digests, as `sha256:` and 64 hexadecimal digits.
+//! Computes and checks digests, in the form `sha256:` and 64 hexadecimal digits.
 
 use ring::digest::{SHA256, digest};
 
-/// Returns the digest of `bytes`.
+/// Returns the SHA-256 digest of `bytes`: `sha256:` and 64 hexadecimal digits.
 pub fn of(bytes: &[u8]) -> String {
     format!("sha256:{}", hex(bytes))
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{Repository, RepositoryError};
 
-/// A registry that is used instead of another.
+/// A registry from which the content of another registry is fetched instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     /// The host of the replaced registry.

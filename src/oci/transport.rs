@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::Error;
 use crate::https::{self, why};
 
-/// The connect timeout.
+/// Timeout for connecting to a registry or token service.
 const CONNECT: Duration = Duration::from_secs(5);
 /// The maximum number of idle connections per registry.
 const IDLE: usize = 8;
@@ -44,7 +44,8 @@ pub(super) struct Reply {
 }
 
 impl Transport {
-    /// Creates a client that trusts the certificate authorities of the system and `authorities`.
+    /// Creates a client that trusts the certificate authorities of the system and `authorities`. `within` is the
+    /// timeout of each request.
     pub(super) fn new(authorities: &[CertificateDer<'static>], within: Duration) -> Result<Self, rustls::Error> {
         let client = HttpClient::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())

@@ -59,7 +59,8 @@ fn watch(folder: &Path, changed: Arc<Notify>) -> Option<RecommendedWatcher> {
         .ok()
 }
 
-/// Returns whether an event is a change. Reading a file is an event too, and would otherwise trigger the next read.
+/// Returns whether a file system event can be a change of a file. Ignores events of reading, because otherwise each
+/// read of a changed file would trigger the next read.
 fn changes(kind: EventKind) -> bool {
     !kind.is_access() || kind == EventKind::Access(AccessKind::Close(AccessMode::Write))
 }

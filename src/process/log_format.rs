@@ -173,7 +173,7 @@ mod tests {
 
     use super::super::telemetry::{Format, Telemetry};
 
-    /// Returns the output of `log`.
+    /// Calls `log`, and returns the log records that it writes in this format.
     fn logged(format: Format, log: impl FnOnce()) -> String {
         struct Buffer(Arc<Mutex<Vec<u8>>>);
         impl std::io::Write for Buffer {

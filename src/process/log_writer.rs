@@ -12,26 +12,26 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Maximum delay of a record.
+/// Maximum time for which log records are collected in the buffer before they are written.
 const FLUSH: Duration = Duration::from_millis(100);
-/// Size at which the buffer is written out at once.
+/// Size in bytes at which the buffered log records are written at once.
 const FULL: usize = 64 * 1024;
 /// Capacity of the buffer: about ten thousand records. When it is full, the reader is stuck, and records are dropped.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
-/// A buffer of log records and the thread that writes them.
+/// A buffer of log records, which a separate thread writes to the output.
 #[derive(Debug, Default)]
 pub(super) struct LogWriter {
     state: Mutex<State>,
     wake: Condvar,
-    /// Number of all dropped log records, for the metrics.
+    /// Number of all dropped log records, as a metric.
     dropped: Counter,
 }
 
 #[derive(Debug, Default)]
 struct State {
     bytes: Vec<u8>,
-    /// Number of dropped records that no log record reports yet.
+    /// Number of dropped log records that have not yet been reported in the log itself.
     unreported: usize,
     /// Whether the writer thread waits for the next record.
     is_idle: bool,
@@ -104,7 +104,7 @@ impl LogWriter {
         }
     }
 
-    /// Waits for the first record after an idle period.
+    /// Waits for the first log record after an idle period. Returns the locked state of the writer.
     fn wait_for_record(&self) -> MutexGuard<'_, State> {
         let wait = |state: &mut State| {
             state.is_idle = !state.closed && state.bytes.is_empty();

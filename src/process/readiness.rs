@@ -18,7 +18,7 @@ pub struct State {
 }
 
 impl State {
-    /// Returns a condition that is met, or unmet for the reason `unmet`.
+    /// Returns the state of the condition `name`: met, or unmet for the reason `unmet`.
     pub fn new(name: &'static str, unmet: Option<String>) -> Self {
         Self { name, unmet, note: None }
     }
@@ -51,17 +51,17 @@ impl Readiness {
 }
 
 impl Condition {
-    /// Sets the condition to met, without a remark.
+    /// Marks the readiness condition as met, without a remark.
     pub fn met(&self) {
         self.set(None);
     }
 
-    /// Sets the condition to unmet, with the reason.
+    /// Marks the readiness condition as unmet, for this reason.
     pub fn unmet(&self, reason: impl Into<String>) {
         self.set(Some(reason.into()));
     }
 
-    /// Sets the condition to met, with an optional remark.
+    /// Marks the readiness condition as met, with an optional remark that `/readyz` shows.
     pub fn noted(&self, note: Option<String>) {
         if let Some(state) = self.readiness.states().get_mut(self.index) {
             *state = State { note, ..State::new(state.name, None) };

@@ -34,12 +34,12 @@ pub enum TelemetryError {
     /// The log filter is invalid.
     #[error("invalid log filter {filter:?}: {source}")]
     Filter {
-        /// The text of the invalid filter.
+        /// The invalid log filter, as configured.
         filter: String,
-        /// The error of the filter's parser.
+        /// The error of parsing the log filter.
         source: ParseError,
     },
-    /// The writer thread cannot be started.
+    /// The thread that writes log records cannot be started.
     #[error("cannot start the log writer: {0}")]
     Thread(#[from] io::Error),
     /// A log is already configured.

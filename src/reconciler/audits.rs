@@ -1,4 +1,4 @@
-//! A controller that audits periodically and writes policy reports and metrics.
+//! A controller that periodically runs the rules on the objects of the cluster, and writes policy reports and metrics.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -47,7 +47,7 @@ pub struct AuditSettings {
     pub metrics: audit::Metrics,
 }
 
-/// A controller that audits periodically while this replica leads.
+/// A controller that periodically audits the objects of the cluster, while this replica is the leader.
 pub(super) struct Audits {
     /// The settings of periodic audits; `None` if only the permissions of the controller are needed.
     pub(super) settings: Option<AuditSettings>,
@@ -158,7 +158,7 @@ impl AuditSettings {
         }
     }
 
-    /// Runs an audit. After a failure, logs and counts it, and returns `None`.
+    /// Runs the given audit. If it fails, logs and counts the failure, and returns `None`.
     async fn attempt(&self, audit: impl Future<Output = Result<Audited, AuditFailure>>) -> Option<Audited> {
         let failure = match AssertUnwindSafe(timeout(TIMEOUT, audit)).catch_unwind().await {
             Ok(Ok(Ok(audited))) => return Some(audited),
@@ -183,7 +183,8 @@ impl AuditSettings {
         Ok(audited)
     }
 
-    /// Audits objects again, and writes the policy reports of their namespaces as a whole audit would write them.
+    /// Audits these objects again, and updates the policy reports of their namespaces, so that they are as if the whole
+    /// cluster had been audited.
     async fn again(&self, audited: &Audited, objects: &[Reference], tools: &Tools) -> Result<Audited, AuditFailure> {
         let later = self.audit.objects(&tools.client, objects).await?;
         let audited = audited.clone().updated(objects, later);

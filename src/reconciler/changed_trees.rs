@@ -7,7 +7,8 @@ use tokio::sync::Notify;
 
 use crate::catalog::Reference;
 
-/// Maximum number of objects, more than a cluster has Kustomizations. The next audit finds others.
+/// Maximum number of objects in the set, more than a cluster has Kustomizations. If the set is full, further objects
+/// are left to the next audit of the whole cluster.
 const CAPACITY: usize = 20_000;
 
 /// A set of objects to audit again. One task waits for objects and takes them out of the set.
@@ -33,7 +34,7 @@ impl ChangedTrees {
         }
     }
 
-    /// Removes all objects from the set, and returns them.
+    /// Removes all objects from the set, and returns them in no particular order.
     pub(super) fn take(&self) -> Vec<Reference> {
         std::mem::take(&mut *self.objects()).into_iter().collect()
     }

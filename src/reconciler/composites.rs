@@ -36,9 +36,11 @@ const fn configurations(kind: &'static str, plural: &'static str) -> Kind {
     Kind { group: GROUP, version: "v1", kind, plural, scope: Scope::Cluster, indexes: &[], storage }
 }
 
-/// A controller that updates the rules of the mutating and the validating webhook configuration for composites.
+/// A controller that keeps the rules of the mutating and the validating webhook configuration up to date, so that they
+/// match the composites of the CompositeResourceDefinitions in the cluster.
 pub(super) struct Composites {
-    /// Names of definitions that are handled in addition to those with the label [`CHOOSING_LABEL`]; `*` for all.
+    /// Names of the CompositeResourceDefinitions whose composites the webhooks receive, in addition to those with the
+    /// label [`CHOOSING_LABEL`]; `*` for all.
     pub(super) chosen: Vec<String>,
 }
 
@@ -110,9 +112,9 @@ impl Controller for Composites {
 }
 
 impl Composites {
-    /// Returns the plural names of the composites that the handled definitions declare, by API group; with
-    /// `with_claims`, also of their claims. Claims get warnings and are never changed, so only the validating
-    /// configuration includes them.
+    /// Returns the plural resource names of the composites that the selected CompositeResourceDefinitions declare, by
+    /// API group. With `with_claims`, the result also contains their claims. Claims get warnings and are never changed,
+    /// so only the validating configuration includes them.
     fn resources(&self, catalog: &Catalog, with_claims: bool) -> BTreeMap<String, Vec<String>> {
         let declarations = if with_claims { &[&COMPOSITES, &CLAIMS][..] } else { &[&COMPOSITES][..] };
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -169,7 +171,8 @@ mod tests {
         assert!(patch(&configuration(Value::Null), &BTreeMap::new()).is_none());
     }
 
-    /// Claims are registered too, so that their authors get warnings (issue 18, Crossplane 10).
+    /// Checks that only the validating configuration also contains claims, so that their authors get warnings (issue
+    /// 18, Crossplane 10).
     #[test]
     fn only_the_validating_configuration_names_claims() {
         let catalog = Catalog::new([&DEFINITIONS]);

@@ -16,14 +16,14 @@ pub trait Controller: Send + Sync + 'static {
     /// Returns the name of the controller in metrics, the log and the ClusterRole, such as `dry-run-marks`.
     fn name(&self) -> &'static str;
 
-    /// Returns the family of rules, such as `DR`, that turns the controller on; `None` if the controller serves all
+    /// Returns the family of rules, such as `DR`, for which the controller runs; `None` if the controller serves all
     /// families.
     fn family(&self) -> Option<&'static str>;
 
     /// Returns one line that says what the controller does, for the comment in the manifest of its ClusterRole.
     fn summary(&self) -> &'static str;
 
-    /// Returns the kinds whose changes the controller handles.
+    /// Returns the kinds that the controller watches. A change of an object of these kinds can start a reconciliation.
     fn watches(&self) -> &'static [&'static Kind];
 
     /// Returns further kinds that the controller looks up in the catalog.
@@ -72,7 +72,7 @@ pub struct Tools {
     pub client: Client,
     /// The watched objects. They may be stale, so use them only to find out that there is nothing to do.
     pub catalog: Arc<Catalog>,
-    /// The publisher of Events.
+    /// The publisher of Events about objects.
     pub events: Events,
 }
 
@@ -93,7 +93,7 @@ pub enum Failure {
     Api {
         /// The attempted action, such as `reading it`.
         doing: &'static str,
-        /// The error of the client.
+        /// The error of the Kubernetes client.
         source: Box<kube::Error>,
     },
     /// The object changed since it was read.

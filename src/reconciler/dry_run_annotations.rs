@@ -25,7 +25,8 @@ use crate::landscaper::owner::owner;
 const MANAGER: &str = "portcullis-dry-run-marks";
 /// The kinds of objects below a root Installation; the first one is also the root's kind.
 static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
-/// Maximum number of objects below an object that its change queues. The others are queued by their own changes.
+/// Maximum number of objects below a changed object that its change adds to the queue. The others are queued by their
+/// own changes.
 const MAX_BELOW: usize = 10_000;
 
 /// A controller that copies the dry-run annotations of a root Installation to the objects below it.
@@ -57,7 +58,8 @@ impl Controller for AnnotationController {
         }]
     }
 
-    /// Returns the object, and all objects below it if its annotations or its owner changed.
+    /// Returns the changed object. If its dry-run annotations or its owner changed, also returns all objects that it
+    /// owns directly or indirectly.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let object = change.reference();
         let of = |stored: &Arc<Stored>| {
@@ -132,8 +134,8 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
     Ok(Next::Done)
 }
 
-/// Returns the JSON merge patch that copies the root's annotations to an object. Applying the patch fails if the object
-/// has changed since it was read.
+/// Returns the JSON merge patch that copies the dry-run annotations of the root to an object. Applying the patch fails
+/// if the object has changed since it was read.
 fn patch(stored: &Value, root: &Value) -> Value {
     let version = Metadata::of(stored).resource_version();
     let members = wanted_annotations(stored, root, false).into_iter().map(|(key, text)| (key.to_owned(), text.into()));

@@ -28,7 +28,7 @@ const MAX_STEPS: usize = 12;
 /// Maximum number of Events read. A deployer reports few Events per job.
 const MAX_EVENTS: u32 = 100;
 
-/// A controller that processes DeployItems in dry run.
+/// A controller that processes DeployItems in dry run, as their deployer.
 pub(super) struct DryRunDeployer {
     pub(super) deployer: Deployer,
 }
@@ -138,8 +138,8 @@ impl DryRunDeployer {
     }
 }
 
-/// Returns whether the item is still in dry run: its annotation is that of its root, or it has no root. An annotation
-/// that differs from the root's may be about to be removed.
+/// Returns whether a DeployItem with a dry-run annotation is still in dry run: its annotation equals that of its root,
+/// or it has no root. An annotation that differs from that of the root may be about to be removed.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
     match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {
         Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => Ok(true),
@@ -148,7 +148,7 @@ async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Resul
     }
 }
 
-/// The objects and Events that were read to compute the next write of an item.
+/// The objects and Event reporters that were read to compute the next write of a DeployItem.
 struct Read {
     configuration: Option<Value>,
     secret: Option<Value>,
@@ -193,8 +193,8 @@ impl Read {
     }
 }
 
-/// Returns the controllers that have reported Events on an item since its job started; empty without the permission to
-/// list Events.
+/// Returns the controllers that have reported Events on a DeployItem since its job started; empty if Portcullis does
+/// not have the permission to list Events.
 async fn event_reporters(item: &Value, namespace: &str, tools: &Tools) -> Result<Vec<String>, Failure> {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let since: Option<Timestamp> = text("/status/jobIDGenerationTime").parse().ok();
@@ -228,7 +228,8 @@ fn reporter(event: Event) -> Option<String> {
     event.reporting_controller.filter(|name| !name.is_empty()).or(deprecated)
 }
 
-/// Patches an object or its subresource, and returns the patched object; `None` if it no longer exists.
+/// Patches an object, or one of its subresources if `subresource` is not empty. Returns the patched object; `None` if
+/// the object no longer exists.
 async fn patched(object: &Reference, subresource: &str, patch: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
     let api = cluster::api(&tools.client, object);
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -272,8 +273,9 @@ async fn finished(item: &Value, result: &Result<(), RunError>, tools: &Tools) {
     }
 }
 
-/// Returns the Event's note after a successful dry run. A deployer that takes over a started job deploys before its
-/// first write, so the status of an item that is not routed does not show whether it was deployed.
+/// Returns the message of the Event after a successful dry run. For a DeployItem that is not routed to the dry-run
+/// deployer, the message says that another deployer may have deployed it. The status does not show this, because a
+/// deployer that takes over a started job deploys before its first write.
 fn success_note(item: &Value) -> &'static str {
     match is_routed(item) {
         true => {

@@ -20,7 +20,7 @@ const REPORTER: &str = "portcullis.dev/companion";
 const BURST: u32 = 100;
 /// Sustained rate of Events per minute.
 const PER_MINUTE: u32 = 60;
-/// Maximum number of notes whose Events are aggregated.
+/// Maximum number of different Event messages for which repetitions are counted.
 const MAX_NOTES: usize = 1000;
 /// Maximum length of a note, in bytes. The API server accepts 1 KiB.
 const MAX_NOTE_BYTES: usize = 1000;
@@ -31,7 +31,7 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const RIGHT: Permission =
     Permission { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["create", "patch"] };
 
-/// A publisher of Events.
+/// A publisher of Events about objects, with a rate limit.
 pub struct Events {
     client: Client,
     reporter: Reporter,
@@ -115,7 +115,7 @@ fn shortened(note: &str) -> String {
     format!("{}…", note.get(..end).unwrap_or_default())
 }
 
-/// A token bucket for Events.
+/// A token bucket that limits the rate of Events.
 struct Budget {
     left: u32,
     since: Instant,

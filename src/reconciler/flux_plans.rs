@@ -22,7 +22,8 @@ pub struct PlanSettings {
     pub silent: Vec<&'static str>,
 }
 
-/// The parameters for judging the other Kustomizations that use the same artifact.
+/// The parameters for checking the other Kustomizations that use the same artifact as the Kustomization with the new
+/// revision.
 pub(super) struct Judging<'a> {
     pub(super) trees: &'a dyn Judge,
     pub(super) hosts: &'a [String],

@@ -1,9 +1,9 @@
-//! Reports broken trees of Flux Kustomizations, and revisions that delete too much: publishes an Event for each, as
-//! soon as the source has the revision.
+//! A controller that publishes an Event for each broken kustomize tree of a Flux Kustomization, and for each revision
+//! that deletes too much, as soon as the status of the Flux source names the revision.
 //!
-//! A new revision does not pass admission for the Kustomizations that use it, and by default nothing is denied. So the
-//! controller manager judges it when the source's status names it, usually before kustomize-controller builds it, and
-//! reports the expected error in an Event. A withheld revision is reported on the source and on the Kustomizations.
+//! No admission request for a Kustomization follows a new revision of its source, and by default nothing is denied. So
+//! the controller checks the revision itself, usually before kustomize-controller builds it, and reports the expected
+//! error in an Event. A withheld revision is reported on the source and on the Kustomizations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,17 +32,18 @@ const MAX_REPORTED: usize = 20_000;
 /// The reason of Events about objects that a revision deletes, moves or shares.
 const RISKY: &str = "RiskyRevision";
 
-/// A controller that reports broken trees of Flux Kustomizations in Events.
+/// A controller that publishes Events about broken kustomize trees of Flux Kustomizations.
 pub(super) struct FluxTrees {
-    /// The judge of trees, such as the artifact cache; `None` if only the permissions of the controller are needed.
+    /// The service that fetches, builds and checks kustomize trees, such as the artifact cache; `None` if only the
+    /// permissions of the controller are needed.
     pub(super) trees: Option<Arc<dyn Judge>>,
-    /// Hosts from which artifacts may be fetched, besides Flux's own.
+    /// Hosts from which artifacts may be fetched, in addition to those of Flux.
     pub(super) hosts: Vec<String>,
     /// The settings that select which findings about deleted, moved and shared objects of a revision are reported.
     pub(super) plans: PlanSettings,
-    /// The message of the last Event on each object.
+    /// The message of the last Event on each object, so that the same message is published only once.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
-    /// The Kustomizations whose Events have changed, for the next audit.
+    /// The Kustomizations whose Events have changed. The controller `audit` audits them again.
     pub(super) changed: Arc<ChangedTrees>,
 }
 
@@ -72,8 +73,8 @@ impl Controller for FluxTrees {
         &[RIGHT]
     }
 
-    /// Returns a Kustomization whose spec changed, or a source with a new or withheld artifact and the Kustomizations
-    /// that use it.
+    /// Returns the changed Kustomization if its spec changed. For a Flux source with a new or withheld artifact,
+    /// returns the source and the Kustomizations that use it.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         if !deployed::is_source(change.kind) {
             let spec = |stored: &Arc<Stored>| stored.value().get("spec").cloned();
@@ -137,7 +138,8 @@ impl FluxTrees {
         Ok(Next::Done)
     }
 
-    /// Publishes Events about objects that a revision deletes, moves or shares, on the Kustomization and on its source.
+    /// Publishes Events about objects that a new revision deletes, moves or shares, on the Kustomization `object` and
+    /// on its source.
     async fn plan(
         &self,
         object: &Reference,
@@ -163,8 +165,8 @@ impl FluxTrees {
         Ok(())
     }
 
-    /// Publishes Events about a withheld revision on the source, and on the Kustomizations that the source's message
-    /// names.
+    /// Publishes Events about a withheld revision, on the Flux source `object` and on the Kustomizations that the
+    /// status message of the source names.
     async fn source(&self, object: &Reference, stored: &Stored, tools: &Tools) {
         let Some(message) = deployed::withheld(stored.value()) else { return self.forget(object) };
         self.report(object, stored.value(), "RevisionWithheld", message, tools).await;
@@ -210,7 +212,8 @@ impl FluxTrees {
         }
     }
 
-    /// Locks the map of messages, which is consistent even after a panic, because every change is one call.
+    /// Locks the map with the last Event message of each object. The map is consistent even after a panic, because
+    /// every change of it is one call.
     fn reported(&self) -> MutexGuard<'_, HashMap<Reference, String>> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }

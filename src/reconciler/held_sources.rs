@@ -53,8 +53,8 @@ impl Controller for HeldSources {
         }]
     }
 
-    /// Returns a source whose message about a withheld revision changed, or the source of a Kustomization whose
-    /// approval changed.
+    /// Returns a Flux source if its message about a withheld revision changed. For a Kustomization whose approval of
+    /// deletions changed, returns the source of the Kustomization.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let Some(now) = &change.now else { return Vec::new() };
         if deployed::is_source(change.kind) {
@@ -87,7 +87,8 @@ fn is_requested(kind: &Kind) -> bool {
     deployed::is_source(kind) && deployed::ON_REQUEST.iter().any(|one| std::ptr::eq(*one, kind))
 }
 
-/// Returns whether a source withholds a revision whose deletions somebody has approved since it was judged.
+/// Returns whether a Flux source withholds a revision, although a Kustomization now has the approval for which the
+/// message of the source asks.
 fn is_approved(object: &Reference, source: &Stored, catalog: &Catalog) -> bool {
     let Some(message) = deployed::withheld(source.value()) else { return false };
     let users = deployed::users(catalog, object.kind, source);

@@ -6,7 +6,8 @@ use crate::reconciler::Tools;
 /// Maximum rounds of live reads, as in the gate: an object, its parent, and so on.
 const ROUNDS: usize = 8;
 
-/// Calls `compute` until it requests no further live read, or until the last round, and returns its result.
+/// Calls `compute`, reads the object that it requests from the API server, and calls it again with this object, until
+/// it requests no further object or after `ROUNDS` reads. Returns the last result of `compute`.
 pub(super) async fn with_live_reads<T>(tools: &Tools, compute: impl Fn(&View<'_>) -> (T, Option<Reference>)) -> T {
     let mut with_live_reads = LiveReads::new();
     for _ in 0..ROUNDS {

@@ -41,7 +41,7 @@ struct Run {
 pub enum Lead {
     /// This process always leads: for tests, and for a single replica without competitors.
     Always,
-    /// The holder of the Lease leads.
+    /// The replica that holds the Lease of leader election leads.
     Elected(Box<Elector>),
 }
 

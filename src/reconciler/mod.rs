@@ -55,8 +55,8 @@ pub struct Settings {
     pub dry_run: Deployer,
     /// The settings of the controller `overwrite-trees`.
     pub trees: TreeSettings,
-    /// Names of definitions whose composites are handled, besides definitions with the label
-    /// `portcullis.dev/composites`.
+    /// Names of CompositeResourceDefinitions whose composites the webhooks check, in addition to the definitions with
+    /// the label `portcullis.dev/composites`.
     pub composites: Vec<String>,
     /// The settings of the controller `audit`; `None` if it is not enabled.
     pub audit: Option<AuditSettings>,

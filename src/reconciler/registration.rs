@@ -62,7 +62,8 @@ impl Registration {
         files
     }
 
-    /// Returns the file with the ClusterRole of a controller, as its path and text.
+    /// Returns the file with the ClusterRole of a controller, as its path and text. `wanted` says in the file's first
+    /// comment when the controller runs, such as `Always`.
     fn role_of(&self, controller: &dyn Controller, wanted: &str) -> (String, String) {
         let name = controller.name();
         let asked = match controller.family() {
@@ -113,7 +114,8 @@ impl Registration {
         reading.chain(controller.permissions().iter().map(write)).collect()
     }
 
-    /// Returns one RBAC rule for each API group and set of rule families whose resources the controller lists.
+    /// Returns the RBAC rules that permit the controller to list resources, one for each API group and set of rule
+    /// families.
     fn lists(&self, controller: &dyn Controller) -> String {
         let mut lists: BTreeMap<(&str, &[&'static str]), Vec<&str>> = BTreeMap::new();
         for Listed { group, plural, families } in controller.lists() {

@@ -29,9 +29,9 @@ pub enum Aspect {
 pub struct Difference {
     /// The aspect that differs.
     pub aspect: Aspect,
-    /// Descriptions of the parts that only the recorded decision has, such as findings.
+    /// Texts of the items that only the recorded decision has, such as findings.
     pub before: Vec<String>,
-    /// Descriptions of the parts that only the new decision has, such as findings.
+    /// Texts of the items that only the new decision has, such as findings.
     pub now: Vec<String>,
 }
 

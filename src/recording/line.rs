@@ -41,8 +41,9 @@ pub(super) fn kind_name(kind: &Kind) -> String {
     }
 }
 
-/// Returns the kind with a recorded name: in the recorded version, or otherwise in any version, because another release
-/// may read another version.
+/// Returns the kind with a recorded `name`, such as `contexts.v1alpha1.landscaper.gardener.cloud`. If no kind has the
+/// recorded version, returns the same kind in another version, because another release of portcullis may read another
+/// version.
 pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name: &str) -> Option<&'static Kind> {
     let mut parts: Vec<&str> = name.splitn(3, '.').collect();
     if parts.len() > 1 {
@@ -54,8 +55,8 @@ pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name
 }
 
 impl Line {
-    /// Returns the sort key of the line for the replay: the sequence number of its last change, and whether it is a
-    /// decision. Decisions follow the change.
+    /// Returns the sort key of the line for the replay: the sequence number of its last catalog change, and whether the
+    /// line is a decision. A decision sorts after this change.
     pub(super) fn position(&self) -> (u64, bool) {
         match self {
             Self::Recording(_) => (0, false),
@@ -137,9 +138,10 @@ pub struct Lost {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// The sequence number of the last change before the decision began.
+    /// The sequence number of the last catalog change before the decision began.
     pub changes: u64,
-    /// The sequence number of the last change before the decision ended; `None` if there was no change meanwhile.
+    /// The sequence number of the last catalog change before the decision ended; `None` if the catalog did not change
+    /// during the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_at_end: Option<u64>,
     /// The start of the decision, in RFC 3339. Exemptions expire by this time.
@@ -169,7 +171,7 @@ pub struct LiveRead {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     pub name: String,
-    /// The object; `None` if it does not exist or could not be read.
+    /// The object that was read; `None` if it does not exist or could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
     /// The reason why the object could not be read.
@@ -181,7 +183,8 @@ pub struct LiveRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// A text that identifies the tree and the root in it among the trees of the decision.
+    /// Identifies the root of the kustomize tree within the decision: the field of the object that contains the root,
+    /// the digest of its artifact, and its path.
     pub root: String,
     pub outcome: TreeOutcome,
 }
@@ -193,7 +196,7 @@ pub enum TreeOutcome {
     /// The tree was judged.
     Judged {
         findings: Vec<TreeFinding>,
-        /// The number of findings that were omitted.
+        /// The number of findings that were omitted, because the tree has too many.
         #[serde(rename = "leftOut")]
         left_out: usize,
         /// The ids of the objects that Flux applies, in the format of Flux's inventory.

@@ -181,7 +181,7 @@ impl ReplayedReads {
         let _ = self.catalog.set(Arc::downgrade(catalog));
     }
 
-    /// Replaces the recorded live reads by those of one decision.
+    /// Sets the results that this reader returns, from the recorded live reads of the next decision.
     pub(super) fn answer(&self, reads: &[LiveRead]) {
         let key = |read: &LiveRead| (read.kind.clone(), read.namespace.clone(), read.name.clone());
         *lock(&self.answers) = reads.iter().map(|read| (key(read), read.clone())).collect();
@@ -216,7 +216,7 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Replaces the recorded verdicts by those of one decision.
+    /// Sets the verdicts that this judge returns, from the recorded trees of the next decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }

@@ -66,7 +66,7 @@ impl Replayed<'_> {
 }
 
 impl Recording {
-    /// Parses a recording. Ignores an incomplete last line, as of a killed process.
+    /// Parses a recording. Ignores an incomplete last line, which a killed process may leave.
     ///
     /// # Errors
     ///
@@ -153,8 +153,8 @@ pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec
     Ok(replayed)
 }
 
-/// Returns whether a change occurred during a decision and may explain its differences: the rules may have read the
-/// catalog before or after the change.
+/// Returns whether a change of the catalog occurred during a decision and may explain why the replayed decision differs
+/// from the recorded one: the rules may have read the catalog before or after the change.
 fn is_overlapped(replayed: &Replayed<'_>, change: &Line) -> bool {
     let at_end = replayed.decision.changes_at_end.unwrap_or_default();
     change.position().0 <= at_end && !replayed.differences.is_empty()

@@ -118,8 +118,8 @@ impl Client {
     }
 }
 
-/// Returns the `headers` of a request to `intended` that may also be sent to `url`: without credentials, unless both
-/// URLs have the same scheme and server.
+/// Selects the `headers` of a request to `intended` that may also be sent to `url`: all of them if both URLs have the
+/// same scheme and server, otherwise those without credentials.
 pub(super) fn headers_for(url: &str, intended: &str, headers: &[String]) -> Vec<String> {
     let is_same = url[..server_end(url)] == intended[..server_end(intended)];
     let is_secret = |header: &str| {

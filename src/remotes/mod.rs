@@ -22,7 +22,7 @@ use client::Client;
 
 /// The name of the folder with git repositories in the cache.
 const REPOSITORIES: &str = "git";
-/// The name of the folder with single files in the cache.
+/// The name of the folder in the cache with files that were fetched one by one, not as part of a repository.
 const FILES: &str = "files";
 
 /// The reason why fetching from remote servers is not possible.

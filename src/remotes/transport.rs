@@ -87,7 +87,8 @@ struct Exchange {
     client: Arc<Client>,
     redirected: Arc<Mutex<Option<String>>>,
     method: Method,
-    /// The URL of the repository. `tail` is the rest of the request's URL.
+    /// The URL of the repository, such as `https://example.com/repo.git`. The URL of the request is `base` followed by
+    /// `tail`.
     base: String,
     tail: String,
     headers: Vec<String>,

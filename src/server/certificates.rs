@@ -17,7 +17,7 @@ use crate::cryptography::provider;
 
 /// File name of the certificate chain, leaf first, as in a Secret of type `kubernetes.io/tls`.
 pub const CHAIN_FILE: &str = "tls.crt";
-/// File name of the leaf's private key.
+/// File name of the private key that belongs to the leaf certificate.
 pub const KEY_FILE: &str = "tls.key";
 
 /// The reason why a certificate cannot be served.

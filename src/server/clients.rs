@@ -109,7 +109,8 @@ pub(super) struct Verifier {
     own: Arc<Certificates>,
     metrics: Arc<Metrics>,
     began: Instant,
-    /// Time of the last log record, in milliseconds since `began`, plus one; 0 before the first.
+    /// Time of the last log record about a rejected client, in milliseconds since `began`, plus one; 0 before the first
+    /// record.
     logged: AtomicU64,
 }
 

@@ -11,7 +11,8 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 /// Safety margin: the API server rounds its remaining time up to a full second.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Returns when a call that began at `began` must be answered, from the query of its URL.
+/// Returns the deadline of a call. `began` is the start of the call; the query of its URL contains the timeout, such as
+/// `timeout=10s`.
 pub(super) fn of(began: Instant, query: Option<&str>) -> Instant {
     let timeout = query.and_then(timeout).unwrap_or(DEFAULT).min(MAX_TIMEOUT);
     began + timeout.saturating_sub(MARGIN).max(timeout / 2)

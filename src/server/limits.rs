@@ -106,7 +106,8 @@ pub struct Limits {
     pub connections: usize,
     /// Timeout of the TLS handshake.
     pub handshake: Duration,
-    /// Timeout from the first byte of a request to the end of its head. Enforced with a precision of a quarter of it.
+    /// Timeout from the first byte of a request to the end of its head. Enforced with a precision of a quarter of the
+    /// timeout.
     pub head: Duration,
     /// Timeout from the end of the head to the end of the body.
     pub body_arrival: Duration,

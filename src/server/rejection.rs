@@ -11,8 +11,8 @@ use super::metrics::{BadRequest, Metrics, Shed};
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// The reason for rejecting a call without a decision. The text includes the limit, and is `error` in the JSON of the
-/// answer.
+/// The reason for rejecting a call without a decision. Its message names the exceeded limit, if any, and is the member
+/// `error` in the JSON of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Rejection {
     #[error("path {0} does not exist; use POST /validate or POST /mutate")]

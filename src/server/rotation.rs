@@ -33,7 +33,7 @@ trait Watched: Send + Sync + 'static {
     /// Blocks the thread.
     fn load(&self, seen: Option<Seen>) -> (Seen, Option<Result<Self::Loaded, CertificateError>>);
 
-    /// Replaces the contents in use by `loaded`.
+    /// Puts `loaded` into use, in place of the previous contents.
     fn install(&self, loaded: Self::Loaded);
 
     /// Logs and counts an error of reading or parsing the files.

@@ -119,8 +119,8 @@ impl Webhook {
         answered.ok_or(Rejection::Shed(Shed::Waiting))?
     }
 
-    /// Answers a call with a large body on a blocking thread, which the operating system can preempt: a large body
-    /// takes as long as a hundred small ones.
+    /// Answers a call with a large body on a blocking thread, which the operating system can preempt: its decision
+    /// takes as long as a hundred decisions about small bodies.
     async fn answer_large(self: &Arc<Self>, call: Call, body: Buffered) -> Result<Answer, Rejection> {
         let permit = self.load.large().await.ok_or(Rejection::Shed(Shed::Large))?;
         let (webhook, runtime) = (Arc::clone(self), Handle::current());

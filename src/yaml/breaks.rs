@@ -1,8 +1,8 @@
-//! Handles the line breaks that go-yaml recognizes besides the line feed (U+0085, U+2028, U+2029 and a lone carriage
+//! Reproduces the line breaks that go-yaml recognizes besides the line feed (U+0085, U+2028, U+2029 and a lone carriage
 //! return), and byte order marks within the text.
 //!
-//! Our parser does not break lines there. So each of them is replaced by a line feed before parsing, and the scalars
-//! that contain some are folded here.
+//! Our parser does not break lines at these characters. So each of them is replaced by a line feed before parsing, and
+//! this module folds the lines of the scalars that contain such characters.
 //!
 //! Source: `is_break`, `read_line` and `yaml_parser_scan_plain_scalar` of go-yaml.
 
@@ -31,9 +31,9 @@ pub(super) fn problem() -> Problem {
     Problem::Dialect(BREAK.to_owned())
 }
 
-/// Replaces each line break that only go-yaml recognizes by spaces and a line feed of the same length; by spaces only
-/// if it seems to be within quotes, where lines need no indentation. Also replaces byte order marks. `None` if the text
-/// has neither.
+/// Replaces the line breaks that only go-yaml recognizes, and byte order marks. The replacement of a break has the same
+/// length: spaces and a line feed or, if the break seems to be within quotes, spaces only, because lines within quotes
+/// need no indentation. `None` if the text has neither.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ fn others(text: &str, part: &Range<usize>) -> impl Iterator<Item = usize> {
     breaks.map(move |(at, _)| start + at).filter(|at| !text[*at..].starts_with("\r\n"))
 }
 
-/// Returns whether the line break at byte `at` seems to be in quotes that begin on its line.
+/// Returns whether the line break at byte `at` is probably within a quoted text that begins on the same line.
 fn is_within_quotes(text: &str, at: usize) -> bool {
     let mut line = text[..at].rsplit('\n').next().unwrap_or_default().chars();
     let (mut open, mut last, mut word) = (None, '\n', '\n');
@@ -162,13 +162,14 @@ pub(super) fn breaks_of(gap: &str) -> String {
     breaks.replace(['\r', '\u{85}'], "\n")
 }
 
-/// Parses a single-quoted scalar of one or more lines; `None` if it does not have its quotes.
+/// Parses a single-quoted scalar of one or more lines; `None` if `written` does not begin and end with a single quote.
 pub(super) fn single_quoted(written: &str) -> Option<String> {
     let inner = written.strip_prefix('\'')?.strip_suffix('\'')?;
     Some(folded(inner).replace("''", "'"))
 }
 
-/// Parses a double-quoted scalar of one or more lines; `None` if it does not have its quotes or an escape is invalid.
+/// Parses a double-quoted scalar of one or more lines; `None` if `written` does not begin and end with a double quote,
+/// or an escape is invalid.
 pub(super) fn double_quoted(written: &str) -> Option<String> {
     let mut rest = written.strip_prefix('"')?.strip_suffix('"')?;
     let mut line = String::from('"');

@@ -52,7 +52,7 @@ pub fn resolve(text: &str) -> Resolved {
     }
 }
 
-/// Returns the tag of a plain scalar.
+/// Returns the tag of the type that a plain scalar resolves to, such as `!!int` for `1`.
 pub fn tag_of(text: &str) -> Tag {
     if text == super::scalar::MERGE { Tag::Merge } else { resolve(text).tag() }
 }

@@ -1,7 +1,7 @@
 //! Detects texts that our YAML 1.2 parser and go-yaml may read differently, so that kustomize's result is unknown.
 //!
-//! A tree is denied only if kustomize rejects it too. So an error of our parser is reported only if go-yaml rejects all
-//! such texts; other differences make the result unknown.
+//! A kustomize tree is denied only if kustomize rejects it too. So an error of our parser is reported only if go-yaml
+//! certainly rejects the text too. All other differences make the result unknown.
 //!
 //! Source: go-yaml v3's `scannerc.go`, and a comparison with `kubectl kustomize` over thousands of damaged manifests.
 
@@ -11,7 +11,7 @@ use super::breaks;
 use super::error::Problem;
 use super::scalar;
 
-/// The use of a text, which determines the parser whose behaviour is reproduced.
+/// The type of file that a text comes from. It determines which parser's behaviour is reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum As {
     /// An object as kubectl parses it: scalars have the types of go-yaml v2.
@@ -39,8 +39,8 @@ const NULL: &str = "a mapping or a list has the tag of null";
 pub(super) const MAX_KEY_LENGTH: usize = 1_000;
 pub(super) const LONG: &str = "a key has more than a thousand bytes";
 
-/// Returns the offset and the problem of the first directive that go-yaml v2 rejects. It supports only `%TAG` and
-/// `%YAML 1.1`.
+/// Returns the offset and the problem of the first directive that go-yaml v2 rejects. go-yaml v2 supports only `%TAG`
+/// and `%YAML 1.1`.
 pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
     let mut at = 0;
     for line in text.trim_start_matches('\u{feff}').split_inclusive('\n') {
@@ -60,7 +60,8 @@ pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
     None
 }
 
-/// Returns whether a `%YAML` directive has version 1.1, or no valid version, which our parser reports itself.
+/// Returns whether go-yaml v2 accepts the version in a `%YAML` directive, which must be 1.1. Also returns true if the
+/// version is invalid, because our parser reports such a directive itself.
 fn is_version(line: &str) -> bool {
     let version = line.split_whitespace().nth(1).and_then(|version| version.split_once('.'));
     let number = |text: &str| text.parse::<u32>().ok();
@@ -69,7 +70,7 @@ fn is_version(line: &str) -> bool {
     })
 }
 
-/// Returns the offset and the problem of the first byte order mark within the text that go-yaml may not treat as an
+/// Returns the offset and the problem of the first byte order mark within the text that go-yaml might not read as an
 /// ordinary character: it begins a line, or may end the name of an anchor, tag or directive.
 pub(super) fn mark(text: &str) -> Option<(usize, Problem)> {
     let at = text.match_indices(breaks::MARK).map(|(at, _)| at).find(|at| *at > 0 && !is_in_line(text, *at))?;
@@ -191,12 +192,14 @@ fn has_colons(lines: &str) -> bool {
     lines.match_indices(':').any(|(at, _)| has_colon(lines, at))
 }
 
-/// Returns whether a block scalar may begin on its own line, where go-yaml requires no indentation.
+/// Returns whether a line of the text begins with `|` or `>`, so that a block scalar may begin there. go-yaml then
+/// requires no indentation of the scalar.
 fn has_bare_block(text: &str) -> bool {
     text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }
 
-/// Returns whether `text` may be a complete flow collection, after which go-yaml stops reading.
+/// Returns whether `text`, the text before an error, may be a complete flow collection such as `{…}`. go-yaml stops
+/// reading after a flow collection, so it may not detect the error.
 fn is_behind(text: &str) -> bool {
     let is_flow = text.trim_start().starts_with(['[', '{']);
     is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()

@@ -42,7 +42,8 @@ fn is_blank(line: &str) -> bool {
     text.is_empty() || text.starts_with('#')
 }
 
-/// Checks the text from the first `...` on as go-yaml v3 does, if it contains more than comments.
+/// Checks the tokens after the `...` that ends a document, as far as go-yaml v3 scans them. Returns an error if go-yaml
+/// rejects them or may reject them. `behind` begins with this `...`.
 pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     let rest = first_token(behind.text);
     let problem = match rest.chars().next() {

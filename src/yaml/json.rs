@@ -85,7 +85,7 @@ impl Walk<'_> {
         Some(Kids::List(items))
     }
 
-    /// Skips the separator between two members or elements. Returns whether another one follows.
+    /// Skips the separator between two members or elements. Returns whether another member or element follows.
     fn more(&mut self) -> Option<bool> {
         self.here()?;
         match self.peek()? {

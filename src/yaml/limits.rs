@@ -5,7 +5,7 @@ const NODES: usize = 1_000_000;
 /// Maximum number of values from aliases. A "billion laughs" attack of nine levels expands to 10^9 values. go-yaml
 /// stops at about 400 000 values; real files have a few hundred.
 const ALIASED: usize = 100_000;
-/// Maximum depth: that of `serde_json`, which also limits the readers of our values.
+/// Maximum nesting depth of a document: that of `serde_json`, which also limits the readers of our values.
 const DEPTH: usize = 128;
 
 /// Limits on the size of a YAML or JSON document.

@@ -183,7 +183,7 @@ fn entries(node: Node) -> Vec<Pair> {
     pairs
 }
 
-/// Converts the value of an alias to a key.
+/// Converts the value of an alias that is used as a mapping key to the text of the key.
 fn value_key(value: Value) -> Result<String, Problem> {
     match value {
         Value::Null => Err(Problem::Key("null")),

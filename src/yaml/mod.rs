@@ -81,10 +81,10 @@ use dialect::As;
 use place::Spot;
 use stream::{Chunk, Chunks};
 
-/// A parsed document: its value, and the positions of all parts.
+/// A parsed document: its root value, and the positions of all values in it.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The value as JSON. Positions remain those of the text if the value is changed or moved out.
+    /// The root value as JSON. Changing or moving it does not affect the positions that the document returns.
     pub value: Value,
     /// Number of values that were copied because of aliases, as in [`Limits::aliased`].
     pub aliased: usize,
@@ -115,7 +115,7 @@ impl Document {
         self.spot.reach(path).spot.place
     }
 
-    /// Returns the position of the whole value.
+    /// Returns the position of the document's root value.
     pub fn start(&self) -> Place {
         self.spot.place
     }
@@ -135,7 +135,8 @@ pub fn is_plain_string(text: &str) -> bool {
     scalar::is_string(text) && time::Timestamp::read(text).is_none()
 }
 
-/// Returns whether YAML 1.1 parses a text of one line as something else than a string.
+/// Returns whether YAML 1.1 parses a text of one line as something other than a string; `false` for texts of several
+/// lines.
 pub fn is_not_string_in_1_1(text: &str) -> bool {
     if text.is_empty() || text.contains('\n') {
         return false;

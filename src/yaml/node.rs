@@ -173,7 +173,7 @@ impl Node {
         self
     }
 
-    /// Returns the node as one that a transformer created ([`Node::made`]), with the origin of the transformer.
+    /// Marks the node as created by a transformer ([`Node::made`]), and sets its origin to that of the transformer.
     #[must_use]
     pub fn made_at(self, origin: Origin) -> Self {
         Self { made: true, ..self.at(origin) }

@@ -54,7 +54,8 @@ fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     checked
 }
 
-/// Parses a document with `read`. Tabs inside brackets are treated as spaces, as in go-yaml.
+/// Parses a document by calling `read`. If our parser rejects the document, calls `read` again with spaces instead of
+/// the tabs in indentations, which go-yaml accepts inside brackets.
 fn read_document(
     chunk: Chunk<'_>,
     read: impl Fn(Chunk<'_>, &str) -> Result<Option<Node>, YamlError>,
@@ -90,15 +91,15 @@ struct NodeReader<'t, 'l> {
     has_schemas: bool,
     /// Whether the text may be a list of objects. kyaml splits such a list without examining its `<<`.
     may_be_list: bool,
-    /// Nesting depth of values of `<<`.
+    /// The number of `<<` values that contain the current position in the text.
     merging: usize,
-    /// Whether anchors are expanded as in manifests.
+    /// Whether to reproduce kyaml's expansion of anchors in manifests, which duplicates entries with a null key.
     with_anchors: bool,
-    /// Byte offset of the end of the parser's last event.
+    /// The end of the parser's last event, as a byte offset in the whole file.
     end: usize,
-    /// Offset in the text after the token of the event before the last one.
+    /// The end of the previous event's token, as a byte offset in the document.
     last: usize,
-    /// Offset in the text after the token of the last event.
+    /// The end of the last event's token, as a byte offset in the document.
     token: usize,
 }
 
@@ -210,7 +211,8 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Ok(Built { node, size, height: 0 })
     }
 
-    /// Returns the comment after a token on the same line, if it may be a schema.
+    /// Returns the comment after a token on the same line, if the comment may be a schema of kyaml, which begins with
+    /// `{`.
     fn comment(&self, span: Span) -> Option<Arc<String>> {
         let (_, behind) = self.events.around(span).filter(|_| self.has_schemas)?;
         let line = behind.lines().next()?.trim_start_matches([' ', ':', ',']);

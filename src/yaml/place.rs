@@ -11,7 +11,7 @@ pub struct Place {
     pub column: u32,
     /// The byte offset of the start.
     pub start: usize,
-    /// The byte offset after the last byte.
+    /// The byte offset of the end: one more than that of the last byte.
     pub end: usize,
 }
 
@@ -26,7 +26,7 @@ pub struct Duplicate {
     pub kept: Place,
 }
 
-/// The position of a value and of all its parts.
+/// The position of a value, and of all values nested in it.
 #[derive(Debug, Clone)]
 pub(super) struct Spot {
     pub(super) place: Place,
@@ -47,16 +47,16 @@ pub(super) struct Entry {
     pub(super) key: Box<str>,
     pub(super) key_place: Place,
     pub(super) spot: Spot,
-    /// Whether the entry comes from a merge key or an alias; such entries may repeat keys.
+    /// Whether the mapping entry comes from a merge key (`<<`) or an alias. Such entries may repeat keys.
     pub(super) merged: bool,
 }
 
-/// The value at the existing part of a path: the result of [`Spot::reach`].
+/// The deepest existing value on a path: the result of [`Spot::reach`].
 pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,
     /// The mapping entry whose value is `spot`; `None` for a list element and the root.
     pub(super) entry: Option<&'a Entry>,
-    /// Whether the whole path exists.
+    /// Whether the whole path exists. If `false`, `spot` is the value of the deepest parent that exists.
     pub(super) whole: bool,
 }
 
@@ -89,7 +89,7 @@ impl Spot {
         }
     }
 
-    /// Returns the same tree of positions with all of them set to `place`, the position of an alias.
+    /// Returns a copy of this tree of positions in which every position is `place`, the position of an alias.
     pub(super) fn moved(&self, place: Place) -> Self {
         let kids = match &self.kids {
             Kids::None => Kids::None,
@@ -99,7 +99,8 @@ impl Spot {
         Self { place, kids }
     }
 
-    /// Adds the duplicate keys of this value and all its parts to `found`. `at` is the path of the value.
+    /// Adds the duplicate keys in this value, and in all values nested in it, to `found`. `at` is the path of this
+    /// value.
     pub(super) fn duplicates(&self, at: &FieldPath, found: &mut Vec<Duplicate>) {
         match &self.kids {
             Kids::None => {}

@@ -5,7 +5,7 @@ use super::stream::Chunk;
 
 /// Enough blanks for any nesting that occurs; in quotes they count as one.
 const BLANKS: usize = 256;
-/// Maximum number of bytes that are parsed again.
+/// Maximum number of bytes that are parsed again because a line within quotes is not indented.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Parses a text with `parse`. If a line within quotes is not indented, parses it again with spaces before that line.

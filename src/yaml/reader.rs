@@ -69,18 +69,20 @@ pub(super) struct Reader<'t, 'l> {
     nodes: usize,
     aliased: usize,
     pub(super) has_duplicates: bool,
-    /// Whether the text has tags that parsers may end differently; computed when the first tag occurs.
+    /// Whether the text has tags with unusual characters, after which parsers may disagree where the tag ends. Computed
+    /// when the first tag occurs.
     odd_tags: OnceCell<bool>,
     /// The values of anchors; `None` while the value is being parsed.
     anchors: HashMap<usize, Option<Node>>,
     /// Whether the text may contain aliases. Otherwise values of anchors are not kept.
     aliases: bool,
-    /// Whether the text had byte order marks, for which the parser reads another character.
+    /// Whether the original text contained byte order marks. The parser reads `breaks::SUBSTITUTE` instead of them.
     has_marks: bool,
 }
 
 impl<'t, 'l> Reader<'t, 'l> {
-    /// Creates a reader of `text`, whose positions are those of `chunk`.
+    /// Creates a reader that parses `text`. Reports positions in the text of `chunk`, from which `text` may differ in
+    /// white space only.
     pub(super) fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, what: As) -> Self {
         let options = options! {
             emit_comments: false,
@@ -121,8 +123,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Checks that the document ends after its value. With `is_read`, kustomize stops reading there, so a syntax error
-    /// in the rest of the text becomes [`Problem::Dialect`].
+    /// Checks that the document ends after its value. With `is_read`, kustomize does not read the text after the value,
+    /// so a syntax error there becomes [`Problem::Dialect`].
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -138,7 +140,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         })
     }
 
-    /// Returns whether a text is valid YAML, so that go-yaml can scan its start.
+    /// Returns whether our parser accepts the whole text. If so, go-yaml can scan the first tokens of the text too.
     fn is_valid(&self, text: &str) -> bool {
         let mut reader = Reader::new(Chunk { text, ..self.chunk }, text, self.limits, self.what);
         loop {
@@ -354,7 +356,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns whether go-yaml breaks a line within a scalar where our parser does not.
+    /// Returns whether the scalar at `span` contains a character at which go-yaml breaks the line but our parser does
+    /// not, such as U+2028.
     pub(super) fn breaks_line(&self, span: Span) -> bool {
         let written = self.chunk.original.zip(span.byte_range());
         written.is_some_and(|(original, bytes)| breaks::has_other(original, &breaks::part_of(original, &bytes)))
@@ -393,7 +396,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         Some((self.chunk.text.get(..bytes.start)?, self.chunk.text.get(bytes.end..)?))
     }
 
-    /// Returns an error if the type of a value with a tag is unknown. Tags of objects for kubectl are not checked.
+    /// Returns an error if a value has a tag and its type is therefore unknown. In objects for kubectl, tags are not
+    /// checked.
     pub(super) fn tag(&self, event: &Event<'_>, span: Span) -> Result<(), YamlError> {
         let has_odd = || *self.odd_tags.get_or_init(|| dialect::has_odd_tag(self.chunk.text));
         let problem = dialect::tag(event, has_odd).filter(|_| self.what != As::Object);
@@ -406,7 +410,8 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 }
 
-/// Returns the number of values that a long text counts as in [`Limits`], in addition to one.
+/// Returns the number of values that a long text counts as for [`Limits`], in addition to the value itself; 0 for a
+/// short text.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }

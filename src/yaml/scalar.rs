@@ -75,7 +75,7 @@ fn word(text: &str) -> Option<Scalar<'static>> {
     }
 }
 
-/// Converts the scalar to the type of its tag, quoted or not; `None` if it does not have this type.
+/// Resolves `text` to the type `kind`, such as `int` for the tag `!!int`; `None` if the text is no value of this type.
 fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     match (kind, special(text)) {
         ("timestamp", None) => number::is_date(text).then(|| Scalar::Text(Cow::Owned(text.to_owned()))),

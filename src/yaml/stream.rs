@@ -21,7 +21,8 @@ pub(super) struct Chunks<'t> {
     rest: Option<Chunk<'t>>,
     /// The separator before `rest`, which must be checked.
     separator: Option<Chunk<'t>>,
-    /// Whether, as in kyaml, a separator counts only if a line precedes it and its own line ends with a line feed.
+    /// Whether to split documents as kyaml does: only at a separator that has a line before it and ends with a line
+    /// feed.
     between_lines: bool,
 }
 
@@ -51,7 +52,8 @@ impl<'t> Chunk<'t> {
         (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines, original: None })
     }
 
-    /// Returns the text with a line feed instead of each other line break of go-yaml; `None` if it has no other.
+    /// Returns the text with line feeds instead of the other line breaks of go-yaml, such as U+2028; `None` if the text
+    /// contains no such line break.
     ///
     /// # Errors
     ///

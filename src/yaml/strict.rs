@@ -18,7 +18,7 @@ pub(super) struct Fault {
     pub(super) at: usize,
     /// The message for the user.
     pub(super) what: &'static str,
-    /// Whether it is unknown whether go-yaml rejects the construct.
+    /// Whether go-yaml may accept the construct. If `false`, go-yaml certainly rejects it.
     pub(super) is_open: bool,
 }
 
@@ -43,7 +43,8 @@ pub(super) struct Strict<'t> {
     columns: Vec<usize>,
     /// Offset of the end of the last token.
     end: usize,
-    /// After a scalar that may continue on the next line: the column from which a tab belongs to it.
+    /// If the last token is a scalar that may continue on the next line: the column from which a tab belongs to the
+    /// scalar.
     margin: Option<usize>,
 }
 
@@ -98,8 +99,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Returns the column of a block collection. For the parser, a list with the indentation of its key begins after
-    /// its dash; this returns the column of its key.
+    /// Returns the column of a block collection. If a list has the same indentation as its key, returns the column of
+    /// the key; our parser reports the column after the first dash.
     fn column(&self, event: &Event<'_>, span: &Span) -> usize {
         let at = span.byte_range().unwrap_or_default().start;
         let dash = self.text.get(at..).unwrap_or_default().starts_with('-');
@@ -109,7 +110,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Ends the innermost collection. A flow collection contains no block collections, so the innermost is at its end.
+    /// Ends the innermost open collection: a flow collection if one is open, otherwise a block collection. Flow
+    /// collections contain no block collections.
     fn close(&mut self) {
         match self.flow {
             0 => drop(self.columns.pop()),
@@ -147,12 +149,12 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    /// Returns the column from which a plain scalar may continue.
+    /// Returns the smallest column at which the next line of a plain scalar may begin.
     fn margin(&self) -> usize {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Records from which column a tab after a scalar belongs to the scalar.
+    /// Sets `margin` after a scalar: the column from which a tab on the next line belongs to the scalar.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),
@@ -164,7 +166,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Returns whether a tab is in the first line of a block scalar, which determines its indentation.
+    /// Returns whether the first line of a block scalar is indented with a tab, and this line determines the
+    /// indentation of the scalar, because its header has no number. `at` is the start of the line's text.
     fn indents_with_tab(&self, at: usize) -> bool {
         if !self.text.get(at..).unwrap_or_default().starts_with('\t') {
             return false;
@@ -208,7 +211,7 @@ fn indentation(line: &str, begins: bool, margin: Option<usize>) -> Result<(), us
     Ok(())
 }
 
-/// Returns the column of a tab that only follows spaces.
+/// Returns the column of the first tab in a line, if only spaces precede this tab.
 fn leading_tab(line: &str) -> Option<usize> {
     let content = line.trim_start_matches(' ');
     content.starts_with('\t').then_some(line.len() - content.len())

@@ -25,7 +25,8 @@ const MAX_BYTES: usize = 700 * 1024;
 /// Maximum number of reports per namespace. The least severe findings are omitted and counted.
 const MAX_PARTS: usize = 16;
 
-/// The identity of a result in a policy report: rule, kind, namespace, name and field.
+/// The identity of a result in a policy report: rule, kind, namespace, name and field. Results of two audits with the
+/// same identity are the same result.
 pub(super) type Key = [String; 5];
 
 /// The version of portcullis and the time of the audit that first reported a result.
@@ -61,8 +62,8 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Returns the policy reports by namespace and name. `carried_over` are results of earlier reports for kinds that
-    /// could not be read.
+    /// Returns the policy reports, by namespace and name, for the findings of an audit. `carried_over` contains results
+    /// of earlier reports about objects that this audit could not read, by namespace.
     pub(super) fn reports(
         &self,
         audited: &Audited,
@@ -171,8 +172,8 @@ fn category(family: &str) -> &'static str {
     }
 }
 
-/// The results of one policy report. `cut` is the number of omitted results, in the last report of a namespace; 0 in
-/// others.
+/// The results in one policy report. `cut` is the number of omitted results of the namespace; it is 0 except in the
+/// last report of the namespace.
 struct Part {
     results: Vec<Value>,
     cut: usize,

@@ -24,7 +24,7 @@ use api::{APIS, ReportApi};
 pub use document::{CUT, MANAGED_BY, VERSION};
 use document::{First, Key, Writer};
 
-/// Reports that are written concurrently.
+/// Maximum number of policy reports that are written concurrently.
 const AT_ONCE: usize = 4;
 
 /// The reason why policy reports cannot be read or written.
@@ -73,7 +73,7 @@ struct Stored {
 /// The policy reports of earlier audits that the cluster stores.
 pub struct Reports {
     client: Client,
-    /// The API for writing reports; `None` if none is installed.
+    /// The API in which reports are written; `None` if the cluster serves none.
     api: Option<&'static ReportApi>,
     stored: Vec<Stored>,
     known: HashMap<Key, First>,
@@ -169,7 +169,7 @@ impl Reports {
         if failed.is_empty() { Ok(written) } else { Err(ReportError::Write(failed)) }
     }
 
-    /// Returns the results of earlier reports on objects of kinds that this audit could not read, by namespace.
+    /// Returns results of earlier reports, by namespace: those about objects of kinds that this audit could not read.
     fn carried_over(&self, unread: &[Unread]) -> BTreeMap<String, Vec<Value>> {
         let mut carried_over: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for stored in &self.stored {
@@ -212,7 +212,7 @@ fn is_of(result: &Value, unread: &Unread) -> bool {
     (group, text("/resources/0/kind")) == (&unread.group_kind.0, &unread.group_kind.1)
 }
 
-/// The action that brings one report up to date.
+/// The action that brings one policy report up to date.
 enum Step<'s> {
     Create(&'static ReportApi, String, Value),
     Change(&'s Stored, Value),
@@ -221,7 +221,8 @@ enum Step<'s> {
 }
 
 impl<'s> Step<'s> {
-    /// Returns the action for a stored report: delete, leave, or change it to `wanted`.
+    /// Returns the action for a stored report: change it to `wanted`, leave it unchanged if it is up to date, or delete
+    /// it if `wanted` is `None`.
     fn on(stored: &'s Stored, wanted: Option<Value>) -> Self {
         match wanted {
             None => Self::Delete(stored),
@@ -274,7 +275,7 @@ fn error_text(namespace: &str, name: &str, error: &kube::Error) -> String {
     format!("{namespace}/{name}: {error}")
 }
 
-/// Returns whether the parts of a stored report that portcullis writes equal those of the wanted one.
+/// Returns whether a stored report equals the wanted one in all fields that portcullis writes.
 fn is_up_to_date(stored: &DynamicObject, wanted: &Value) -> bool {
     let own = ["summary", "results", "source"];
     let annotation = |key| Metadata::of(wanted).annotation(key);

@@ -58,7 +58,7 @@ struct Version {
 }
 
 impl Events {
-    /// Opens a watch on the list at `url`, starting at a resourceVersion.
+    /// Opens a watch of the objects at the list URL `url`, starting at the resourceVersion `version`.
     pub(super) async fn open(client: &Client, url: &str, version: &str) -> Result<Self, Error> {
         let parameters = WatchParams { timeout: Some(WATCH_SECONDS), bookmarks: true, ..WatchParams::default() };
         let request = Request::new(url).watch(&parameters, version).map_err(Error::BuildRequest)?;

@@ -16,7 +16,8 @@ use crate::catalog::{Catalog, Coverage, Kind};
 
 /// Interval for checking whether the cluster serves a missing kind, if no new CustomResourceDefinition is reported.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// Delay after the notification of a new CustomResourceDefinition, until the API server serves its kind.
+/// Delay between the notification of a new CustomResourceDefinition and the next attempt to list a missing kind,
+/// because the API server does not serve the new kind at once.
 const AFTER_RING: Duration = Duration::from_millis(300);
 /// Minimum interval between log records about a failing watch.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
@@ -46,7 +47,7 @@ pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind
     Ok(version)
 }
 
-/// The action after the end of a watch: watch again, or list again.
+/// The action after a watch ended: open another watch, or list all objects again.
 enum Next {
     /// Watch from this resourceVersion.
     Watch(String),
@@ -112,7 +113,8 @@ impl Follow {
         }
     }
 
-    /// Opens one watch. Sets `version` to the last resourceVersion that was received, also after an error.
+    /// Opens a watch and applies its events to the catalog until the watch ends. Returns the next action. Sets
+    /// `version` to the last resourceVersion that was received, also if the watch fails.
     async fn watch(&self, version: &mut String) -> Result<Next, Error> {
         let url = Api::<DynamicObject>::all_with(self.client.clone(), &resource(self.kind)).resource_url().to_owned();
         let watched = async {

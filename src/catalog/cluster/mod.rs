@@ -32,7 +32,8 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     futures::join!(futures::future::join_all(watches), declared, ring(client, bell.clone()));
 }
 
-/// Starts a watch of each newly declared kind, and stops the watches of kinds that are no longer declared.
+/// Starts a watch of each newly declared kind, and stops the watches of kinds that are no longer declared. `bell`
+/// notifies of new CustomResourceDefinitions.
 async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch::Sender<()>>) {
     let (mut changes, mut watches) = (catalog.declared_changes(), JoinSet::new());
     let mut watched: Vec<(&'static Kind, AbortHandle)> = Vec::new();
@@ -104,7 +105,7 @@ async fn load_kind(client: &Client, catalog: &Catalog, kind: &'static Kind) -> R
     }
 }
 
-/// Notifies `bell` of every new or changed CustomResourceDefinition.
+/// Notifies the channel `bell` of every new or changed CustomResourceDefinition. Never returns.
 async fn ring(client: Client, bell: Arc<watch::Sender<()>>) {
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let mut events = watcher(definitions, watcher::Config::default()).default_backoff().boxed();
@@ -142,7 +143,7 @@ impl Reader {
     }
 }
 
-/// Returns the client for the kind and namespace of a reference.
+/// Returns a client for objects of the kind and in the namespace of `reference`.
 pub fn api(client: &Client, reference: &Reference) -> Api<DynamicObject> {
     let resource = resource(reference.kind);
     match reference.namespace.as_str() {

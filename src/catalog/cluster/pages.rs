@@ -29,9 +29,9 @@ pub struct Pages {
 /// The position in a listing that is requested page by page.
 enum At {
     Beginning,
-    /// Before the page that is requested next, with this continue token.
+    /// The listing is between two pages. The next request sends this continue token.
     Token(String),
-    /// Within this page.
+    /// The listing is within this page.
     Page(Page),
     End,
 }
@@ -114,7 +114,8 @@ impl Pages {
         Ok(())
     }
 
-    /// Moves to the next page if the envelope has a continue token, otherwise to the end.
+    /// Continues with the next page if the envelope of the current page has a continue token, otherwise ends the
+    /// listing.
     fn turn(&mut self, envelope: Envelope) {
         let metadata = envelope.metadata;
         self.left = metadata.remaining_item_count.and_then(|left| u64::try_from(left).ok()).unwrap_or_default();
@@ -149,7 +150,7 @@ fn broken(error: FrameError) -> Error {
     Error::ReadEvents(io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Returns whether an error is 410 Gone: the continue token expired.
+/// Returns whether an error of a list request is 410 Gone, which means that the continue token expired.
 fn is_forgotten(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 410)
 }

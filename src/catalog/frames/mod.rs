@@ -10,7 +10,7 @@ use crate::admission::scan;
 
 /// Maximum size of an object, in bytes. etcd rejects objects of more than 1.5 MiB by default.
 const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
-/// Maximum size of the envelope: all members except the items.
+/// Maximum size of a list's envelope: all members of the list except `items`.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 
 /// An error in the JSON text of a list.
@@ -19,13 +19,14 @@ pub enum FrameError {
     /// An expected token is missing; contains the token and the byte offset.
     #[error("{0} is missing at byte {1}")]
     Misplaced(&'static str, usize),
-    /// An object or the envelope is too large; contains which one, the maximum size and the byte offset.
+    /// An object or the envelope of the list is too large. The fields are `an object` or `an envelope`, the maximum
+    /// size in bytes, and the byte offset.
     #[error("{0} of more than {1} bytes at byte {2}")]
     TooLarge(&'static str, usize, usize),
     /// The JSON object is not a list: it has no `items`.
     #[error("it has no items")]
     NoItems,
-    /// The text ends before the end of the list; contains its length in bytes.
+    /// The text ends before the end of the list. The field is the length of the text in bytes.
     #[error("it ends after {0} bytes, in the middle")]
     Cut(usize),
     /// An object is not UTF-8; contains the byte offset.
@@ -54,7 +55,7 @@ pub struct Frames {
     item: Range<usize>,
     /// The JSON text of the members `kind`, `apiVersion` and `metadata`, without the braces.
     envelope: Vec<u8>,
-    /// Length of the buffer at which the search for the end of the value is repeated.
+    /// Length of the buffer from which the parser searches for the end of the current value again.
     look_at: usize,
     is_complete: bool,
     has_items: bool,
@@ -91,7 +92,8 @@ impl Frames {
         self.is_complete = true;
     }
 
-    /// Advances to the next item; returns false if it is not complete yet, or at the end.
+    /// Advances to the next item of the list. Returns false if that item is not received completely yet, or at the end
+    /// of the list.
     ///
     /// # Errors
     /// If the text is not a list, or an item is too large.
@@ -128,7 +130,7 @@ impl Frames {
     /// Returns the envelope: the members of the list besides its items.
     ///
     /// # Errors
-    /// Before the end of the list.
+    /// If the end of the list is not reached yet.
     pub fn envelope(&self) -> Result<Envelope, FrameError> {
         if self.state != State::End {
             return Err(FrameError::Cut(self.before + self.buffer.len()));
@@ -217,7 +219,8 @@ impl Frames {
     }
 
     /// Parses a member of the list: enters `items`, stores `kind`, `apiVersion` and `metadata`, and skips others.
-    /// Returns `None` if the member is not received completely, otherwise `Some(false)`: a member is not an item.
+    /// Returns `None` if the member is not received completely, otherwise `Some(false)`, because the member is not an
+    /// item of the list.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

@@ -27,7 +27,7 @@ pub fn fill<P: AsRef<Path> + Sync>(
     on_own_thread(|| fill_here(catalog, paths, namespace))
 }
 
-/// Like [`fill`], on the calling thread.
+/// Does the work of [`fill`] on the calling thread.
 fn fill_here<P: AsRef<Path> + Sync>(
     catalog: &Catalog,
     paths: &[P],
@@ -49,7 +49,7 @@ fn fill_here<P: AsRef<Path> + Sync>(
     filled
 }
 
-/// Decodes all objects without storing them, so that errors are known before the first object is replaced.
+/// Decodes all objects without storing them, so that all errors are known before any object in the catalog is replaced.
 fn check<P: AsRef<Path>>(catalog: &Catalog, paths: &[P]) -> Result<(), Vec<ManifestError>> {
     let kinds: Vec<_> = catalog.kinds().chain(catalog.declared()).collect();
     let errors = each(paths, |object| match kinds.iter().find(|kind| is_of(kind, &object)) {

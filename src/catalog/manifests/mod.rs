@@ -47,12 +47,13 @@ pub struct Source {
 /// A Kubernetes object in a file.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// The object, with its namespace.
+    /// The whole object. If the file sets no namespace, `metadata.namespace` is the one that the caller of
+    /// `Manifests::load` gave.
     pub object: Value,
     /// The file that contains the object.
     pub source: Arc<Source>,
     document: Arc<Document>,
-    /// The path of the object in its document; the root unless it is an item of a List.
+    /// The path of the object in its YAML document: the root, unless the object is an item of a List.
     within: FieldPath,
 }
 
@@ -128,7 +129,7 @@ pub struct Manifests {
     pub found: Vec<Manifest>,
     /// The errors of files and documents that cannot be used.
     pub errors: Vec<ManifestError>,
-    /// Number of documents that are not Kubernetes objects, such as values of a chart.
+    /// Number of YAML documents that are not Kubernetes objects, such as the values of a Helm chart.
     pub others: usize,
     /// Number of files that were read.
     pub files: usize,
@@ -144,8 +145,8 @@ impl Manifests {
         Self::load_within(paths, namespace, &Aliased::default())
     }
 
-    /// Like [`Manifests::load`], but counts the values of YAML aliases together with other files of the run. Exceeding
-    /// the maximum of the counter is an error.
+    /// Like [`Manifests::load`], but counts the values of YAML aliases in `aliased`, together with those in other files
+    /// of the run. It is an error if the counter would exceed its maximum.
     pub fn load_within<P: AsRef<Path>>(paths: &[P], namespace: &str, aliased: &Aliased) -> Self {
         let mut manifests = Self { aliased: aliased.clone(), ..Self::default() };
         for path in paths {
@@ -192,7 +193,7 @@ impl Manifests {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
 
-    /// Returns the number of values that YAML aliases create in the documents of the objects.
+    /// Returns the number of values that YAML aliases create in the documents from which the objects were read.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
         documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()
@@ -255,8 +256,8 @@ impl Manifests {
     }
 }
 
-/// Sets the namespace of an object as an API server stores it: `namespace` if it has none, and none if its kind is
-/// cluster-scoped in the catalog.
+/// Sets the namespace of an object as an API server would store it: removes the namespace if the kind is cluster-scoped
+/// in the catalog, otherwise sets it to `namespace` if the object has none.
 pub fn set_stored_namespace(object: &mut Value, catalog: &Catalog, namespace: &str) {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));

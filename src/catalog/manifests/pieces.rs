@@ -9,7 +9,7 @@ pub(super) const SEPARATOR: &[u8] = b"\n---";
 /// Number of bytes that are read from a file at once. Larger reads are not faster, and the allocator would keep the
 /// memory.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
-/// Unused space with which `read_to_end` finds the end without growing the buffer.
+/// Extra capacity of the buffer, with which `read_to_end` detects the end of the file without growing the buffer.
 const PROBE_BYTES: usize = 32;
 /// Maximum size of a document, except for lists in JSON.
 pub(super) const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
@@ -20,7 +20,7 @@ pub(super) struct Pieces {
     /// The bytes that were read and not returned yet.
     pub(super) buffer: Vec<u8>,
     is_at_end: bool,
-    /// Number of lines in the returned pieces.
+    /// Number of lines in the pieces that were returned so far.
     lines: u32,
 }
 
@@ -40,7 +40,7 @@ impl Pieces {
         Ok(self.is_at_end)
     }
 
-    /// Returns the next piece, and the number of lines before it; `None` at the end of the file.
+    /// Returns the next piece of the file, and the number of lines before that piece; `None` at the end of the file.
     pub(super) fn next(&mut self) -> io::Result<Option<(String, u32)>> {
         let mut wanted = PIECE_BYTES;
         let end = loop {

@@ -33,12 +33,13 @@ impl Object<'_> {
     }
 }
 
-/// A function that handles an object. Its error describes a problem of the object.
+/// A callback that receives each Kubernetes object in a file. It returns an error if there is a problem with the
+/// object.
 pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 
 /// Reads every object in files and folders and passes it to `take`; in folders, reads every `.yaml`, `.yml` and `.json`
-/// file. Returns the errors. `take` may receive an object twice, if its file begins as JSON but turns out not to be
-/// JSON.
+/// file. Returns all errors. `take` may receive an object twice if the file begins as JSON but turns out not to be JSON
+/// and is read again as YAML.
 pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
     files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
 }
@@ -169,7 +170,8 @@ impl Reading<'_, '_> {
         framed(&mut File::open(self.file)?, |item| self.value(item)).map(drop)
     }
 
-    /// Reads the consecutive JSON objects in `text`, and passes them, or their items if they are lists, to `take`.
+    /// Reads the consecutive JSON objects in `text`, and passes each one to `take`. If one of them is a list, passes
+    /// its items instead.
     fn values(&mut self, text: &str) -> Result<(), NoJson> {
         let mut rest = text.trim_start();
         while !rest.is_empty() {

@@ -72,12 +72,14 @@ fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<
     Ok(roots)
 }
 
-/// The output of `build --all`: a folder with a file for each root, which is named after the root's folder.
+/// The output of `build --all`: a folder with a file for each root. The file has the name of the root's folder, such as
+/// `apps/a.yaml`.
 struct Outputs<'o> {
     output: &'o Path,
-    /// The folder to which the names of the files are relative.
+    /// The folder below which `build --all` searches for roots. The names of the output files are relative to this
+    /// folder.
     base: PathBuf,
-    /// The folder that was created last.
+    /// The output folder that was created last. The next file in this folder needs no creation of the folder.
     created: PathBuf,
 }
 

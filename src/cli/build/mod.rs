@@ -93,7 +93,8 @@ struct Unsupported {
 }
 
 impl Unsupported {
-    /// Returns the first unsupported flag that is set, with the reason.
+    /// Returns the message for the first unsupported flag that is set: the flag, and why it is not supported. `None` if
+    /// no such flag is set.
     fn first(&self) -> Option<&'static str> {
         let flags = [
             (self.enable_helm, "--enable-helm: charts are rendered by helm, which is not run"),
@@ -157,7 +158,7 @@ fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
     Ok((files_of_disk(fetches)?, root))
 }
 
-/// Returns the tree of all files on disk. With `fetches`, it also fetches remote files.
+/// Returns the tree of all files on disk. With `fetches`, the tree also fetches remote files when they are read.
 fn files_of_disk(fetches: bool) -> Result<Tree, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because("/", error))?;
     if !fetches {
@@ -197,7 +198,7 @@ fn written(built: &Built<'_>, args: &Args) -> Step<Result<(), Unusable>> {
     }
 }
 
-/// Formats the error that ends the build, and all other errors in the tree.
+/// Formats the error that ends the build of a root, and all other errors in its kustomize tree.
 fn error_text(stop: &Stop, tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> String {
     let first = match stop {
         Stop::Refused(refusal) => format!("error: {}", refusal.finding.paragraph()),

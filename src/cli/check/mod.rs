@@ -107,12 +107,13 @@ impl Args {
         Ok(files)
     }
 
-    /// Returns whether an argument names a file itself, and not only a folder that contains it.
+    /// Returns whether one of the path arguments is exactly `file`, and not only a folder that contains it.
     fn names(&self, file: &str) -> bool {
         self.paths.iter().any(|path| path.as_os_str() == file)
     }
 
-    /// Returns whether an object that is in no file is known not to exist.
+    /// Returns whether the files and `--manifests` together contain all objects of the cluster, so that any other
+    /// object does not exist.
     fn is_complete(&self) -> bool {
         self.complete || !self.manifests.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Reads and judges the objects in checked files.
+//! Reads the Kubernetes objects in the checked files, and runs the rules on them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -56,7 +56,8 @@ fn type_of(object: &Value) -> (&str, &str, &str) {
     (group, version, text("kind"))
 }
 
-/// Judges every object in the files with the request that would apply it, and adds the findings to the report.
+/// Runs the rules on every object in the files, in the admission request that would apply the object. Adds the findings
+/// to the report.
 pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &mut Report) -> Result<(), Unusable> {
     report.errors.extend(manifests.errors);
     (report.files, report.objects) = (manifests.files, manifests.found.len() + manifests.passed);
@@ -99,8 +100,8 @@ fn default_contexts(found: &[Manifest], catalog: &Catalog) -> Vec<Value> {
     missing.map(context).collect()
 }
 
-/// Returns a catalog of the objects in the cluster. Without `--manifests` and `--complete` the catalog is not filled,
-/// so that an object that it lacks may exist.
+/// Returns a catalog of the objects in the cluster. Without `--manifests` and `--complete`, its kinds remain pending:
+/// an object that the catalog does not contain may exist.
 pub(super) fn catalog(registry: &Registry, args: &Args) -> Result<Catalog, Unusable> {
     match args.is_complete() {
         true => inputs::catalog(registry, &args.manifests, &args.namespace),
@@ -124,7 +125,8 @@ fn updated(found: &[Manifest], args: &Args) -> Result<HashMap<Identity, Value>, 
     if errors.is_empty() { Ok(stored) } else { Err(inputs::unreadable(errors)) }
 }
 
-/// Returns the request that would apply an object; `None` for a kind that no rule matches.
+/// Returns the admission request that the API server would send if the object were applied; `None` for a kind that no
+/// rule matches.
 pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'static>> {
     let (group, version, kind) = type_of(object);
     let plural = plural(group, kind, gate)?;
@@ -148,7 +150,7 @@ pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Optio
     })
 }
 
-/// The API group of kustomization files. They are parts of trees and are judged as such, not as objects.
+/// The API group of kustomization files. Such files are judged as parts of kustomize trees, and not as objects.
 const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
 
 /// Returns the request matcher of a kind that rules match, or whose objects contain a kustomize tree.
@@ -165,7 +167,7 @@ fn may_be_declared(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }
 
-/// Returns the plural name of a kind that rules match, or of a declared kind.
+/// Returns the plural name of a kind that rules match, or that an object declares, such as a kind of composites.
 fn plural(group: &str, kind: &str, gate: &Gate) -> Option<&'static str> {
     let declared = || gate.catalog().declared().into_iter().find(|held| held.group == group && held.kind == kind);
     resource(group, kind, gate.registry()).map(|matcher| matcher.plural).or_else(|| Some(declared()?.plural))

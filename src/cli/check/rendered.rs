@@ -1,4 +1,5 @@
-//! Judges the Flux Kustomizations that kustomize roots render, in their rendered form, cluster by cluster.
+//! Runs the rules on Flux Kustomizations that other kustomize roots render. Each cluster is judged on its own, with the
+//! Kustomizations as the roots render them.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -14,7 +15,8 @@ use crate::admission::{Finding, Level, Phase};
 use crate::gate::{Gate, Policy, Registry};
 use crate::kustomize::checkout::{Member, Object};
 
-/// Judges the rendered Flux Kustomizations of every cluster. Findings that clusters share are reported once.
+/// Runs the rules on the rendered Flux Kustomizations of every cluster. A finding that several clusters share is
+/// reported once.
 pub(super) fn judge(trees: &Trees, args: &Args, policy: &Policy, report: &mut Report) -> Result<(), Unusable> {
     let known = Registry::standard();
     let (mut sources, mut reported) = (trees.sources(&known, policy), HashSet::new());

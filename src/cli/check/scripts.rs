@@ -28,7 +28,8 @@ const FLAGS: [(&str, Flag, &str); 3] = [
     (r"--enable[-_]alpha[-_]plugins\b", Flag::Plugins, "KZ015"),
 ];
 
-/// The rules whose findings depend on options of kustomize: about files outside of the root, and about plugins.
+/// The ids of the rules whose findings depend on options of kustomize: KZ010 about files outside of the root, and KZ015
+/// about plugins.
 pub(super) const RULES: [&str; 2] = ["KZ010", "KZ015"];
 
 static FLAG_PATTERNS: LazyLock<Vec<(Option<Regex>, Flag)>> =
@@ -42,14 +43,14 @@ static WRITE: LazyLock<Option<Regex>> =
 static WRITE_CALL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?:WriteFile|os\.Create)\(.*"([^"/]+)""#).ok());
 
-/// Commands of tools that write files (operator-sdk and controller-gen), each with the ends of the names of these
-/// files.
+/// Commands of tools that write files (operator-sdk and controller-gen), each with the suffixes of the names of the
+/// files that it writes.
 const TOOLS: [(&str, &[&str]); 2] = [
     ("generate kustomize manifests", &[".clusterserviceversion.yaml"]),
     ("controller-gen", &["manifests.yaml", "role.yaml"]),
 ];
 
-/// An option of kustomize.
+/// A kustomize option that scripts can set, such as `--enable-helm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Flag {
     LoadAny,
@@ -102,7 +103,8 @@ impl Scripts {
         }
     }
 
-    /// Returns the file and line of a command that writes a file named `name`.
+    /// Returns the script and line of a command that writes a file named `name`; `None` if no script has such a
+    /// command.
     pub(super) fn writes(&self, name: &str) -> Option<String> {
         let mut tools = self.tools.iter().filter(|(ends, _)| ends.iter().any(|end| name.ends_with(end)));
         self.written.get(name).cloned().or_else(|| tools.next().map(|(_, place)| place.clone()))
@@ -119,8 +121,8 @@ impl Scripts {
             .collect()
     }
 
-    /// Sets the options of kustomize that the scripts use and on which the findings of a rule depend. Returns the file
-    /// and line of the first option that was not set before.
+    /// Sets in `options` the kustomize options that the scripts use and on which the findings of `rule` depend. Returns
+    /// the file and line in a script of the first option that `options` did not have before.
     pub(super) fn set(&self, rule: &str, options: &mut Options) -> Option<&str> {
         let mut first = None;
         for (_, flag, _) in FLAGS.iter().filter(|(_, _, affected)| *affected == rule) {

@@ -1,4 +1,5 @@
-//! Lowers warnings about patches in shared folders that have an effect in some of the roots that use them.
+//! Lowers the level of warnings about patches in shared folders, if a patch selects nothing in one root but has an
+//! effect in another root that uses the folder.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -10,7 +11,7 @@ use crate::kustomize::checkout::Build;
 use crate::kustomize::finding::TreeFinding;
 use crate::kustomize::tree::TreePath;
 
-/// The rule about patches that select nothing.
+/// The id of the rule that reports patches that select nothing.
 const RULE: &str = "KZ025";
 
 /// Counts of the findings about patches that select nothing: for each finding its folder, and the number of roots that
@@ -19,7 +20,7 @@ const RULE: &str = "KZ025";
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
 impl SharedFindings {
-    /// Counts a finding of a root, if it reports a patch that selects nothing.
+    /// Counts that a root has this finding, if it is a finding about a patch that selects nothing.
     pub(super) fn count(&mut self, finding: &TreeFinding, located: &Rc<Located>) {
         if finding.rule == RULE {
             let folder = finding.location.file.parent().unwrap_or_default();
@@ -27,7 +28,7 @@ impl SharedFindings {
         }
     }
 
-    /// Lowers a finding to `audit` if not all roots that use its folder have the finding.
+    /// Lowers the level of findings to `audit` if a root that uses the same folder does not have the finding.
     pub(super) fn lower(self, scan: &Scan, builds: &[Build], report: &mut Report) {
         if self.0.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Judges kustomize roots in checked files.
+//! Judges the kustomize roots in the checked files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(super) struct Trees {
     builds: Vec<Build>,
     pub(super) survey: Survey,
     git: Git,
-    /// The options for roots that no object names.
+    /// The kustomize options for roots that no object, such as a Flux Kustomization, names.
     options: Options,
     pub(super) used: Used,
     /// Whether the scripts and ignore files of the checkout are read, to find out how roots are built.
@@ -48,8 +48,8 @@ pub(super) struct Trees {
 }
 
 impl Trees {
-    /// Finds the kustomizations in `files`, and removes the files that only kustomize reads: kustomization files,
-    /// patches, data.
+    /// Finds the kustomizations in `files`. Then removes from `files` what only kustomize reads: kustomization files,
+    /// patches and data files.
     pub(super) fn of(args: &Args, sources: &Sources, files: &mut Vec<PathBuf>) -> Result<Self, Unusable> {
         let options = args.options();
         let mut scan = Scan::of(files, &options)?;
@@ -81,7 +81,8 @@ impl Trees {
         Ok(Self { scan, builds, survey, used, git, options, reads_scripts, scripts: OnceLock::new() })
     }
 
-    /// Returns whether an object is a Flux Kustomization that a root renders, so that only its rendered form is judged.
+    /// Returns whether `manifest` is a Flux Kustomization that a root renders. Such a Kustomization is judged only in
+    /// its rendered form.
     pub(super) fn has_rendered(&self, manifest: &Manifest) -> bool {
         let is_kustomization = || is_flux_kustomization(&manifest.object);
         let path = || tree_path(Path::new(&manifest.source.name)).ok();
@@ -90,7 +91,7 @@ impl Trees {
             && path().is_some_and(|path| self.survey.rendered.contains(&path))
     }
 
-    /// Judges every root. Findings that several roots share are reported once.
+    /// Judges every kustomize root. Findings that several roots share are reported once.
     pub(super) fn judge(&self, registry: &Registry, policy: &Policy, report: &mut Report) {
         let mut reported = HashMap::new();
         let mut sources = self.sources(registry, policy);
@@ -161,7 +162,7 @@ impl Trees {
         Search { tree, references, options, read }
     }
 
-    /// Judges a root. Also returns which options were assumed, and why.
+    /// Judges one kustomize root. If options from scripts were assumed, also returns a sentence that says so.
     fn analysed(&self, build: &Build, [shared, of_scripts]: &[Shared; 2]) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
         let (judged, assumed) = self.as_scripts_build(build, of_scripts, judged);
@@ -176,14 +177,14 @@ impl Trees {
         (kustomize::Report { evaluation: None, findings, ..judged }, assumed)
     }
 
-    /// Returns the scripts of the checkout, which the first call reads; `None` if they are not to be read.
+    /// Returns the scripts of the checkout, and reads them on the first call; `None` if scripts are not to be read.
     fn scripts(&self) -> Option<&Scripts> {
         let read = || Scripts::read(&Path::new("/").join(self.git.top.as_str()));
         self.reads_scripts.then(|| self.scripts.get_or_init(read))
     }
 
-    /// Judges a root again with the options of kustomize in scripts of the checkout, if its errors depend on these
-    /// options. Keeps the result for roots that Flux builds, because Flux has no such options.
+    /// Judges a root again with the kustomize options that scripts of the checkout use, if errors in `judged` depend on
+    /// these options. Returns `judged` unchanged for roots that Flux builds, because Flux has no such options.
     fn as_scripts_build(
         &self,
         build: &Build,
@@ -212,8 +213,8 @@ impl Trees {
         if is_needed { self.scripts() } else { None }
     }
 
-    /// Adds results about the checkout to the report: Kustomizations that other sources provide, problems, and
-    /// Kustomizations whose root is unknown.
+    /// Adds what is known about the checkout to the report: Kustomizations whose files are in other sources, problems,
+    /// and Kustomizations whose root is unknown.
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
@@ -291,7 +292,7 @@ fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
 }
 
 impl Args {
-    /// Returns the options for roots that no object names.
+    /// Returns the kustomize options for roots that no object, such as a Flux Kustomization, names.
     fn options(&self) -> Options {
         let profile = match self.profile {
             Choice::Auto => Profile::Kubectl,
@@ -325,7 +326,7 @@ impl<'t> Texts<'t> {
         Arc::clone(self.read.entry(file.clone()).or_insert_with(read))
     }
 
-    /// Returns the tree that contains the files.
+    /// Returns the tree of the file system, from which the files are read.
     pub(super) fn tree(&self) -> &'t Tree {
         self.tree
     }

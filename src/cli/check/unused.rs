@@ -1,4 +1,5 @@
-//! Finds the roots that nothing builds, and lowers their findings, because they cannot affect a cluster.
+//! Finds the kustomize roots that nothing builds, and lowers the level of their findings, because such roots cannot
+//! affect a cluster.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -12,13 +13,13 @@ use crate::kustomize::tree::TreePath;
 
 /// The folders of a checkout that objects in the checkout, such as Flux Kustomizations, build.
 pub(super) struct Used {
-    /// The folders that are built; `None` if the objects do not show what builds the checkout.
+    /// The folders that something builds; `None` if the objects in the checkout do not show what builds the roots.
     folders: Option<HashSet<TreePath>>,
 }
 
 impl Used {
-    /// Sets `is_used` of each build, and moves the unused ones to the end. If objects build less than half of the
-    /// roots, it is unknown what builds the others, and all roots count as used.
+    /// Sets `is_used` of each build, and moves the unused builds to the end. If objects in the checkout build less than
+    /// half of the roots, it is unknown what builds the other roots, and all roots count as used.
     pub(super) fn of(scan: &Scan, survey: &Survey, builds: &mut [Build]) -> Self {
         let roots = |is_used: bool| {
             let of_kind = builds.iter().filter(|build| build.is_used == is_used && build.owners.is_empty() != is_used);
@@ -50,7 +51,7 @@ pub(super) fn lowered(located: Located) -> Located {
     Located { level: located.level.min(Level::Audit), is_unused: located.level > Level::Audit, ..located }
 }
 
-/// Counts the findings that were lowered because nothing builds their files.
+/// Returns the number of findings whose level was lowered because nothing builds their files.
 pub(super) fn count(findings: &[Rc<Located>]) -> usize {
     findings.iter().filter(|located| located.is_unused).count()
 }

@@ -1,11 +1,12 @@
-//! Formats a plan as JSON. docs/changes.md describes the members.
+//! Formats the plan of `portcullis diff`, which contains the changes of all kustomize roots, as JSON. docs/changes.md
+//! describes the members.
 
 use serde_json::{Value, json};
 
 use crate::kustomize::changes::{Action, Counts, FieldChange, Located, ObjectChange, Owner, Plan, RootChange};
 use crate::kustomize::tree::TreePath;
 
-/// Formats the plan as JSON; `broken` has a sentence for each broken limit of the plan.
+/// Formats a plan as JSON; `broken` has a sentence for each limit that the plan breaks.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> Value {
     let Counts { create, change, replace, delete, orphan, moved, unchanged } = plan.counts();
     json!({

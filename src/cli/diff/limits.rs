@@ -1,4 +1,4 @@
-//! The limits of a plan, for CI.
+//! The limits of `portcullis diff`, such as a maximum number of deletions, with which CI can reject a change.
 
 use std::str::FromStr;
 
@@ -76,7 +76,7 @@ impl Limits {
         }
     }
 
-    /// Returns a sentence for each deletion of a protected object. A replaced object is deleted too.
+    /// Returns a sentence for each deletion of a protected object. The replacement of an object counts as its deletion.
     fn protected(&self, plan: &Plan) -> Vec<String> {
         let own = !self.protect.is_empty();
         if !own && !self.fail_on.contains(&What::Protected) {

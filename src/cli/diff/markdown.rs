@@ -1,4 +1,5 @@
-//! Formats a plan as Markdown for the comment of a pull request.
+//! Formats the plan of `portcullis diff`, which contains the changes of all kustomize roots, as Markdown for the
+//! comment of a pull request.
 
 use std::fmt::Write as _;
 

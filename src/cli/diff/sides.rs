@@ -1,4 +1,4 @@
-//! Opens the two sides of a comparison.
+//! Opens the files before and after a change, which `portcullis diff` compares.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,14 +13,14 @@ use crate::kustomize::checkout::Git;
 use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Repository, Tree, TreePath};
 
-/// Both sides of a comparison, and the files in which they differ.
+/// The files before and after a change, and the paths of the files that differ.
 pub(super) struct Sides {
     pub(super) old: Side,
     pub(super) new: Side,
     pub(super) changed: BTreeSet<TreePath>,
 }
 
-/// Two trees, the files in which they differ, and the folder of their git repository.
+/// The files before and after a change, the paths of the files that differ, and the folder of their git repository.
 struct Trees {
     old: Tree,
     new: Tree,
@@ -29,7 +29,7 @@ struct Trees {
 }
 
 impl Sides {
-    /// Opens the two sides that the arguments name.
+    /// Opens the files before and after the change, which the arguments name as folders, archives or git revisions.
     pub(super) fn open(args: &Args) -> Result<Self, Unusable> {
         let trees = match (&args.old, &args.new, &args.git) {
             (_, _, Some(range)) => revisions(&args.repository, range)?,
@@ -65,7 +65,7 @@ fn tree(path: &Path) -> Result<Tree, Unusable> {
     Tree::archive(BufReader::new(file), "/").map_err(|error| failed(&error))
 }
 
-/// Opens two revisions, or a revision and the files of the checkout.
+/// Opens two git revisions, or one git revision and the files of the checkout.
 fn revisions(folder: &Path, range: &str) -> Result<Trees, Unusable> {
     let failed = |error: crate::kustomize::tree::GitError| Unusable::new(error.to_string());
     let repository = Repository::discover(folder).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Formats a plan as text for people.
+//! Formats the plan of `portcullis diff`, which contains the changes of all kustomize roots, as text for the terminal.
 
 use std::fmt::Write as _;
 
@@ -40,7 +40,7 @@ fn part(out: &mut String, root: &RootChange) {
 /// are counted.
 const MAX_OWNERS: usize = 3;
 
-/// Returns the objects that name a root, with their clusters if there are several.
+/// Returns the objects that build a root, such as Flux Kustomizations; if there are several, each with its cluster.
 pub(super) fn owners(root: &RootChange) -> String {
     let with_cluster = |owner: &Owner| match &owner.cluster {
         Some(cluster) if root.owners.len() > 1 => format!("{} in {}", owner.object, cluster.shown()),

@@ -1,4 +1,4 @@
-//! Formats a plan as differences of the rendered objects, as `diff -u` prints them.
+//! Formats the plan of `portcullis diff`, which contains the changes of all kustomize roots, in the style of `diff -u`.
 
 use similar::TextDiff;
 
@@ -7,7 +7,7 @@ use crate::kustomize::changes::{Action, ObjectChange, Plan};
 /// Number of unchanged lines around a difference.
 const CONTEXT: usize = 3;
 
-/// Formats the plan: the differences of all objects, one after another.
+/// Formats a plan in the style of `diff -u`: the differences of all objects, one after another.
 pub(super) fn render(plan: &Plan) -> String {
     let parts =
         plan.roots.iter().flat_map(|root| root.objects.iter().map(move |change| object(root.root.shown(), change)));

@@ -37,7 +37,7 @@ struct Object {
     exports: Vec<Explained>,
 }
 
-/// An export with its value or problem.
+/// An export of a DeployItem or of an Execution's template, with its value in dry run, or the reason why it has none.
 struct Explained {
     template: Option<String>,
     export: Export,
@@ -126,8 +126,8 @@ fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stor
     found
 }
 
-/// Returns the exports of a DeployItem with their values; for an Execution without DeployItems, the exports of its
-/// templates.
+/// Returns the exports of a DeployItem with their values; for an Execution without DeployItems, those of its templates.
+/// Empty for other objects.
 fn exports(
     kind: &'static Kind,
     stored: &Stored,

@@ -141,7 +141,7 @@ impl Args {
     }
 }
 
-/// Creates a catalog of Crossplane's kinds and of all composites.
+/// Creates an empty catalog for the kinds of Crossplane and for all kinds of composites.
 fn catalog() -> Catalog {
     let kinds = [&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS];
     let catalog = Catalog::new(kinds).declaring(declarations());

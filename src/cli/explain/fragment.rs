@@ -18,7 +18,8 @@ pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p 
     fragment
 }
 
-/// Returns the JSON path that an export reads in the object with this identity.
+/// Returns the JSON path with which an export reads the object `identity`: for an object that is found through
+/// `fromObjectRef`, the path in it, otherwise the path in the resource of the export.
 pub(super) fn path_in<'e>(export: &'e Export, identity: &Identity) -> &'e str {
     match &export.from_object_ref {
         Some(next) if export.from_resource.as_ref() != Some(identity) => &next.json_path,

@@ -81,13 +81,13 @@ impl Args {
         Ok(OK)
     }
 
-    /// Returns the error for a selection without Installations.
+    /// Returns the error that says that no Installation is selected.
     pub(super) fn none(&self) -> Unusable {
         let name = self.installation.as_deref().unwrap_or("none at all");
         Unusable::because("there is no such Installation", name)
     }
 
-    /// Returns the namespace of objects without one.
+    /// Returns the namespace for objects that do not specify one: the value of `--namespace`, or `default`.
     pub(super) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }

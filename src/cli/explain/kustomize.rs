@@ -1,4 +1,4 @@
-//! `portcullis explain kustomize`: shows the parts of a root in the order of evaluation.
+//! `portcullis explain kustomize`: shows the parts of a kustomize root in the order in which kustomize evaluates them.
 
 use std::path::{Path, PathBuf};
 

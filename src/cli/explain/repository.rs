@@ -1,4 +1,5 @@
-//! `portcullis explain repository`: shows who builds which root of a repository.
+//! `portcullis explain repository`: shows which objects, such as Flux Kustomizations, build which kustomize root of a
+//! repository.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

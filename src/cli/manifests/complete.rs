@@ -2,17 +2,17 @@
 
 /// The values for the server's manifests, such as its image and namespace.
 pub(super) struct Server {
-    /// The image, with its tag or digest.
+    /// The container image of Portcullis, with its tag or digest.
     pub(super) image: String,
-    /// The namespace of the installation.
+    /// The namespace in which Portcullis is installed.
     pub(super) namespace: String,
-    /// The name of the Deployment, the Service and the ConfigMap.
+    /// The name of the Deployment, the Service and the ConfigMap of Portcullis.
     pub(super) name: String,
-    /// The name of the ServiceAccount.
+    /// The name of the ServiceAccount of Portcullis.
     pub(super) account: String,
-    /// The families of rules that are on.
+    /// The enabled families of rules, such as `KZ`.
     pub(super) families: Vec<&'static str>,
-    /// Whether any controller of the controller manager runs, so that its manifests are needed.
+    /// Whether at least one controller runs by default, so that the manifests of the controller manager are needed.
     pub(super) has_controllers: bool,
 }
 
@@ -25,7 +25,7 @@ const OPTIONAL: &str = "optional";
 const CONTAINER: &str = include_str!("container.tmpl");
 const POD: &str = include_str!("pod.tmpl");
 const CONTROLLERS: &str = include_str!("companion.tmpl");
-/// The files that every installation has: folder, name and template.
+/// The manifest files of every installation without Helm: folder, name and template of each file.
 const FILES: [(&str, &str, &str); 4] = [
     (PREREQUISITES, "namespace.yaml", include_str!("namespace.tmpl")),
     (PERMISSIONS, "certificates.yaml", include_str!("certificates.tmpl")),
@@ -57,7 +57,7 @@ pub(super) fn numbered(
 }
 
 impl Server {
-    /// Replaces the placeholders of a template, such as `{image}`.
+    /// Replaces the placeholders, such as `{image}`, in a template of a manifest.
     fn fill(&self, file: &str, template: &str) -> String {
         let component = if file == "companion.yaml" { "portcullis-companion" } else { "portcullis" };
         let text = template.replace("{container}\n", CONTAINER).replace("{pod}\n", POD);

@@ -10,18 +10,18 @@ const SCRIPT: &str = include_str!("page.js");
 /// Content security policy that forbids everything that the page does not contain itself.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// The parts of a page, as HTML except for the title.
+/// The parts of an HTML page. All are HTML, except for the title.
 #[derive(Default)]
 pub(super) struct Page {
-    /// The title, as text.
+    /// The title of the page, as plain text.
     pub(super) title: String,
     /// The HTML at the end of the header: errors and filters.
     pub(super) header: String,
     /// The accessible name of the navigation, such as `Roots`.
     pub(super) label: &'static str,
-    /// The links to the sections.
+    /// The HTML of the navigation: links to the sections of the page.
     pub(super) nav: String,
-    /// The sections, with objects of the class `object`.
+    /// The HTML of the main part: sections, in which each Kubernetes object is an element with the CSS class `object`.
     pub(super) main: String,
 }
 
@@ -39,7 +39,7 @@ impl Page {
         )
     }
 
-    /// Adds a sentence to the header that says what is wrong.
+    /// Adds an error message to the header of the page.
     pub(super) fn add_error(&mut self, sentence: &str) {
         let _ = writeln!(self.header, "<p class=\"error\">{}</p>", escape(sentence));
     }

@@ -1,5 +1,5 @@
-//! Fetches the artifact of a source. Its URL is known only within the cluster, so the service proxy of the API server
-//! is tried first.
+//! Fetches the artifact of a Flux source. The URL of an artifact is usually reachable only inside the cluster, so the
+//! service proxy of the API server is tried first.
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{Request, StatusCode};
@@ -58,7 +58,8 @@ async fn through_proxy(
     artifacts::receive(artifact, PROXY, body, limits).await.map_err(|error| error.to_string())
 }
 
-/// Returns the message of an error body, if the API server sent it and not the Service.
+/// Returns the message in the body of an error response; `None` if the response is not a `Status` of the API server but
+/// was sent by the Service behind the proxy.
 async fn message(body: Body) -> Option<String> {
     let body = Limited::new(body, MAX_ERROR).collect().await.ok()?.to_bytes();
     let status: Value = serde_json::from_slice(&body).ok()?;
@@ -66,7 +67,7 @@ async fn message(body: Body) -> Option<String> {
     status.get("kind").is_some_and(|kind| kind == "Status").then(|| message.to_owned())
 }
 
-/// Returns the reason why the service proxy did not send the artifact.
+/// Returns an error message that says why the service proxy did not send the artifact.
 fn refusal(status: StatusCode, message: Option<String>, service: &Service) -> String {
     let Service { namespace, name, .. } = service;
     match message {

@@ -47,7 +47,7 @@ impl Cluster {
         &self.kustomization
     }
 
-    /// Returns the other Kustomizations that build the same source for the same cluster.
+    /// Returns the other Kustomizations that have the same source and apply to the same cluster.
     pub(super) fn siblings(&self) -> &[Value] {
         &self.siblings
     }
@@ -127,8 +127,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the identities with which the cluster stores objects: kustomize adds a namespace to objects of unknown
-    /// kinds, which may have none.
+    /// Returns `ids` as the cluster stores the objects: without a namespace for cluster-scoped kinds. kustomize adds a
+    /// namespace to objects of kinds that it does not know.
     pub(super) async fn stored(&self, mut ids: Vec<ObjectId>) -> Vec<ObjectId> {
         for id in ids.iter_mut().filter(|id| !id.namespace.is_empty()) {
             if let Ok(Some((_, false))) = self.resource(id).await {
@@ -172,7 +172,7 @@ fn to_value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// Returns whether two Flux Kustomizations build the same source for the same cluster.
+/// Returns whether two Flux Kustomizations have the same source and apply to the same cluster.
 fn is_sibling(one: &Value, other: &Value) -> bool {
     source_of(one) == source_of(other) && one.pointer("/spec/kubeConfig") == other.pointer("/spec/kubeConfig")
 }

@@ -1,5 +1,5 @@
-//! Formats the plan of a Kustomization as a drawing and as an HTML page: which objects are deleted, moved, kept and
-//! created, and why.
+//! Formats the plan of a Flux Kustomization as an SVG drawing and as an HTML page: which objects Flux deletes, moves,
+//! keeps and creates, and why.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use super::super::page::{Page, escape};
 use super::report::{Report, Row};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED};
 
-/// Maximum number of objects that a drawing has for one action. More are counted.
+/// Maximum number of objects that a drawing lists for one action, such as `delete`. The others are only counted.
 const MAX_DRAWN: usize = 40;
-/// Maximum number of objects that a page has for one action. More are counted.
+/// Maximum number of objects that an HTML page lists for one action, such as `delete`. The others are only counted.
 const MAX_LISTED: usize = 1_000;
-/// Maximum number of warnings that a drawing or a page has. More are counted.
+/// Maximum number of warnings that a drawing or an HTML page shows. The others are only counted.
 const MAX_WARNINGS: usize = 20;
 /// Maximum length of a text in a drawing, in characters. Its tooltip has the whole text.
 const MAX_TEXT: usize = 140;
@@ -38,8 +38,8 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns a line with the number of objects that are applied as before, for the group `Stays`; `None` for other
-    /// groups.
+    /// Returns a line for the group `Stays` with the number of objects that Flux applied before and applies again;
+    /// `None` if there are none, and for other groups.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Stays" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }
@@ -52,19 +52,19 @@ fn bounded<T>(items: &[T], most: usize) -> (&[T], Option<String>) {
     (shown, (left_out > 0).then(|| format!("{left_out} more are not shown")))
 }
 
-/// Returns the error of a tree that cannot be built, and the warnings.
+/// Returns a line for the error of a tree that cannot be built, and lines for the warnings of the plan.
 fn problems(report: &Report) -> Vec<String> {
     let broken = report.broken.iter().map(|why| format!("cannot be built, so Flux deletes nothing: {why}"));
     let (shown, more) = bounded(&report.warnings, MAX_WARNINGS);
     broken.chain(shown.iter().map(|warning| format!("warning: {warning}"))).chain(more).collect()
 }
 
-/// The rows of a drawing, each with its parent row.
+/// The rows of an SVG drawing, in which each row can have a parent row.
 #[derive(Default)]
 struct Outline(Vec<drawing::Row>);
 
 impl Outline {
-    /// Adds a row. Returns its index.
+    /// Adds a row below the row with the index `parent`. Returns the index of the new row.
     fn add(&mut self, parent: Option<usize>, text: &str, (fill, stroke): (&'static str, &'static str)) -> usize {
         let depth = parent.and_then(|parent| self.0.get(parent)).map_or(0, |parent| parent.depth + 1);
         let title = if text.chars().count() > MAX_TEXT { text.to_owned() } else { String::new() };

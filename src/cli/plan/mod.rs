@@ -1,4 +1,5 @@
-//! `portcullis plan`: shows what Flux will delete, create and move for a Kustomization of a cluster, with other files.
+//! `portcullis plan`: shows what Flux will delete, create and move for a Kustomization of a cluster, if it applies the
+//! current artifact or other files.
 
 mod artifact;
 mod cluster;
@@ -156,7 +157,7 @@ async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
 }
 
 impl Presence {
-    /// Converts the result of reading a live object to its state.
+    /// Converts the result of reading an object from the cluster to its presence: existing, absent or unknown.
     fn of(live: Result<Option<Value>, String>) -> Self {
         let live = match live {
             Ok(Some(live)) => live,
@@ -170,7 +171,7 @@ impl Presence {
     }
 }
 
-/// Returns the error with which the build fails, if any.
+/// Returns the text of the error with which the build of a kustomize root fails; `None` if it succeeds.
 fn broken(judged: &Judged) -> Option<String> {
     judged.findings.iter().find(|finding| finding.location.refused).map(|finding| finding.paragraph())
 }

@@ -1,4 +1,4 @@
-//! Formats the plan of a Kustomization as text and as JSON. docs/changes.md describes both.
+//! Formats the plan of a Flux Kustomization as text and as JSON. docs/changes.md describes both formats.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -30,27 +30,27 @@ pub(super) struct Row {
     pub(super) note: Option<String>,
 }
 
-/// The state of the objects of a plan in the cluster.
+/// The state of a plan's objects in the cluster.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// For each object that is not rendered any more, whether Flux deletes or keeps it.
+    /// For each object that the new revision does not render any more, whether Flux deletes or keeps the object.
     pub(super) fates: HashMap<ObjectId, Fate>,
-    /// For each rendered object, whether it exists.
+    /// For each object that the new revision renders, whether it exists in the cluster.
     pub(super) presence: HashMap<ObjectId, Presence>,
 }
 
 /// The state of a rendered object in the cluster: whether it exists.
 #[derive(Debug)]
 pub(super) enum Presence {
-    /// The object does not exist.
+    /// The object does not exist in the cluster.
     Absent,
-    /// The object exists; the text says who owns it.
+    /// The object exists in the cluster; contains a text that says who owns it.
     Exists(String),
-    /// The object cannot be read; the text is the reason.
+    /// It is unknown whether the object exists in the cluster, because it cannot be read; contains the reason.
     Unknown(String),
 }
 
-/// The actions in the order of the report, each with its sign in the text output.
+/// The actions of a plan, such as `delete`, in the order of their rows, each with its sign in the text output.
 const ACTIONS: [(&str, char); 10] = [
     ("delete", '-'),
     ("possible", '?'),
@@ -65,8 +65,8 @@ const ACTIONS: [(&str, char); 10] = [
 ];
 
 impl Row {
-    /// Returns kind, namespace and name of the object; if it replaces another object, first the identity of that
-    /// object, then its own name.
+    /// Returns kind, namespace and name of the object. If the object replaces another one, the result is `OLD -> NEW`,
+    /// where NEW is only the name.
     pub(super) fn subject(&self) -> String {
         match &self.replaces {
             Some(old) => format!("{} -> {}", ObjectId { name: old.clone(), ..self.id.clone() }, self.id.name),
@@ -88,7 +88,8 @@ impl Row {
         Self { action: "replace", deletion, replaces: Some(old.name.clone()), ..self }
     }
 
-    /// Returns the row of an object that is not rendered any more: whether Flux deletes or keeps it.
+    /// Creates the row of an object that the new revision does not render any more. The row says whether Flux deletes
+    /// or keeps the object.
     fn of_fate(id: &ObjectId, fate: &Fate) -> Self {
         let note = fate.reason().map(str::to_owned);
         Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }
@@ -194,7 +195,7 @@ impl Report {
         self.rows.iter().filter(|row| row.action == action).count()
     }
 
-    /// Returns the report as text.
+    /// Formats the plan as text for the terminal.
     pub(super) fn text(&self) -> String {
         let mut out = format!("{}\n", self.title);
         if let Some(broken) = &self.broken {
@@ -227,7 +228,7 @@ impl Report {
         )
     }
 
-    /// Returns the report as JSON.
+    /// Formats the plan as JSON.
     pub(super) fn json(&self) -> Value {
         let row = |row: &Row| {
             let ObjectId { group, kind, namespace, name } = &row.id;

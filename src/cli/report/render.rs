@@ -1,4 +1,4 @@
-//! The output formats of a report.
+//! Formats the report of `portcullis check` as text, GitHub annotations or SARIF.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -39,8 +39,8 @@ pub(super) fn text(report: &Report) -> String {
     text + summary(report).trim_end() + &time.unwrap_or_default() + "\n"
 }
 
-/// Returns the findings to show in groups, denials first. Findings with the same rule and text are in one group, and so
-/// are forgotten manifests of the same list.
+/// Returns the findings to show in groups, denials first. A group contains the findings with the same rule and text, or
+/// all forgotten manifests of one kustomization. With `--verbose`, each finding is a group.
 fn groups(report: &Report) -> Vec<Vec<&Located>> {
     let least = if report.is_verbose { Level::Audit } else { Level::Warn };
     let mut groups: Vec<Vec<&Located>> = Vec::new();
@@ -83,7 +83,8 @@ fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
     renderer.render(&[group]).to_string()
 }
 
-/// Returns a line about the other findings of a group: their places if all have the same text, otherwise their texts.
+/// Returns a line about the findings in a group that are shown with `first`: their places if they have the same text as
+/// `first`, otherwise their texts.
 fn also(first: &Located, others: &[&Located]) -> String {
     if others.iter().any(|other| other.message != first.message) {
         return match others {
@@ -116,13 +117,13 @@ fn snippet<'a>(text: &'a str, name: &'a str, place: Place) -> Snippet<'a, annota
     Snippet::source(text).path(name).fold(true).annotation(AnnotationKind::Primary.span(span))
 }
 
-/// The rule about manifests that no kustomization lists.
+/// The id of the rule that reports manifests that no kustomization lists.
 const FORGOTTEN: &str = "KZ026";
-/// The rule about deprecated fields, which the summary counts.
+/// The id of the rule that reports deprecated fields. The summary counts its findings.
 const DEPRECATED: &str = "KZ024";
 
-/// Returns the parts of the summary about Kustomizations that are built from other sources, and about findings in files
-/// that nothing builds.
+/// Returns the parts of the summary line that count Kustomizations built from other repositories or ExternalArtifacts,
+/// and findings in files that nothing builds.
 fn elsewhere(report: &Report) -> String {
     let part = |list: &[(String, String)], word: &str| {
         let sources: HashSet<_> = list.iter().map(|(_, source)| source).collect();
@@ -158,7 +159,7 @@ fn summary(report: &Report) -> String {
     format!("checked {objects} in {files}{roots}: {}{}\n", parts.join(", "), elsewhere(report))
 }
 
-/// Formats each finding as a workflow command of GitHub Actions.
+/// Formats each finding as a workflow command of GitHub Actions, which becomes an annotation in the pull request.
 pub(super) fn github(report: &Report) -> String {
     let found = report.findings.iter().filter(|located| located.level > Level::Audit).map(|located| {
         let command = if located.level == Level::Deny { "error" } else { "warning" };
@@ -182,7 +183,7 @@ fn annotation(command: &str, file: &str, place: Option<Place>, title: &str, text
     )
 }
 
-/// Escapes a value of a workflow command.
+/// Escapes a value for a workflow command of GitHub Actions, such as `::error file=…`.
 fn escaped(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -41,21 +41,21 @@ pub enum Choice {
 /// A Composition or one of its revisions.
 #[derive(Debug, Clone)]
 pub struct Chosen {
-    /// The Composition's name.
+    /// The name of the Composition; for a CompositionRevision, the name of the Composition that it is a revision of.
     pub name: String,
-    /// The object with the `spec`: the current Composition or a CompositionRevision.
+    /// The stored object whose `spec` is used: the current Composition, or a CompositionRevision.
     pub text: Arc<Stored>,
     /// Whether `text` is a CompositionRevision.
     pub is_revision: bool,
 }
 
 impl Chosen {
-    /// Wraps a current Composition, from which Crossplane creates the newest revision.
+    /// Creates the choice of a current Composition, from which Crossplane creates the newest revision.
     pub fn current(composition: Arc<Stored>) -> Self {
         Self { name: composition.name().to_owned(), text: composition, is_revision: false }
     }
 
-    /// Wraps a CompositionRevision.
+    /// Creates the choice of a CompositionRevision.
     pub fn revision(revision: Arc<Stored>) -> Self {
         let name = kinds::revised(revision.value()).unwrap_or_default().to_owned();
         Self { name, text: revision, is_revision: true }
@@ -100,7 +100,8 @@ struct Choosing<'c> {
 }
 
 impl Choosing<'_> {
-    /// Returns one of Crossplane's own fields in the composite, such as `compositionSelector`.
+    /// Returns a field that Crossplane adds to the `spec` of composites, such as `compositionSelector`. Since
+    /// Crossplane 2, these fields are in `spec.crossplane`.
     fn inner(&self, key: &str) -> Option<&Value> {
         crossplane_fields(self.composite)?.get(key)
     }
@@ -161,7 +162,8 @@ impl Choosing<'_> {
     }
 }
 
-/// Returns whether a Composition owns a revision. Revisions of a deleted Composition with the same name do not count.
+/// Returns whether a CompositionRevision belongs to this Composition. A revision of a deleted Composition with the same
+/// name does not belong to it.
 fn is_of(revision: &Value, composition: &Value) -> bool {
     let revision = Metadata::of(revision);
     let Some(uid) = Metadata::of(composition).uid() else { return true };

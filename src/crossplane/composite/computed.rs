@@ -44,8 +44,8 @@ pub fn of_request(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Computed
     view.once(|| computed(request.object(), request, view).map(Arc::new))
 }
 
-/// Returns the objects to read live: those that the composite needs and the catalog does not have, because they may be
-/// new.
+/// Returns the objects to read live: the Composition, its revision and the EnvironmentConfigs that the composite needs
+/// and the catalog does not have. They may be new.
 pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let Subject { composite, plural } = Subject::of(request.object(), request, view);
     match choose(&composite, &request.resource.group, &plural, view) {

@@ -78,7 +78,7 @@ const UNSTABLE: &str = "the patches from the environment into this composite are
 enum Applied {
     /// There is nothing to write.
     Nothing,
-    /// The written composite, and the computation for it.
+    /// The changed composite, and the environment computed from it.
     Stable(Value, Box<Computed>),
     /// Not written: writing again would change the composite again.
     Unstable,
@@ -112,7 +112,8 @@ impl Mutation<'_> {
         if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Unstable }
     }
 
-    /// Returns a copy of `object` with the computed references and values. They were computed for the composite `seen`.
+    /// Returns a copy of `object` into which the references and values from `computed` are written. They were computed
+    /// for the composite `seen`.
     fn written(&self, object: &Value, seen: &Value, computed: &Computed) -> Value {
         let mut written = object.clone();
         // Crossplane stops at the first patch that fails, and writes nothing.
@@ -137,8 +138,8 @@ impl Mutation<'_> {
     }
 }
 
-/// Removes an explicit null above a path if the API server drops it. No field can be written below a null, but the next
-/// request, without the null, could write one.
+/// Removes an explicit null at a parent of `path` if the API server drops this null. No field can be written below a
+/// null, but the next request, without the null, could write one.
 fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     let [segment, below @ ..] = path else { return };
     match (segment, object, stored) {
@@ -188,7 +189,7 @@ fn patches(computed: &Computed) -> Option<Value> {
     (!all.is_empty()).then_some(Value::Object(all))
 }
 
-/// Returns a JSON Patch with the effect of the patches from the environment on the base of a template.
+/// Returns a JSON Patch that changes the base of a composed resource as its patches from the environment do.
 fn patch_of(template: &TemplateOutcome) -> Option<JsonPatch> {
     let rendered = template.rendered.as_ref().ok()?;
     let mut patched = template.base.clone();

@@ -14,7 +14,7 @@ use crate::suggestion::by_similarity;
 /// A patch that the environment of a composite cannot satisfy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchProblem {
-    /// The position of the patch: the Composition and the field.
+    /// The name of the Composition, and the field of the patch in it.
     pub place: String,
     /// The reason, such as a missing value or Crossplane's error message.
     pub why: String,
@@ -43,7 +43,8 @@ impl Computed {
         self.read().filter_map(one).collect()
     }
 
-    /// Returns the problem of a patch from the composite into the environment that fails, and so stops the computation.
+    /// Returns the problem of a patch that copies from the composite into the environment, if this patch fails and so
+    /// stops the computation.
     pub fn failing_input(&self) -> Option<PatchProblem> {
         let is_failing = |outcome: &PatchOutcome| matches!(outcome.ending, Ending::Failed(_));
         let (step, at, _, outcome) = self
@@ -54,8 +55,8 @@ impl Computed {
         Some(PatchProblem { place: format!("{}, {place}", self.composition.shown()), why, help: None })
     }
 
-    /// Returns the results of patches that read the environment, each with its field and the environment after its
-    /// step.
+    /// Returns the results of patches that read the environment. Each comes with the name of the Composition and the
+    /// field of the patch, and with the environment after the pipeline step that has the patch.
     fn read(&self) -> impl Iterator<Item = (String, &PatchOutcome, &Value)> {
         let name = self.composition.shown();
         let of_composed = name.clone();
@@ -121,15 +122,15 @@ fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<
     Some(PatchProblem { place, why, help: help(outcome, environment) })
 }
 
-/// Returns a help text with the keys that the environment has at the place of the missing value.
+/// Returns a help text that lists the keys of the deepest object that exists on the path of the missing value.
 fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
     let missing = outcome.reads.iter().find(|read| read.value.is_none())?;
     let (at, keys) = near(&Path::parse(&missing.path).ok()?, environment)?;
     Some(format!("{at} has {keys}"))
 }
 
-/// Returns the deepest object on `path` that exists in the environment, and its keys, those most similar to the missing
-/// key first.
+/// Returns the deepest object on `path` that exists in the environment: its path, and a list of its keys for a message.
+/// The keys most similar to the missing key come first.
 fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
     /// Maximum number of keys in a message.
     const KEYS: usize = 8;

@@ -38,7 +38,7 @@ pub struct Writes {
 /// A patch whose value the API server would not store.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The field of the patch in the Composition.
+    /// The field path of the patch in the Composition, such as `spec.environment.patches[0]`.
     pub patch: FieldPath,
     /// The path in the composite to which the patch writes.
     pub path: String,
@@ -70,7 +70,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// Returns how to fix the problem.
+    /// Returns a text that tells the user how to fix the refused patch.
     pub fn help(&self) -> String {
         match self {
             Self::Pruned { at, has } if has.is_empty() => format!("{at} has no members; add the field to the schema"),
@@ -128,7 +128,8 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    /// Writes a value if a webhook may write it and the API server stores it.
+    /// Writes a value into the composite, if a mutating webhook may write this field. Returns the reason if the API
+    /// server would not store the value.
     fn write(&mut self, path: &Path, value: &Value) -> Result<(), Refusal> {
         let names: Vec<&str> = path.segments().iter().map(name).collect();
         match names.as_slice() {
@@ -200,7 +201,8 @@ impl Writer<'_> {
     }
 }
 
-/// Returns whether a field of Crossplane only concerns connection details, which do not affect the composition.
+/// Returns whether a field that Crossplane adds to `spec` only concerns connection details, which do not affect the
+/// composition.
 fn is_connection(field: &str) -> bool {
     ["publishConnectionDetailsTo", "writeConnectionSecretToRef"].contains(&field)
 }

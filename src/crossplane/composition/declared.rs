@@ -42,7 +42,7 @@ impl Declared {
     }
 }
 
-/// Returns the paths that patches write in the environment. A wildcard matches only existing elements.
+/// Returns the paths in the environment to which patches write.
 fn written_by(patches: &Patches) -> Vec<Path> {
     use PatchType::{CombineFromComposite, CombineToEnvironment, FromCompositeFieldPath, ToEnvironmentFieldPath};
     let of_environment = patches

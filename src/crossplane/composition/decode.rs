@@ -203,7 +203,7 @@ const FIELDS: &[&str] = &[
     "valueFromFieldPath",
     "variables",
 ];
-/// Fields whose contents are user data and keep their case.
+/// Fields whose values are user data. Keys inside these values keep their case.
 const FREE: &[&str] = &["base", "defaultData", "map", "fallbackValue", "result"];
 
 /// Returns the input of a function with canonical field names; Go decodes JSON names case-insensitively.

@@ -50,8 +50,8 @@ impl Reader {
         self.report(Problem::new(Topic::Path, at, what).help("write one patch for each element").as_warning());
     }
 
-    /// Checks a regular expression and returns the number of its groups, including the whole match; `None` if it is
-    /// invalid.
+    /// Checks a regular expression and returns the number of its capture groups, including the whole match. Reports an
+    /// invalid expression and returns `None`.
     pub(super) fn regexp(&mut self, node: &Node<'_>, key: &str) -> Option<usize> {
         let (text, at) = self.text(node, key)?;
         match regexp::compile(text) {
@@ -64,7 +64,7 @@ impl Reader {
         }
     }
 
-    /// Checks a format of Go's `fmt.Sprintf` against the known types of its values.
+    /// Checks a format string of Go's `fmt.Sprintf` against the known types of its arguments.
     pub(super) fn format(&mut self, node: &Node<'_>, key: &str, shapes: &[Shape]) {
         let Some((text, at)) = self.text(node, key) else { return };
         for problem in formats::problems(text, shapes, self.has_integers) {

@@ -5,8 +5,8 @@
 
 use super::transforms::Shape;
 
-/// Returns the problems of a format with values of these types, in the order of its verbs. If `has_integers` is false,
-/// numbers among the values of unknown type are float64.
+/// Returns the problems of a format string with arguments of the types `shapes`, in the order of its verbs. If
+/// `has_integers` is false, arguments of unknown type cannot be integers: each number is a float64.
 pub(super) fn problems(format: &str, shapes: &[Shape], has_integers: bool) -> Vec<String> {
     let mut check = Check {
         rest: format.chars().peekable(),
@@ -36,7 +36,7 @@ struct Check<'f> {
     rest: std::iter::Peekable<std::str::Chars<'f>>,
     shapes: &'f [Shape],
     has_integers: bool,
-    /// The index of the value that the next verb takes.
+    /// The index of the argument that the next verb formats.
     next: usize,
     /// Whether a verb selects its value, as `%[2]s` does: then unused values are allowed.
     is_reordered: bool,
@@ -89,7 +89,7 @@ impl Check<'_> {
         }
     }
 
-    /// Parses a width or a precision; `*` takes it from a value.
+    /// Parses a width or a precision: digits, or `*`, which takes the number from an argument.
     fn size(&mut self) {
         if self.rest.next_if_eq(&'*').is_some() {
             let is_whole = |shape: &Shape| {

@@ -96,8 +96,8 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     types::check_composite(reader, patch, kind, place);
 }
 
-/// Returns the type of a patch and its current name, if the type comes from the first design of environments.
-/// Crossplane 1.12 accepted these types and ignored them.
+/// Returns the type of a patch and the current name of this type, if it is a type of the first design of environments;
+/// otherwise `None`. Crossplane 1.12 accepted these types and ignored them.
 fn first_design_type(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
     let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
     let now =
@@ -235,8 +235,8 @@ fn merge_of(options: &Value) -> &'static str {
     }
 }
 
-/// Reports targets that Crossplane does not store: native Crossplane loses values that the environment writes into the
-/// status, and later versions take only the status from functions.
+/// Reports target paths whose values Crossplane does not store. Native Crossplane loses values that the environment
+/// writes into the status; later versions store only the status that functions write.
 fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let writes_composite = kind.contains("ToComposite") || kind == "FromEnvironmentFieldPath";
     if place != Place::Environment || !writes_composite {

@@ -1,6 +1,6 @@
 //! The places in a Composition that contain patches, and the patch types that each place allows.
 
-/// The place of a patch, which determines its allowed types.
+/// The place of a patch in a Composition, which determines the types that this patch may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// A patch in `environment.patches`, between the composite and the environment.

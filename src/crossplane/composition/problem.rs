@@ -11,8 +11,8 @@ pub enum Topic {
     Structure,
     /// Invalid field paths.
     Path,
-    /// Invalid regular expressions and groups of them, invalid verbs of formats, and values that a transform does not
-    /// accept.
+    /// Invalid regular expressions, capture groups that do not exist, invalid verbs in formats, and values that a
+    /// transform does not accept.
     Expression,
     /// Invalid keys and values of labels.
     Label,

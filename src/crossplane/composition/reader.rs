@@ -47,7 +47,8 @@ pub(super) struct Reader {
     pub(super) has_integers: bool,
 }
 
-/// Whether patches write into the environment. The first write converts its whole numbers from float64 to int64.
+/// A record of whether patches write into the environment. The first such write converts whole numbers in the
+/// environment from float64 to int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writes {
     /// Whether one of `environment.patches` before the current patch writes into the environment.
@@ -126,8 +127,8 @@ impl Reader {
         self.text(node, key)
     }
 
-    /// Returns a member that must be one of these words; the first word if the member is missing or empty. Reports
-    /// other values.
+    /// Returns the string member `key`, which must be one of `words`. If the member is missing or empty, returns the
+    /// first word. Reports any other value and returns `None`.
     pub(super) fn choice<'v>(&mut self, node: &Node<'v>, key: &str, words: &[&'v str]) -> Option<&'v str> {
         let Some((word, at)) = self.text(node, key).filter(|(word, _)| !word.is_empty()) else {
             return self
@@ -142,8 +143,8 @@ impl Reader {
         Some(word)
     }
 
-    /// Returns a member that must be one of these words. Functions treat any other word as `default`, so for them it is
-    /// only a warning.
+    /// Returns the string member `key`, which must be one of `words`. Reports any other value. Functions use `default`
+    /// for other strings, so for functions this is only a warning.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,
@@ -163,7 +164,8 @@ impl Reader {
         Some(default)
     }
 
-    /// Reports a problem that native Crossplane rejects. Functions continue despite it, so for them it is a warning.
+    /// Reports a problem for which native Crossplane rejects the Composition. Functions continue despite the problem,
+    /// so for them it is a warning.
     pub(super) fn report_native(&mut self, problem: Problem) {
         let is_native = self.is_native();
         self.report(if is_native { problem } else { problem.as_warning() });

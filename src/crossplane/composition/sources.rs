@@ -63,7 +63,8 @@ fn check_source(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
     }
 }
 
-/// Downgrades the problems about an unsupported type, which were reported since index `before`, to warnings.
+/// Downgrades problems to warnings if they are about an unsupported `type`. Only problems that were reported since
+/// index `before` are downgraded.
 fn downgrade_to_warnings(reader: &mut Reader, before: usize, help: &str) {
     let is_word = |problem: &&mut Problem| problem.message.starts_with("Unsupported value");
     for problem in reader.problems[before..].iter_mut().filter(is_word) {
@@ -72,7 +73,8 @@ fn downgrade_to_warnings(reader: &mut Reader, before: usize, help: &str) {
     }
 }
 
-/// Reports selector fields that are beside the selector, as in the README of the function.
+/// Reports selector fields, such as `matchLabels`, that are directly in the source instead of in its `selector`. The
+/// README of the function shows them there.
 fn report_misplaced_fields(reader: &mut Reader, source: &Node<'_>) {
     for field in SELECTOR.iter().filter_map(|field| source.member(field).map(|found| (*field, found))) {
         let (name, found) = field;
@@ -136,7 +138,8 @@ fn check_selector(reader: &mut Reader, source: &Node<'_>) {
     }
 }
 
-/// Returns the selector of a source; all elements if it is a list, as in the first design of environments.
+/// Returns the selector of a source. If `selector` is a list, as in the first design of environments, returns all
+/// elements.
 fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
     let Some(selector) = reader.member(source, "selector") else {
         reader.report(Problem::required(source.at.key("selector"), "selector is required"));

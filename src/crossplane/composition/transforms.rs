@@ -21,7 +21,7 @@ pub(super) enum Shape {
     Integer,
     /// A number, as Go's float64.
     Float,
-    /// A number of either type.
+    /// A number that is an integer or a float.
     Number,
     List,
     Object,
@@ -76,8 +76,8 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     }
 }
 
-/// Returns a member that must be one of these words. Reports a missing member that has no default: the API server sets
-/// defaults for Crossplane, but not for functions.
+/// Returns the string member `key`, which must be one of `words`. Reports a missing member that has no default. The API
+/// server sets defaults for Crossplane, but not for functions.
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
     if is_missing && (!reader.is_native() || key == "type" && words == TYPES) {
@@ -228,7 +228,8 @@ fn check_regexp(reader: &mut Reader, string: &Node<'_>) {
     }
 }
 
-/// Checks the group of a regular expression. `groups` includes the whole match, which is group 0.
+/// Checks the number of the capture group to extract. `groups` is the number of groups in the regular expression,
+/// including group 0, the whole match.
 fn check_group(reader: &mut Reader, regexp: &Node<'_>, groups: Option<usize>) {
     let Some((value, group)) = reader.integer(regexp, "group") else { return };
     let at = regexp.at.key("group");
@@ -291,7 +292,8 @@ fn check_convert(reader: &mut Reader, convert: &Node<'_>, input: Shape) -> Shape
     Shape::of(to)
 }
 
-/// Returns whether a value of shape `input` can be converted to the type `to` with this format.
+/// Returns whether a value of type `input` can be converted to the type `to` with the format of a `convert` transform,
+/// such as `quantity` or `json`.
 fn is_possible(input: Shape, to: &str, format: &str) -> bool {
     if input == Shape::of(to) {
         return true;

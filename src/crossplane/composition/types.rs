@@ -22,7 +22,8 @@ pub(super) fn reads(kind: &str, place: Place) -> bool {
     }
 }
 
-/// Checks the paths that a patch reads from the environment, and whether its transforms accept their types.
+/// Checks the paths that a patch reads from the environment, and whether its transforms accept the types of the values
+/// at these paths.
 pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let Some(declared) = reader.declared.clone().filter(|_| reads(kind, place)) else { return };
     if kind.starts_with("Combine") {
@@ -87,7 +88,8 @@ fn check_types(reader: &mut Reader, patch: &Node<'_>, types: Types, whose: &str)
     }
 }
 
-/// Looks up `fromFieldPath` of a node in the schema, and returns its types if they are known.
+/// Looks up the `fromFieldPath` of a patch or variable in the environment's schema, and returns the types there if they
+/// are known. Reports a path that the schema does not have.
 fn read(reader: &mut Reader, declared: &Declared, node: &Node<'_>) -> Option<Types> {
     let from = node.member("fromFieldPath")?;
     let path = Path::parse(from.value.as_str()?).ok()?;
@@ -111,7 +113,8 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
     }
 }
 
-/// Returns the problems that the transforms of a patch have with an input of this shape, but not with an unknown input.
+/// Returns the problems that the transforms of a patch have with an input of type `shape`, but not with an input of
+/// unknown type.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
         let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };

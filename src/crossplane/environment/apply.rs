@@ -10,7 +10,7 @@ use crate::crossplane::field_path::{Path, PathError};
 use crate::go::fmt::{self, MISTAKE};
 use crate::go::{Any, integers};
 
-/// The result of a patch, step by step.
+/// The result of applying a patch: the values that were read, the result of each transform, and how the patch ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatchOutcome {
     /// The fields that the patch read, with their values.
@@ -21,9 +21,9 @@ pub struct PatchOutcome {
     pub steps: Vec<Any>,
     /// The paths to which the patch wrote its value.
     pub written: Vec<String>,
-    /// Mistakes that a format wrote into its text, such as `%!d(float64=7)`.
+    /// The formatted texts that contain a mistake of the format, such as `%!d(float64=7)`.
     pub mistakes: Vec<String>,
-    /// The way in which the patch ended, such as written, skipped or failed.
+    /// How the patch ended, such as written, skipped or failed.
     pub ending: Ending,
 }
 
@@ -36,14 +36,14 @@ pub struct Read {
     pub value: Option<Value>,
 }
 
-/// The way in which a patch ended.
+/// How a patch ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The value was written.
     Written,
     /// The value is missing, which the patch allows; contains the error message about the missing value.
     Skipped(String),
-    /// Crossplane does nothing for this patch; contains the reason.
+    /// Crossplane ignores this patch; contains the reason.
     Ignored(String),
     /// The patch can be applied only when the composed resource exists; contains the reason.
     Deferred(String),
@@ -81,7 +81,8 @@ struct Applying<'p> {
     outcome: PatchOutcome,
 }
 
-/// Applies a patch from one object to another. `left` is the number of bytes that may still be written.
+/// Applies a patch from the object it reads to the object it writes. `left` is the number of bytes that patches may
+/// still write.
 pub(super) fn apply(
     profile: Profile,
     patch: &Patch,
@@ -108,7 +109,7 @@ fn is_combining(patch: &Patch) -> bool {
 }
 
 impl Applying<'_> {
-    /// Copies the value of a field to another field, and applies the transforms to it.
+    /// Reads a field, applies the transforms to its value, and writes the result to another field.
     fn copy(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
         let path = match (&self.patch.from_field_path, self.profile) {
             (Some(path), _) => path.clone(),
@@ -130,7 +131,8 @@ impl Applying<'_> {
         self.write(to, &[path], &value, options, left, prefix)
     }
 
-    /// Combines the values of several fields into one, and writes it.
+    /// Combines the values of several fields into one value, applies the transforms to this value, and writes the
+    /// result.
     fn combine(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
         let combine = self.patch.combine.clone().ok_or_else(|| self.required("Combine"))?;
         let target = match (&self.patch.to_field_path, self.profile) {
@@ -237,8 +239,8 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// Converts an error of writing the target field. The function treats a missing field in the target like one in the
-    /// source.
+    /// Converts an error of writing the target field. The function handles a missing field in the target like a missing
+    /// field in the source.
     fn write_error(&self, error: WriteError, prefix: &str) -> Stop {
         match error {
             WriteError::Path(error) if self.profile == Profile::Function && error.is_not_found() => {

@@ -40,14 +40,16 @@ pub struct StepOutcome {
     pub failure: Option<String>,
 }
 
-/// The result of the action of a step.
+/// The result of one pipeline step: selected EnvironmentConfigs, or applied patches.
 #[derive(Debug, Clone)]
 pub enum ActionOutcome {
     /// EnvironmentConfigs were selected and merged.
     Selected {
-        /// The result of each source; empty if the composite's references are kept.
+        /// The result of each source; empty if native Crossplane keeps the references in the composite and selects
+        /// nothing.
         sources: Vec<SourceOutcome>,
-        /// The references of the composite, if they are kept.
+        /// The names in `environmentConfigRefs` of the composite if native Crossplane keeps them; `None` if it selects
+        /// again.
         kept: Option<Vec<String>>,
         /// The merged data; `None` if selecting failed.
         merged: Option<Merged>,

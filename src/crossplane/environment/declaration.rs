@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, StringType, Transform};
 use crate::admission::FieldPath;
 
-/// The implementation of environments whose semantics apply: native Crossplane or the functions.
+/// The implementation of environments whose behaviour applies: native Crossplane or the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Crossplane 1.17.6 itself, the last version that computes environments.
@@ -35,7 +35,7 @@ pub struct Step {
     pub action: Action,
 }
 
-/// The action of a step.
+/// The action of a step that computes an environment, such as selecting EnvironmentConfigs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Selects and merges EnvironmentConfigs.

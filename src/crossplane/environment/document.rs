@@ -1,4 +1,4 @@
-//! Objects that are being patched.
+//! Objects to which patches are applied: the composite, its environment and its composed resources.
 
 use serde_json::{Map, Value, json};
 
@@ -59,7 +59,8 @@ impl Document {
         }
     }
 
-    /// Converts whole numbers to integers: at the first write in the whole object, later only in the written members.
+    /// Converts whole float numbers to integers: at the first write in the whole object, later only in the top-level
+    /// members that `paths` change.
     fn normalise(&mut self, paths: &[Path]) {
         if !self.is_normal {
             self.value = integers(std::mem::take(&mut self.value));

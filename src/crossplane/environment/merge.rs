@@ -72,11 +72,11 @@ pub struct Overwrite<'m> {
     pub path: FieldPath,
     /// The index of the layer with the old value.
     pub from: usize,
-    /// The old value.
+    /// The value of the key before the later layer replaced it.
     pub old: &'m Value,
-    /// The index of the layer with the new value.
+    /// The index of the layer with the new value, in `Merged::layers`.
     pub by: usize,
-    /// The final value.
+    /// The value of the key in the merged environment.
     pub new: &'m Value,
 }
 

@@ -1,4 +1,4 @@
-//! The fields of declared patches.
+//! The fields of patches in a Composition.
 
 use serde::Deserialize;
 
@@ -56,7 +56,7 @@ names! {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Patch {
-    /// The source and target of the patch.
+    /// The type of the patch, which says what it reads and what it writes.
     #[serde(rename = "type")]
     pub patch_type: PatchType,
     /// The path of the field that the patch reads.
@@ -139,8 +139,8 @@ impl Patch {
         self.policy.as_ref().is_some_and(|policy| policy.from_field_path == Presence::Required)
     }
 
-    /// Returns the options with which a profile merges the value into its target; `None` if the value replaces the
-    /// target.
+    /// Returns the options with which native Crossplane or the function (`profile`) merges the value into its target;
+    /// `None` if the value replaces the target.
     ///
     /// # Errors
     /// The name of the policy, if the function does not support it.

@@ -82,10 +82,8 @@ impl Patching {
         composite
     }
 
-    /// Applies `environment.patches` up to the first failure.
-    ///
-    /// # Errors
-    /// Upstream's error message of the patch that fails.
+    /// Applies the patches of `environment.patches` up to the first failure. Returns the outcome of each applied patch,
+    /// and upstream's error message if a patch fails.
     pub fn environment_patches(&mut self, patches: &[Patch]) -> (Vec<PatchOutcome>, Option<String>) {
         let mut outcomes = Vec::with_capacity(patches.len());
         for (at, patch) in patches.iter().enumerate() {
@@ -193,7 +191,7 @@ impl Patching {
     }
 }
 
-/// Returns the patches of a template, with patch sets replaced by their patches.
+/// Returns the patches of a composed resource. References to patch sets are replaced by the patches of the set.
 fn inlined(template: &Template, sets: &[PatchSet]) -> Result<Vec<Patch>, String> {
     if sets.iter().flat_map(|set| &set.patches).any(|patch| patch.kind() == PatchType::PatchSet) {
         return Err("a patch in a PatchSet cannot be of type PatchSet".to_owned());

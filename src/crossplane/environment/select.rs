@@ -68,7 +68,7 @@ pub struct SourceOutcome {
 
 /// Evaluates the sources of a selection independently of each other.
 ///
-/// `composite` must have the form in which the profile decodes it: in functions, every number is a float64.
+/// `composite` must be decoded as `profile` does it: for functions, every number is a float64.
 pub fn select(
     profile: Profile,
     selection: &Selection,
@@ -183,7 +183,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// Handles a selector without labels, which selects nothing instead of everything.
+    /// Returns the result of a selector without labels. It selects no EnvironmentConfigs, instead of all.
     fn no_labels(
         &self,
         at: usize,
@@ -199,7 +199,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         sourced.skipped(why)
     }
 
-    /// Applies mode, bounds and sorting of a selector to its matches.
+    /// Applies the mode, the bounds `minMatch` and `maxMatch`, and the sort path of a selector to its matches.
     fn taken(
         &self,
         at: usize,
@@ -323,7 +323,8 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// Returns an object in the form in which a profile decodes it: in functions, every number is a float64.
+/// Returns an object as native Crossplane or the function decodes it, depending on `profile`. In the function, every
+/// number becomes a float64.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {
         Profile::Native117 => object.clone(),

@@ -1,4 +1,4 @@
-//! The fields of declared sources of an environment.
+//! The fields of the sources from which an environment selects EnvironmentConfigs.
 
 use serde::Deserialize;
 
@@ -26,7 +26,7 @@ names! {
 }
 
 names! {
-    /// Whether the value of a required label is literal or read from the composite.
+    /// The type of a label matcher: whether the required label value is literal or read from the composite.
     LabelMatcherType {
         /// Reads the value from the composite; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",
@@ -121,7 +121,8 @@ pub struct LabelMatcher {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
-    /// The time at which references are resolved; only native, because the function resolves them at each reconcile.
+    /// When native Crossplane resolves the references of a composite to EnvironmentConfigs. The function ignores this
+    /// and resolves them at each reconcile.
     pub resolve: Resolve,
     /// Whether referenced EnvironmentConfigs must exist; `Required` by default.
     pub resolution: Presence,

@@ -1,4 +1,4 @@
-//! The fields of declared transforms.
+//! The fields of transforms in the patches of a Composition.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -36,7 +36,8 @@ names! {
 names! {
     /// The operation of a `string` transform.
     StringType {
-        /// Formats with Go's `fmt.Sprintf`; the default of the Composition's schema, but not of the engines.
+        /// Formats with Go's `fmt.Sprintf`. The schema of Compositions sets this type by default; Crossplane and the
+        /// function themselves have no default.
         Format = "Format",
         /// Applies a named conversion.
         Convert = "Convert",
@@ -77,7 +78,7 @@ names! {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Transform {
-    /// The type, which selects one of the other fields.
+    /// The type of the transform, which determines which of the other fields is used.
     #[serde(rename = "type")]
     pub transform_type: TransformType,
     /// The pairs of a `map` transform: the result for each input string.
@@ -97,7 +98,7 @@ pub struct Transform {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MathTransform {
-    /// The operation, which selects one of the other fields.
+    /// The operation, which determines which of the other fields is used.
     #[serde(rename = "type")]
     pub math_type: MathType,
     /// The factor of the operation `Multiply`.
@@ -125,8 +126,8 @@ pub struct MatchTransform {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct MatchPattern {
-    /// How the input is compared: with a literal or with a regular expression. The schemas default to `literal`, the
-    /// engines have no default.
+    /// How the input is compared: with a literal or with a regular expression. The API schemas set `literal` by
+    /// default; Crossplane and the function themselves have no default.
     #[serde(rename = "type")]
     pub pattern_type: PatternType,
     /// The string to compare with, for patterns of type `literal`.
@@ -141,7 +142,7 @@ pub struct MatchPattern {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct StringTransform {
-    /// The operation, which selects one of the other fields.
+    /// The operation, which determines which of the other fields is used.
     #[serde(rename = "type")]
     pub string_type: StringType,
     /// The format of the operation `Format`, for Go's `fmt.Sprintf`.
@@ -166,7 +167,7 @@ pub struct Regexp {
     #[serde(rename = "match")]
     #[serde(deserialize_with = "or_default")]
     pub pattern: String,
-    /// The number of the group to extract; by default the whole match.
+    /// The number of the capture group to extract; by default the whole match.
     pub group: Option<i64>,
 }
 
@@ -186,7 +187,7 @@ pub struct Replace {
     /// The string to search for.
     #[serde(deserialize_with = "or_default")]
     pub search: String,
-    /// The string to insert.
+    /// The string that replaces each occurrence of `search`.
     #[serde(deserialize_with = "or_default")]
     pub replace: String,
 }

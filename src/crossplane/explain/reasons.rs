@@ -39,7 +39,8 @@ pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> Str
     }
 }
 
-/// Returns the EnvironmentConfigs that a selector does not select, each with the reason, most similar first.
+/// Returns the EnvironmentConfigs that a selector does not select, each with the reason. Those with the fewest wrong
+/// labels come first.
 pub(super) fn others(sourced: &SourceOutcome, all: &[Arc<Stored>]) -> Vec<(String, String)> {
     if sourced.labels.is_empty() {
         return Vec::new();

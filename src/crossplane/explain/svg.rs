@@ -1,5 +1,5 @@
-//! Draws the layers as SVG: a row for each key, a column for each layer, and the environment on the right. Replaced
-//! values are struck through.
+//! Draws the layers of a merged environment as SVG. Each key has a row, each layer a column; the merged environment is
+//! on the right. Replaced values are struck through.
 
 use serde_json::Value;
 

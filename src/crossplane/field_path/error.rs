@@ -6,10 +6,10 @@ use crate::go::quote;
 /// The reason why a text is not a valid path. Positions are byte offsets from zero.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// A delimiter in the place of a name, or nothing after a dot.
+    /// A delimiter where a field name must be, such as in `a..b`, or a dot at the end of the path.
     #[error("unexpected '{delimiter}' at position {position}")]
     Unexpected {
-        /// The delimiter.
+        /// The unexpected delimiter: `.`, `[` or `]`.
         delimiter: char,
         /// The position of the delimiter.
         position: usize,
@@ -31,7 +31,7 @@ pub enum PathError {
     Parse {
         /// The text of the path.
         path: String,
-        /// The parse error.
+        /// The reason why the text is not a valid path.
         error: ParseError,
     },
     /// The member does not exist.
@@ -55,25 +55,25 @@ pub enum PathError {
     /// A member of a value that is not an object was requested.
     #[error("{at}: not an object")]
     NotAnObject {
-        /// The path of the value.
+        /// The path of the value that is not an object.
         at: String,
     },
     /// An element of a value that is not a list was requested.
     #[error("{at}: not an array")]
     NotAnArray {
-        /// The path of the value.
+        /// The path of the value that is not a list.
         at: String,
     },
     /// A member was to be written into a value that is not an object.
     #[error("{at} is not an object")]
     NoObjectToWrite {
-        /// The path of the value.
+        /// The path of the value that is not an object.
         at: String,
     },
     /// An element was to be written into a value that is not a list.
     #[error("{at} is not an array")]
     NoArrayToWrite {
-        /// The path of the value.
+        /// The path of the value that is not a list.
         at: String,
     },
     /// A path with an index above [`MAX_INDEX`] was to be written.
@@ -103,7 +103,7 @@ pub enum PathError {
     /// A wildcard was applied to a value without elements or members.
     #[error("{}: unexpected wildcard usage", quote(.at))]
     WildcardOnScalar {
-        /// The path of the value.
+        /// The path of the value to which the wildcard was applied.
         at: String,
     },
     /// The wildcards expand to more than [`MAX_EXPANSIONS`] paths.
@@ -119,7 +119,7 @@ pub enum PathError {
 pub struct ExpandError {
     /// The path, then the path with its first wildcard replaced, with its first two, and so on.
     pub(super) stages: Vec<String>,
-    /// The error in the last of these paths.
+    /// The error at the last path of `stages`.
     pub(super) cause: Box<PathError>,
 }
 

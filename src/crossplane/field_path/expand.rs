@@ -6,13 +6,14 @@ use super::error::{ExpandError, PathError};
 use super::get::step;
 use super::{MAX_EXPANSIONS, Segment, text_of};
 
-/// A path whose first segments were followed, with their wildcards replaced.
+/// A path that was followed from the start up to the segment `at`. The wildcards before this segment are already
+/// replaced by field names or indexes.
 struct PartialPath<'v> {
     segments: Vec<Segment>,
     /// The number of segments that were followed.
     at: usize,
     value: &'v Value,
-    /// The indexes of the wildcards that were replaced.
+    /// The indexes in `segments` of the wildcards that were replaced.
     wildcards: Vec<usize>,
 }
 
@@ -37,7 +38,7 @@ pub(super) fn expand(segments: &[Segment], object: &Value) -> Result<Vec<Vec<Seg
     Ok(found)
 }
 
-/// The result of following a path.
+/// The result of following a path to its end or to its next wildcard.
 enum Outcome<'v> {
     /// The path has no further wildcard and leads to a value.
     Reached(Vec<Segment>),
@@ -66,7 +67,7 @@ impl<'v> PartialPath<'v> {
         Ok(Outcome::Reached(self.segments))
     }
 
-    /// Replaces the next wildcard by each element or member.
+    /// Returns one path for each element of the list, or member of the object, that the next wildcard matches.
     fn replaced(self) -> Result<Vec<Self>, Failed<'v>> {
         let at = || text_of(&self.segments[..self.at]);
         let too_many = |length: usize| (length > MAX_EXPANSIONS).then_some(PathError::TooManyExpansions);
@@ -99,7 +100,7 @@ impl<'v> PartialPath<'v> {
         Self { segments, at: self.at + 1, value, wildcards }
     }
 
-    /// Creates the error for a path of which the first wildcards are already replaced.
+    /// Creates the error for a path whose first wildcards are already replaced.
     fn failed(&self, original: &[Segment], cause: PathError) -> PathError {
         let mut stage = original.to_vec();
         let mut stages = vec![text_of(&stage)];

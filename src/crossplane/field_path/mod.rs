@@ -139,15 +139,15 @@ impl Segment {
     }
 }
 
-/// Formats the canonical spelling. Names that no path can express cannot be parsed again; see the module's
-/// documentation.
+/// Formats a path in its canonical spelling. If a name cannot be expressed in a path, the text cannot be parsed back;
+/// see the documentation of the module.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text_of(&self.segments))
     }
 }
 
-/// Returns the canonical spelling of segments.
+/// Returns the canonical text of a path with these segments, such as `spec.list[0]`.
 fn text_of(segments: &[Segment]) -> String {
     let mut text = String::new();
     for (at, segment) in segments.iter().enumerate() {

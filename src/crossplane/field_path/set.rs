@@ -46,7 +46,8 @@ pub(super) fn fits(value: &Value, room: usize) -> bool {
     }
 }
 
-/// Returns the value that the segment `at` leads to, and creates it if it is missing; in a list, `null` is missing too.
+/// Returns the value to which the segment with index `at` leads, and creates the value if it is missing. In a list,
+/// `null` counts as missing.
 fn child<'v>(segments: &[Segment], at: usize, target: &'v mut Value) -> Result<&'v mut Value, PathError> {
     let fresh = || match segments.get(at + 1) {
         Some(Segment::Field(_)) => Value::Object(Map::new()),

@@ -74,7 +74,7 @@ fn of_composition(composition: &Value, configs: &Configs<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns why the EnvironmentConfigs that a selector matches cannot be sorted.
+/// Returns why the EnvironmentConfigs that a selector matches cannot be sorted; `None` if this is not certain.
 fn unsorted(profile: Profile, selector: &Selector, configs: &Configs<'_>) -> Option<String> {
     let path = selector.sort_by_field_path.as_deref().filter(|path| Path::parse(path).is_ok())?;
     let is_fixed = |kind: LabelMatcherType| kind == LabelMatcherType::Value;

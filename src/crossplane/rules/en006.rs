@@ -29,7 +29,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the missing EnvironmentConfigs for a live read: they may have been created a moment ago.
+/// Returns the referenced EnvironmentConfigs that the catalog does not have, so that they are read live. They may have
+/// been created a moment ago.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if is_composite(request) {
         return computed::live_reads(request, view);
@@ -173,7 +174,7 @@ fn shown(labels: &[(&str, &str)]) -> String {
     format!("the label{} {}", if labels.len() == 1 { "" } else { "s" }, labels.join(", "))
 }
 
-/// Returns a help text with existing values for the first label that no EnvironmentConfig has.
+/// Returns a help text that suggests existing values for the first of `labels` that no EnvironmentConfig has.
 fn hint(labels: &[(&str, &str)], configs: &Configs<'_>) -> Option<String> {
     let (key, value) = labels.iter().find(|label| configs.matching(&[**label]).is_empty())?;
     let near = configs.similar_values(key, value);

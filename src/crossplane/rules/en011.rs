@@ -1,4 +1,4 @@
-//! EN011: references on a composite that its Composition does not select.
+//! EN011: references from a composite to EnvironmentConfigs that its Composition does not select.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the newly referenced EnvironmentConfigs for a live read: their labels must be current before a reference is
-/// denied.
+/// Returns the newly referenced EnvironmentConfigs, so that they are read live. Before a reference is denied, the
+/// labels must be current.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let added = added(request);
     added.into_iter().map(|(_, name)| Reference::new(kinds::served(view), "", name)).collect()
@@ -62,14 +62,16 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     added.into_iter().filter(|(_, name)| is_foreign(name)).map(finding).collect()
 }
 
-/// Returns the references that the composite did not have before, with their indexes.
+/// Returns the references to EnvironmentConfigs that a request adds to a composite, with their indexes in
+/// `environmentConfigRefs`.
 fn added<'r>(request: &'r Request<'_>) -> Vec<(usize, &'r str)> {
     let before = references(request.old_object());
     let now = references(request.object()).into_iter().enumerate();
     now.filter(|(_, name)| !name.is_empty() && !before.contains(name)).collect()
 }
 
-/// Returns the sources of a Composition for native Crossplane; `None` for functions, which store no references.
+/// Returns the sources from which native Crossplane selects EnvironmentConfigs; `None` if the Composition uses
+/// functions, which store no references in composites.
 fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     let profile = composition::profile(composition)?;
     let selections = composition::sources(composition).into_iter();

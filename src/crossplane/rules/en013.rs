@@ -106,7 +106,7 @@ fn is_combining(patch: &Patch) -> bool {
     matches!(patch.kind(), PatchType::CombineFromComposite | PatchType::CombineToComposite)
 }
 
-/// Returns why a schema lacks a path below `spec`, or `None` if it has the path.
+/// Returns why the composite's schema lacks a path below `spec`; `None` if the schema has the path.
 fn lacking(path: &str, schema: &Structural) -> Option<Refusal> {
     let path = Path::parse(path).ok().filter(|path| !path.has_wildcard())?;
     let is_of_spec = matches!(path.segments(), [Segment::Field(first), _, ..] if first == "spec");

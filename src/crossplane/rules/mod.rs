@@ -40,8 +40,8 @@ pub(super) static RULES: &[&Rule] = &[
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
-/// Request matcher for Compositions. People and pipelines write them, rarely, so requests fail while the webhook is
-/// unavailable.
+/// Request matcher for Compositions. They are written rarely, and by people or pipelines, so their requests are denied
+/// while the webhook is unavailable.
 static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail)];
 
 /// Request matcher for composites. Crossplane writes them too and must not be blocked while the webhook is unavailable.

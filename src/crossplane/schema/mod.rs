@@ -40,12 +40,12 @@ pub enum Found {
     Anything,
     /// A value of one of these types is allowed.
     Something {
-        /// The allowed types.
+        /// The types that the value may have.
         types: Types,
         /// Whether the schema requires the field and all its parents, so that the value always exists.
         is_required: bool,
     },
-    /// No value: the schema does not have the path.
+    /// No value is allowed: the schema does not have the path.
     Nothing {
         /// The deepest part of the path that the schema declares; empty for the environment itself.
         at: String,
@@ -163,9 +163,9 @@ impl Schema {
     }
 }
 
-/// Keywords whose members are schemas with user-defined names.
+/// Keywords of JSON Schema whose value is a map from user-defined names to schemas.
 const MAPS: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
-/// Keywords whose value is a schema.
+/// Keywords of JSON Schema whose value is a schema.
 const SINGLE: &[&str] = &["additionalProperties", "unevaluatedProperties", "items", "additionalItems", "then", "else"];
 /// Keywords whose value is a list of schemas.
 const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];

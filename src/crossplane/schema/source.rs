@@ -28,7 +28,8 @@ pub static CONFIG_MAPS: Kind = Kind {
     storage: Storage::ByName(&[&["data"]]),
 };
 
-/// Returns the schema that a Composition declares, if any, and its annotation.
+/// Returns the annotation with which a Composition declares a schema for its environment, and the schema. Returns
+/// `None` if it declares none.
 ///
 /// # Errors
 /// If the declared schema cannot be read.
@@ -70,7 +71,7 @@ fn annotation<'v>(composition: &'v Value, name: &str) -> Option<&'v str> {
     Metadata::of(composition).annotation(name)
 }
 
-/// Splits a reference into namespace, name and key.
+/// Splits a reference `NAMESPACE/NAME/KEY` to a key of a ConfigMap into its three parts.
 fn parts(reference: &str) -> Option<(&str, &str, &str)> {
     let mut parts = reference.trim().splitn(3, '/').filter(|part| !part.is_empty());
     Some((parts.next()?, parts.next()?, parts.next()?))

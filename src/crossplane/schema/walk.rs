@@ -46,9 +46,9 @@ struct Walk<'s> {
 enum Step<'s> {
     /// The schema allows anything here.
     Anywhere,
-    /// One of these schemas applies.
+    /// The segment leads to the part that at least one of these schemas describes.
     To(Vec<&'s Value>),
-    /// No schema; contains the names of the members that exist instead.
+    /// No schema describes the segment; contains the names of the members that the schemas describe instead.
     Nowhere(Vec<String>),
 }
 
@@ -105,8 +105,8 @@ impl<'s> Walk<'s> {
         types
     }
 
-    /// Returns the types of one schema. Its own types win over those of the schemas that it combines; `seen` are its
-    /// parents.
+    /// Returns the types that one schema allows. If the schema itself does not restrict the type, returns the types of
+    /// the schemas that it combines, such as those in `allOf`. `seen` are the schemas that combine this one.
     fn types_of(&mut self, schema: &'s Value, seen: &mut Vec<&'s Value>) -> Types {
         let is_seen = seen.iter().any(|known| std::ptr::eq(*known, schema));
         if self.left == 0 || is_seen || seen.len() > MAX_NESTED {
@@ -131,7 +131,8 @@ impl<'s> Walk<'s> {
 /// Maximum nesting of combined schemas; deeper ones do not restrict types. The walk is recursive here.
 const MAX_NESTED: usize = 64;
 
-/// The result of looking up a segment of a path in one schema, without the schemas that it combines.
+/// The result of looking up a path segment in one schema. Schemas that this schema combines, such as those in its
+/// `allOf`, are not searched.
 enum Part<'s> {
     Anything,
     /// The schema has no keyword for this segment, but combines other schemas.

@@ -38,7 +38,7 @@ pub struct Structural {
     spec: Value,
 }
 
-/// The part of a schema at a path.
+/// The result of looking up a field path in the schema of a composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field<'s> {
     /// The schema declares the field; contains the schema of the field.

@@ -77,7 +77,7 @@ pub(super) fn undecided(spec: &Value, path: &Path, operation: Operation) -> Opti
     None
 }
 
-/// Formats that accept any number, or any string.
+/// OpenAPI formats that accept every number or every string, so that they never reject a value.
 const IGNORED_FORMATS: [&str; 6] = ["int32", "int64", "float", "double", "password", "quantity"];
 
 fn names(segments: &[Segment]) -> Vec<&str> {

@@ -47,7 +47,8 @@ pub struct Registration {
     pub service_account: String,
     /// The kinds that CompositeResourceDefinitions in the cluster declare and that the webhooks handle.
     pub declared: Vec<(&'static Declaration, &'static Kind)>,
-    /// The families that are on. With [`Choice::Values`] the manifests are templates of the chart.
+    /// The rule families that are enabled. With [`Choice::Values`], the chart's values decide, and the manifests are
+    /// Helm templates.
     pub families: Choice,
 }
 
@@ -81,7 +82,7 @@ pub const DECLARED_NAME: &str = "portcullis-composites";
 /// The template in the chart for further expressions of the namespace selector.
 const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.matchExpressions }}\n        \
                                 {{- toYaml . | nindent 8 }}\n        {{- end }}\n";
-/// The value of the chart that enables the optional CustomResourceDefinitions.
+/// The chart value that enables the CustomResourceDefinitions that are optional.
 const CHART_OPTIONAL: &str = ".Values.storedKustomizations";
 
 impl Registration {

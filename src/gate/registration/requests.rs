@@ -1,4 +1,5 @@
-//! Derives the rules of each webhook from the registry, each with the families of Portcullis rules that need it.
+//! Derives the entries under `rules` of each webhook from the registry, each with the families of Portcullis rules that
+//! need these requests.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ pub(super) struct Webhook {
     pub(super) failure_policy: FailurePolicy,
     pub(super) timeout_seconds: u8,
     pub(super) reason: &'static str,
-    /// The match conditions of a webhook that serves only some deliveries; `None` for the other webhooks.
+    /// The match conditions of a separate webhook for some sources of kustomize trees; `None` for all other webhooks.
     pub(super) narrowed: Option<&'static Narrowed>,
 }
 
@@ -75,8 +76,8 @@ pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     webhooks
 }
 
-/// An entry of a webhook's `rules`: resources with the same group, versions and operations, and the condition on
-/// families under which the webhook receives them.
+/// An entry of a webhook's `rules`: resources with the same group, versions and operations. The webhook receives their
+/// requests only if the enabled rule families meet the condition `when`.
 pub(super) struct Rules {
     pub(super) group: &'static str,
     pub(super) versions: &'static [&'static str],
@@ -85,11 +86,13 @@ pub(super) struct Rules {
     pub(super) when: When,
 }
 
-/// A resource of which only some requests must fail closed; the two webhooks of a phase share it.
+/// A resource whose requests are divided between the two webhooks of a phase, because only some of them must fail
+/// closed.
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The condition on families under which the requests that do not meet the match condition must fail closed.
+    /// The rule families that make requests fail closed if these do not meet the match condition; it is enough that one
+    /// of these families is enabled.
     pub(super) when: When,
 }
 
@@ -98,10 +101,10 @@ type Key = (&'static str, String);
 /// A request matcher and the family of its rule.
 type FamilyMatcher = (&'static str, &'static Match);
 
-/// The versions of a resource, and the families that need each operation.
+/// The versions of a resource, and the rule families that need each operation on it.
 type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
 
-/// The families that need requests of one resource and operation, by failure policy.
+/// The rule families that need requests for one resource and operation, by the failure policy of their rules.
 #[derive(Default)]
 struct Wanted {
     refusing: Families,
@@ -137,7 +140,7 @@ impl Webhook {
         rules
     }
 
-    /// Returns the operations of one resource that this webhook receives, grouped by the families that need them.
+    /// Returns the operations on one resource that this webhook receives, grouped by the rule families that need them.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {
@@ -201,7 +204,7 @@ impl Webhook {
         groups.into_iter().map(rules).collect()
     }
 
-    /// Returns the condition on families under which this webhook receives requests for declared kinds, such as
+    /// Returns which rule families must be enabled so that this webhook receives requests for declared kinds, such as
     /// composites.
     pub(super) fn declared_when(&self, registry: &Registry) -> When {
         When::either(&[When::any(self.declared(registry).into_iter().map(|(family, _)| family).collect())])

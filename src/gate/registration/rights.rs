@@ -7,7 +7,8 @@ use super::{DECLARED_NAME, GENERATED, GENERATED_FOR_DECLARED, Registration};
 use crate::catalog::{CHOOSING_LABEL, Kind};
 use crate::gate::Registry;
 
-/// The permission to watch CustomResourceDefinitions, so that kinds that are installed later are noticed.
+/// An RBAC rule, as YAML, that permits watching CustomResourceDefinitions, so that the server notices kinds that are
+/// installed later.
 const DEFINITIONS: &str =
     "  - {apiGroups: [\"apiextensions.k8s.io\"], resources: [customresourcedefinitions], verbs: [list, watch]}\n";
 
@@ -44,8 +45,8 @@ impl Registration {
         )
     }
 
-    /// Returns an aggregated ClusterRole and its binding. A ClusterRole with the label [`CHOOSING_LABEL`] adds its
-    /// rights, such as to read a kind of composites.
+    /// Returns an aggregated ClusterRole and its binding, as YAML. ClusterRoles with the label [`CHOOSING_LABEL`] add
+    /// rights to it, such as to read a kind of composites.
     fn aggregated(&self, registry: &Registry) -> String {
         let when = When::any(registry.declaring().map(|(family, _)| family).collect());
         let role = format!(
@@ -57,8 +58,8 @@ impl Registration {
         self.families.lines(&when, None, role)
     }
 
-    /// Returns a ClusterRole that permits reading the watched declared kinds, and its binding; `None` if there are
-    /// none.
+    /// Returns a ClusterRole that permits reading the watched kinds that other objects declare, such as composites, and
+    /// its binding, as YAML; `None` if there are no such kinds.
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -109,8 +110,8 @@ impl Registration {
         self.families.lines(&whole, None, role)
     }
 
-    /// Returns the rules of the ClusterRole: to watch the kinds that are looked up, and to get the kinds that are read
-    /// live.
+    /// Returns the rules of the server's ClusterRole, as YAML: permissions to watch the kinds that are looked up, and
+    /// to get the kinds that are read live.
     fn rights(&self, registry: &Registry) -> String {
         let watched = lines(registry.looked_up().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
         let is_read = |kind: &Kind| !kind.is_read_by_name() || kind.is_read_everywhere();
@@ -127,7 +128,7 @@ impl Registration {
     }
 }
 
-/// The rules of a role: for each API group and condition on families, the plural names of the resources.
+/// RBAC rules: for each API group and condition on families, the plural names of the resources.
 type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
 
 fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {

@@ -1,4 +1,5 @@
-//! Conditions on the enabled families, under which a part of the registration is needed.
+//! Conditions on the enabled families of rules, under which the manifests contain a part, such as a rule of a webhook
+//! configuration.
 //!
 //! `portcullis manifests` evaluates a condition; the chart contains it as a Helm condition. So for the same families,
 //! the chart renders exactly what `manifests` writes.
@@ -11,7 +12,7 @@ pub(super) type Families = BTreeSet<&'static str>;
 /// The choice of families for a manifest: a fixed list, or the values of the chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// These families are on.
+    /// A fixed list: these families are enabled.
     These(Vec<&'static str>),
     /// The families that the value `families` of a chart release turns on.
     Values,
@@ -23,19 +24,20 @@ pub(super) struct When(Vec<Case>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// At least one of these families is on.
+    /// The case holds only if at least one of these families is enabled.
     any: Families,
-    /// None of these families is on.
+    /// The case holds only if none of these families is enabled.
     none: Families,
 }
 
 impl When {
-    /// Returns a condition that holds if one of these families is on.
+    /// Returns a condition that holds if at least one of these families is enabled.
     pub(super) fn any(any: Families) -> Self {
         Self::any_but(any, Families::new())
     }
 
-    /// Returns a condition that holds if one of `any` and none of `none` is on.
+    /// Returns a condition that holds if at least one of the families `any` is enabled, and none of the families
+    /// `none`.
     pub(super) fn any_but(any: Families, none: Families) -> Self {
         Self(vec![Case { any, none }])
     }
@@ -96,8 +98,9 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Returns the lines `text` if the condition `when` holds for the list of families, else an empty text; for the
-    /// chart, the lines inside a Helm `if`. Omits the `if` inside a block whose condition `around` is the same.
+    /// Adds the condition `when` to the lines `text`. For a list of families, returns the lines if the condition holds,
+    /// else an empty text; for the chart, returns the lines inside a Helm `if`. Omits the `if` inside a block whose
+    /// condition `around` is the same.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -108,14 +111,14 @@ impl Choice {
         }
     }
 
-    /// Returns the lines `text` if one of these families is on, else an empty text; for the chart, the lines inside a
-    /// Helm `if`.
+    /// Adds the condition that one of `families` is enabled to the lines `text`. For a list of families, returns the
+    /// lines if the condition holds, else an empty text; for the chart, returns the lines inside a Helm `if`.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }
 
-    /// Returns `text`, a part of a line, if the condition `when` holds for the list of families, else an empty text;
-    /// for the chart, `text` inside a Helm `if`.
+    /// Adds the condition `when` to `text`, a part of a line. For a list of families, returns `text` if the condition
+    /// holds, else an empty text; for the chart, returns `text` inside a Helm `if`.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {
             _ if when.0.is_empty() => String::new(),
@@ -134,8 +137,8 @@ impl Choice {
         }
     }
 
-    /// Returns whether the condition can hold: for the chart if it has any case, because the values decide at
-    /// installation; otherwise if it holds for the list of families.
+    /// Returns whether the condition can hold. For a list of families: whether it holds. For the chart: whether it has
+    /// any case, because the values decide at installation.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

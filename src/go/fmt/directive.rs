@@ -15,7 +15,7 @@ struct Reader<'f> {
     at: usize,
     argument: usize,
     count: usize,
-    /// Whether any directive selects its argument by number.
+    /// Whether any directive selects its argument by number, such as `%[2]d`.
     is_reordered: bool,
     /// Whether all argument numbers of the current directive are valid.
     numbers_are_valid: bool,
@@ -165,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses an argument number such as `[3]`, if there is one.
+    /// Parses an argument number such as `[3]`, if it is next in the format string.
     fn number(&mut self) {
         self.is_after_number = false;
         let rest = self.rest();
@@ -196,8 +196,8 @@ impl Reader<'_> {
         number
     }
 
-    /// Returns the next argument as the value of a `*`, which is a width or precision; `None` if the argument is not
-    /// valid.
+    /// Returns the next argument as the value of a `*` in a directive, which is a width or precision; `None` if the
+    /// argument is not an integer, or too large.
     fn star(&mut self, values: &[Any]) -> Option<i64> {
         let value = values.get(self.argument)?;
         self.argument += 1;
@@ -216,8 +216,8 @@ fn whole(text: &str) -> Option<usize> {
     is_number.then(|| bounded(text)).flatten()
 }
 
-/// Parses a number; `None` if it is too large. Like Go, compares with [`MAX_NUMBER`] before each digit, so one digit
-/// more is accepted.
+/// Parses a decimal number; `None` if it is too large. Like Go, compares the number with [`MAX_NUMBER`] before each
+/// digit is added, so a number with one digit more is accepted.
 fn bounded(digits: &str) -> Option<usize> {
     let mut number: i64 = 0;
     for digit in digits.bytes() {

@@ -34,7 +34,7 @@ pub fn sprintf(format: &str, values: &[Any]) -> Result<String, TooLong> {
 /// Formats a value like `%v`.
 ///
 /// # Errors
-/// [`TooLong`].
+/// [`TooLong`] if the text exceeds `MAX_TEXT`.
 pub fn plain(value: &Any) -> Result<String, TooLong> {
     sprintf("%v", std::slice::from_ref(value))
 }

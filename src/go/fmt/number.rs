@@ -24,8 +24,8 @@ impl Printer {
         true
     }
 
-    /// Prints digits with their sign and, if requested, their prefix. Leading zeros come from the precision or, without
-    /// one, from the width.
+    /// Prints an integer: its sign, `prefix` if requested, and its digits. Leading zeros fill the precision or, without
+    /// a precision, the width.
     fn digits(&mut self, value: i64, prefix: &str, digits: &str) {
         let flags = self.flags;
         let sign = match () {
@@ -112,7 +112,7 @@ fn character(value: i64) -> char {
     u32::try_from(value).ok().and_then(char::from_u32).unwrap_or('\u{fffd}')
 }
 
-/// Adds the decimal point and the zeros that the flag `#` keeps.
+/// Adds to a formatted float the decimal point and the zeros that the flag `#` keeps.
 fn with_point(number: &str, verb: char, precision: Option<usize>) -> String {
     let is_hexadecimal = matches!(verb, 'x' | 'X');
     let mut wanted = match verb {

@@ -34,7 +34,7 @@ impl Printer {
         self.pad(&quoted);
     }
 
-    /// Truncates a string to the precision.
+    /// Truncates a string to the precision of the directive, such as 3 characters for `%.3s`.
     fn cut<'t>(&self, text: &'t str) -> &'t str {
         let Some(count) = self.flags.precision else { return text };
         text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
@@ -67,7 +67,7 @@ fn can_be_raw(text: &str) -> bool {
     text.chars().all(|c| c != '\u{feff}' && c != '`' && (c == '\t' || (c >= ' ' && c != '\u{7f}')))
 }
 
-/// Returns a character in single quotes.
+/// Returns a character in single quotes, as Go prints it; if `is_ascii`, escapes a character that is not ASCII.
 pub(super) fn quoted_character(c: char, is_ascii: bool) -> String {
     let text = super::super::quote::quote_with(&String::from(c), '\'', is_ascii);
     debug_assert!(is_ascii || !is_printable(c) || text.contains(c));

@@ -5,12 +5,12 @@ use serde_json::{Number, Value};
 use super::parse::{JsonError, MAX_DEPTH, parse};
 use crate::go::{format_float, quote};
 
-/// The Go type into which a text is decoded.
+/// The Go type into which a JSON text is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// A `map[string]any`.
+    /// The Go type `map[string]any`.
     Object,
-    /// A `[]any`.
+    /// The Go type `[]any`.
     Array,
 }
 
@@ -75,7 +75,7 @@ pub fn integers(mut value: Value) -> Value {
     value
 }
 
-/// Converts the numbers of a value in place.
+/// Replaces each number in `value` by the result of `convert`.
 fn convert_numbers(value: &mut Value, convert: &impl Fn(&Number) -> Value) {
     match value {
         Value::Number(number) => *value = convert(number),
@@ -98,7 +98,7 @@ fn integer(number: &Number) -> Value {
 struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// The closing brackets of the open objects and lists.
+    /// The closing brackets that the text still needs for open objects and lists, the innermost last.
     open: Vec<u8>,
 }
 
@@ -125,8 +125,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Checks the syntax of a value. Of an object or list, checks only the beginning, up to the end of the first
-    /// member.
+    /// Checks the syntax of a value. In an object or list that is not empty, stops after the first scalar or empty
+    /// collection; the caller continues there.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {
@@ -253,8 +253,8 @@ impl Scanner<'_> {
         Ok(byte)
     }
 
-    /// Returns the next byte, without skipping spaces. At the end of the text, returns Go's error, which treats the end
-    /// as a space.
+    /// Returns the next byte, without skipping spaces. At the end of the text, returns the error that Go reports for a
+    /// space.
     fn next_of(&mut self, context: &str) -> Result<u8, String> {
         self.next().map_err(|_| format!("invalid character ' ' {context}"))
     }

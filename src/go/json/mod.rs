@@ -1,4 +1,4 @@
-//! JSON like Go's `encoding/json`, where `serde_json` differs.
+//! Parses and encodes JSON like Go's `encoding/json`, whose results differ from those of `serde_json`.
 
 mod decode;
 mod encode;

@@ -57,7 +57,8 @@ fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError
     Ok((range(low, high), after))
 }
 
-/// Translates a named class such as `[:alpha:]`; `None` for other items.
+/// Translates the named class at the start of `left`, such as `[:alpha:]`, and returns it with the remaining text;
+/// `None` if `left` does not start with such a class.
 fn posix(left: &str) -> Result<Option<(String, &str)>, SyntaxError> {
     let Some(end) = left.strip_prefix("[:").and_then(|after| after.find(":]")) else { return Ok(None) };
     let (whole, after) = left.split_at(end + 4);

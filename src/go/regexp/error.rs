@@ -8,9 +8,9 @@ use std::fmt;
 pub enum Code {
     /// A reversed range such as `z-a`, or an unknown class.
     CharRange,
-    /// An unknown escape.
+    /// An unknown escape sequence, such as `\y`.
     Escape,
-    /// An invalid name of a group, or one without its closing bracket.
+    /// A named group such as `(?P<a>x)` whose name is invalid, or lacks the closing `>`.
     NamedCapture,
     /// Unsupported syntax after `(?`.
     PerlOperator,
@@ -18,7 +18,7 @@ pub enum Code {
     RepeatOperator,
     /// A repetition count that is too large or reversed.
     RepeatSize,
-    /// A class without its closing bracket.
+    /// A character class without its closing bracket, such as `[a-z`.
     MissingBracket,
     /// A group without its closing parenthesis.
     MissingParenthesis,
@@ -26,7 +26,7 @@ pub enum Code {
     MissingRepeatArgument,
     /// A backslash at the end of the pattern.
     TrailingBackslash,
-    /// A closing parenthesis without its group.
+    /// A closing parenthesis without an opening one.
     UnexpectedParenthesis,
     /// Groups nested deeper than [`super::MAX_NESTING`].
     NestingDepth,
@@ -37,7 +37,7 @@ pub enum Code {
 /// A syntax error in a regular expression, and the invalid part of the pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The kind of the error.
+    /// The kind of syntax error, such as a missing bracket.
     pub code: Code,
     /// The invalid part of the pattern.
     pub part: String,

@@ -1,4 +1,5 @@
-//! Translates escapes of patterns, such as `\d`, `\pL` and `\x41`.
+//! Translates escape sequences of Go's regular expressions, such as `\d`, `\pL` and `\x41`, to the syntax of the crate
+//! regex.
 
 use super::error::{Code, SyntaxError};
 
@@ -66,14 +67,15 @@ pub(super) fn character(rest: &str) -> Result<(u32, &str), SyntaxError> {
     Ok((value, chars.as_str()))
 }
 
-/// Parses up to three octal digits.
+/// Parses up to three octal digits at the start of `rest`. Returns their value and the remaining text.
 fn octal(rest: &str) -> (u32, &str) {
     let length = rest.bytes().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
     let (digits, after) = rest.split_at(length);
     (u32::from_str_radix(digits, 8).unwrap_or(0), after)
 }
 
-/// Parses two hexadecimal digits, or any number of them in braces. The error is the text after the invalid escape.
+/// Parses two hexadecimal digits, or any number of them in braces, at the start of `rest`. Returns their value and the
+/// remaining text. The error is the text after the invalid escape.
 fn hexadecimal(rest: &str) -> Result<(u32, &str), &str> {
     let mut chars = rest.chars();
     let first = chars.next().ok_or(rest)?;

@@ -33,7 +33,7 @@ static CACHE: LazyLock<RwLock<std::collections::HashMap<String, Compiled>>> = La
 /// Compiles a regular expression in Go's syntax, or returns it from the cache.
 ///
 /// # Errors
-/// Go's syntax error.
+/// If the pattern is invalid; the error is that of Go.
 pub fn compile(pattern: &str) -> Result<Arc<Regex>, SyntaxError> {
     if pattern.len() > MAX_CACHED_LENGTH {
         return build(pattern, MAX_SIZE).map(Arc::new);

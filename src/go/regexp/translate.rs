@@ -6,29 +6,30 @@ use super::escape::{character, perl_class, unicode_class};
 
 /// Maximum repetition count, also of nested repetitions together.
 const MAX_REPEAT: usize = 1000;
-/// A class that matches no character. It replaces surrogates, which no text contains.
+/// A regular expression class that matches no character. It replaces surrogates, which no text contains.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
 struct Translator<'p> {
     pattern: &'p str,
     rest: &'p str,
     out: String,
-    /// The open groups: the whole pattern first, the innermost last.
+    /// The groups whose closing parenthesis has not been read: the whole pattern first, the innermost group last.
     open: Vec<Group>,
     /// The offset of the repetition that was just parsed. Another one directly after it is an error.
     repeated: Option<usize>,
-    /// The end of the last operand in `out`, where its repetition is inserted; flags may follow the operand.
+    /// The offset in `out` at which a repetition of the last operand is inserted: the end of the operand. Flags may
+    /// follow it.
     operand_end: usize,
 }
 
-/// An open group, or the whole pattern.
+/// A group whose closing parenthesis has not been read, or the whole pattern.
 #[derive(Default)]
 struct Group {
-    /// Whether the last element can be repeated.
+    /// Whether a repetition such as `*` is allowed at this point: the group has a last element that can be repeated.
     has_operand: bool,
     /// The product of the nested repetition counts in the last operand: 6 for `(a{2}){3}`.
     operand: usize,
-    /// The maximum of `operand` over all operands of the group.
+    /// The largest product of nested repetition counts, `operand`, of all operands in the group.
     most: usize,
 }
 
@@ -40,7 +41,7 @@ impl Group {
     }
 }
 
-/// Translates a pattern in Go's syntax to the syntax of the crate regex.
+/// Translates a regular expression in Go's syntax to the syntax of the crate regex.
 pub(super) fn translate(pattern: &str) -> Result<String, SyntaxError> {
     let mut translator = Translator {
         pattern,
@@ -261,7 +262,8 @@ fn is_flag(c: char) -> bool {
     matches!(c, 'i' | 'm' | 's' | 'U' | '-')
 }
 
-/// Normalises flags for the crate regex: removes duplicates, and turns off a flag that is both on and off.
+/// Normalises the flags of a group, such as `i-s`, for the crate regex: removes duplicates, and turns off a flag that
+/// is both on and off.
 fn normal(flags: &str) -> String {
     let (on, off) = flags.split_once('-').unwrap_or((flags, ""));
     let all = ['i', 'm', 's', 'U'];
@@ -270,7 +272,8 @@ fn normal(flags: &str) -> String {
     if off.is_empty() { on } else { format!("{on}-{off}") }
 }
 
-/// Returns the length of the flags, including the `:` or `)` after them; `None` if they are invalid.
+/// Returns the length of the flags of a group, such as `i-s:` after `(?`, including the `:` or `)` at the end; `None`
+/// if they are invalid.
 fn flags(text: &str) -> Option<usize> {
     let end = text.find(|c| !is_flag(c))?;
     let flags = &text[..end];
@@ -279,10 +282,12 @@ fn flags(text: &str) -> Option<usize> {
     (is_closed && is_sound).then_some(end + 1)
 }
 
-/// The minimum and maximum of a repetition; `None` if they are too large or reversed.
+/// The minimum and maximum of a repetition such as `{2,5}`; an inner `None` means no maximum. The outer `None` means
+/// that they are too large or reversed.
 type Bounds = Option<(usize, Option<usize>)>;
 
-/// Returns the length of a repetition in braces and its bounds; `None` if the brace is a literal.
+/// Parses a repetition such as `{2,5}` at the start of `rest`. Returns its length in the pattern and its bounds; `None`
+/// if the brace is a literal.
 fn counts(rest: &str) -> Option<(usize, Bounds)> {
     let inner = rest[1..].split_once('}')?.0;
     let (least, most) = match inner.split_once(',') {

@@ -1,7 +1,7 @@
 //! Applies the kustomize options of an Argo CD source to the root's kustomization file.
 //!
-//! Argo CD runs `kustomize edit` for each option, appends patches itself, and then builds the folder: kustomize's order
-//! applies.
+//! Argo CD runs `kustomize edit` for each option, appends patches itself, and then builds the folder. So kustomize
+//! decides in which order the options are applied.
 //!
 //! Source: `Build` in argo-cd's `util/kustomize/kustomize.go` (3.5), and kustomize's `commands/edit` (5.8.1).
 
@@ -21,18 +21,18 @@ use crate::kustomize::tree::{Tree, TreePath};
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Own {
     field: FieldPath,
-    /// The number of patches in the original file.
+    /// The number of `patches` that the file contained before the options were applied.
     patches: usize,
     /// The number of components in the original file; and for each added component, its index in the option
     /// `components`.
     components: (usize, Vec<usize>),
-    /// The other fields that the options set: the name in the kustomization file, and the name of the option.
+    /// The other fields that the options set, as pairs: the field in the kustomization file, and the option.
     set: Vec<(&'static str, &'static str)>,
 }
 
 impl Own {
-    /// Returns the field of the Application from which a field of the merged kustomization file comes; `None` for a
-    /// field of the original file, and for labels, annotations and replicas, whose origin is not recorded.
+    /// Returns the field of the Argo CD Application from which a field of the merged kustomization file comes; `None`
+    /// for a field of the original file, and for labels, annotations and replicas, whose origin is not recorded.
     pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         let (first, rest) = field.segments().split_first()?;
         let Segment::Key(key) = first else { return None };
@@ -56,8 +56,8 @@ impl Own {
     }
 }
 
-/// Applies the kustomize options of an Argo CD source to the root's kustomization file. Returns which fields they set,
-/// and the errors that `kustomize edit` reports.
+/// Applies the kustomize options of an Argo CD source to the root's kustomization file. Returns a record of the fields
+/// that the options set, and the errors that `kustomize edit` reports.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &ArgoSpec,
@@ -138,8 +138,8 @@ fn add_components(
     (added, findings)
 }
 
-/// Sets images as `kustomize edit set image` does, sorted by name. Returns an error message if an image option is
-/// invalid.
+/// Applies image options as `kustomize edit set image` does, and sorts the images by name. Returns an error message if
+/// an option is invalid.
 fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<String> {
     if spec.images.is_empty() {
         return None;
@@ -170,7 +170,7 @@ fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<Stri
     None
 }
 
-/// The value of a name, tag or digest in an image option that keeps the value of the kustomization file.
+/// The name, tag or digest in an image option that keeps the one in the kustomization file.
 const PRESERVE: &str = "*";
 
 /// Parses an image option, `[NAME=]IMAGE[:TAG][@DIGEST]`; `None` if it sets neither a new name nor a tag or digest.
@@ -199,7 +199,7 @@ fn split(image: &str) -> (&str, &str, &str) {
     }
 }
 
-/// Sets replicas as `kustomize edit set replicas` does, sorted by name.
+/// Sets replica counts as `kustomize edit set replicas` does, and sorts the entries by name.
 fn set_replicas(kustomization: &mut Kustomization, replicas: &[Replica]) {
     if replicas.is_empty() {
         return;
@@ -210,8 +210,8 @@ fn set_replicas(kustomization: &mut Kustomization, replicas: &[Replica]) {
     kustomization.replicas = all.into_values().collect();
 }
 
-/// Adds the option `commonLabels` as `kustomize edit add label` does. Returns the existing keys that it may not
-/// overwrite.
+/// Adds the option `commonLabels` as `kustomize edit add label` does. Returns the keys that exist already and must not
+/// be overwritten.
 fn add_labels(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<String> {
     if !spec.label_without_selector {
         return add(&mut kustomization.common_labels, &spec.common_labels, spec.force_common_labels);
@@ -227,8 +227,8 @@ fn add_labels(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<String>
     add(&mut kustomization.labels[at].pairs, &spec.common_labels, spec.force_common_labels)
 }
 
-/// Adds the pairs `new` to `known`. Overwrites existing keys only if `is_forced`; otherwise keeps their values, and
-/// returns these keys.
+/// Adds the pairs `new`, which are labels or annotations, to `known`. If a key exists already, overwrites its value if
+/// `is_forced`; otherwise keeps the old value. Returns the keys whose values it kept.
 fn add(known: &mut BTreeMap<String, String>, new: &BTreeMap<String, String>, is_forced: bool) -> Vec<String> {
     let existing: BTreeSet<String> = new.keys().filter(|key| !is_forced && known.contains_key(*key)).cloned().collect();
     let added = new.iter().filter(|(key, _)| !existing.contains(*key));

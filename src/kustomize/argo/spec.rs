@@ -82,8 +82,8 @@ fn expanded(text: &str, variables: &BTreeMap<&str, String>) -> String {
     expanded + rest
 }
 
-/// Returns the name of the variable at the start of the text that follows a `$`, and the number of bytes that it
-/// occupies, braces included.
+/// Returns the variable name at the start of `text`, which follows a `$`, and the number of bytes that the name
+/// occupies, including braces.
 fn name(text: &str) -> (&str, usize) {
     if let Some(inner) = text.strip_prefix('{') {
         // Without a closing brace, only the opening brace is consumed.

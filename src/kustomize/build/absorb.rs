@@ -87,7 +87,8 @@ fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }
 
-/// Returns the new object with the metadata of the old one, and also with its data if the behavior is `merge`.
+/// Merges a generated object with the old object of the same identity. Keeps the old name and namespace, and merges
+/// labels and annotations; if the behavior is `merge`, also merges the data.
 fn combined(old: Resource, mut new: Resource) -> Resource {
     let behavior = new.behavior;
     for field in ["labels", "annotations"] {
@@ -114,8 +115,8 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     }
 }
 
-/// Merges the mappings at `path` of two objects. Skips entries for which `counts` returns false. Values of the new
-/// object take precedence; of duplicate keys in one object, the first takes precedence.
+/// Merges the mappings at `path` of two objects into one. Skips entries for which `counts` returns false. Values of the
+/// new object take precedence; of duplicate keys in one object, the first takes precedence.
 fn overlaid(old: &Resource, new: &Resource, path: &[&str], counts: fn(&Entry) -> bool) -> BTreeMap<String, Node> {
     let mut values = BTreeMap::new();
     for resource in [old, new] {

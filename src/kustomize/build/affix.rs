@@ -1,4 +1,5 @@
-//! The transformers of `namePrefix` and `nameSuffix`.
+//! The transformers for the fields `namePrefix` and `nameSuffix` of a kustomization, which add a prefix or suffix to
+//! names.
 //!
 //! Source: kustomize's `PrefixTransformer`, `SuffixTransformer`, `api/filters/prefix` and `api/filters/suffix`.
 
@@ -8,7 +9,7 @@ use super::id::{Gvk, Scope};
 use super::resource::{Resource, overwrite};
 use crate::kustomize::node::{Node, Origin, Tag};
 
-/// The kinds whose objects get no prefix or suffix.
+/// The kinds whose objects get no name prefix or suffix.
 const SKIPPED: [Gvk<'static>; 3] = [
     Gvk { group: "", version: "", kind: "CustomResourceDefinition" },
     Gvk { group: "apiregistration.k8s.io", version: "", kind: "APIService" },
@@ -19,9 +20,9 @@ const NAME: &str = "metadata/name";
 /// The side of a name to which a transformer adds a text: `namePrefix` or `nameSuffix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Before the name.
+    /// The text is added before the name.
     Prefix,
-    /// After the name.
+    /// The text is added after the name.
     Suffix,
 }
 
@@ -32,14 +33,14 @@ pub(super) struct Affix<'s> {
     pub text: &'s str,
     /// The fields to change, such as `metadata/name`.
     pub specs: &'s [FieldSpec],
-    /// The position of the entry that configures the transformer, which becomes the origin of changed nodes.
+    /// The file and line of the entry that configures the transformer; changed nodes get this origin.
     pub origin: Origin,
     /// The memory limit of the build; the size of the new texts counts towards it.
     pub budget: &'s Budget,
 }
 
 impl Affix<'_> {
-    /// Adds the text to the fields of an object that the field specs select, such as its name.
+    /// Adds the prefix or suffix to the fields of an object that the field specs select, such as its name.
     ///
     /// # Errors
     ///

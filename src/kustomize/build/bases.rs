@@ -1,4 +1,4 @@
-//! A cache of built bases, which several roots of a run share.
+//! A cache of built bases, which the builds of several roots share.
 //!
 //! Hashes, references between objects and vars are computed at the root. So the result of a base depends on its own
 //! files and on three properties of its referrer: the schema in use (`openapi`), the annotations with the origin of
@@ -23,7 +23,7 @@ const MAX_OBJECTS: usize = 50_000;
 pub(super) struct Base {
     /// The objects, field specs and vars of the base.
     pub(super) accumulator: Accumulator,
-    /// The size of the base in bytes, as its build charged it to the [`Budget`](super::budget::Budget).
+    /// The size of the base: the number of bytes that its build added to the [`Budget`](super::budget::Budget).
     pub(super) bytes: u64,
     /// The size of the files that were read to build the base, in bytes.
     read: usize,
@@ -61,7 +61,7 @@ struct Known {
 
 impl Bases {
     /// Creates a cache of at most `max_bytes`: before a base would exceed the limit, the cache is emptied. The size of
-    /// a base is what its build charges to the [`Budget`](super::budget::Budget).
+    /// a base is the number of bytes that its build adds to the [`Budget`](super::budget::Budget).
     pub(super) fn within(max_bytes: u64) -> Self {
         Self { known: RwLock::default(), max_bytes }
     }
@@ -124,8 +124,8 @@ impl Run<'_> {
         Pending { key, folders, warnings, spent: self.budget.spent(), read: self.read.get() }
     }
 
-    /// Caches the result of a base. Does nothing if the base has errors or unknown parts, which may be due to its
-    /// referrers, or if there is a custom schema, which affects more than the base that sets it.
+    /// Caches the result of a base. Does nothing if the base has errors or unknown parts, which the kustomizations that
+    /// refer to it may cause, or if a custom schema is set, which affects other bases too.
     pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator, reports: Folder) {
         let is_kept = !self.has_schema && reports.is_accepted();
         let Some(bases) = self.bases.filter(|_| is_kept) else { return };

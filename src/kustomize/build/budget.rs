@@ -27,7 +27,7 @@ pub(super) struct Budget {
 pub(super) struct Exceeded;
 
 impl Budget {
-    /// Adds a number of bytes to the counter.
+    /// Adds a number of bytes to the memory counter of the build.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Budget {
         if spent > MAX_BYTES { Err(Exceeded) } else { Ok(()) }
     }
 
-    /// Adds the size of a scalar or key with this text to the counter.
+    /// Adds the size of a scalar or key with this text to the memory counter of the build.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Budget {
         self.spend(VALUE + text.len() as u64)
     }
 
-    /// Adds the size of a node and everything in it to the counter.
+    /// Adds the size of a node and everything in it to the memory counter of the build.
     ///
     /// # Errors
     ///
@@ -66,11 +66,11 @@ impl Budget {
         }
     }
 
-    /// Adds the work of a transformer on a number of objects to the counter.
+    /// Adds the work of a transformer that visits `objects` objects to the counter of the build.
     ///
     /// # Errors
     ///
-    /// If the limit is exceeded.
+    /// If the limit of the build is exceeded.
     pub(super) fn steps(&self, objects: usize) -> Result<(), Exceeded> {
         self.spend(STEP.saturating_mul(objects as u64))
     }

@@ -24,7 +24,8 @@ impl Clash {
         Self { counts, keys, scope: map.scope.clone() }
     }
 
-    /// Records the new identity of an object and returns whether another object has it.
+    /// Records the identity of the object at index `at` after a change, and returns whether another object has the same
+    /// identity.
     pub(super) fn moved(&mut self, at: usize, resource: &Resource) -> bool {
         let new = key(resource, &self.scope);
         let Some(old) = self.keys.get_mut(at) else { return false };

@@ -31,7 +31,7 @@ pub(super) struct NameReference {
 }
 
 impl NameReference {
-    /// Returns group, version and kind of the referenced objects.
+    /// Returns the group, version and kind of the referenced objects.
     pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
@@ -91,7 +91,7 @@ impl Config {
         Ok(())
     }
 
-    /// Sorts all lists by kustomize's order of kinds.
+    /// Sorts the field specs in each list by kind, in the order in which kustomize sorts kinds.
     fn sort(&mut self) {
         for list in self.lists_mut() {
             let is_sorted = list.is_sorted_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()).is_le());
@@ -157,7 +157,8 @@ fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
     merge_all(Arc::make_mut(own).to_mut(), others)
 }
 
-/// Merges a configuration into a shared one, without copying if one is empty or both are the same.
+/// Merges the field specs of `other` into the shared configuration `own`, without copying if one is empty or both are
+/// the same.
 ///
 /// # Errors
 ///
@@ -212,7 +213,7 @@ struct WrittenReference {
     field_specs: Vec<WrittenSpec>,
 }
 
-/// A file of `configurations`, decoded.
+/// The decoded content of a file that the field `configurations` names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Written {

@@ -29,9 +29,9 @@ const LABELS: &str = "metadata/labels";
 
 /// The positions of an entry with a patch, and of its field `path`.
 pub(super) struct PatchSite {
-    /// The position of the entry.
+    /// The position of the kustomization entry with the patch.
     pub site: Site,
-    /// The position of `path` in the entry.
+    /// The position of the field `path` in the entry.
     pub path: Site,
 }
 
@@ -41,7 +41,7 @@ impl PatchSite {
         Self { site: target.site(field.clone()), path: target.site(field.key("path")) }
     }
 
-    /// Creates the positions for an object that configures a patch transformer: both are the position of the object.
+    /// Creates the positions of a patch that an object configures: both are the position of the object.
     pub(super) fn of_object(site: Site) -> Self {
         Self { path: site.clone(), site }
     }
@@ -53,7 +53,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a patch cannot be read, or field specs disagree.
+    /// If a patch cannot be read, or two field specs of the same field have different values of `create`.
     pub(super) fn built_in_transformers(&self, target: &Target<'_>, config: &Config) -> Step<Vec<Transformer>> {
         let kustomization = &target.file.kustomization;
         let mut list = List { target, transformers: Vec::new() };
@@ -90,7 +90,8 @@ impl Run<'_> {
         Ok(list.transformers)
     }
 
-    /// Returns a transformer; if it cannot be configured, a placeholder that records its changes as missing.
+    /// Returns the transformer in `what`. If it is an error and the build continues after errors, records the error and
+    /// returns a placeholder for the missing transformer.
     fn configured(&self, what: Step<What>) -> Step<What> {
         Ok(self.recover(&mut Lost::Nothing, Lost::Nothing, what)?.unwrap_or(What::LeftOut))
     }

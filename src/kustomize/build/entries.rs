@@ -11,7 +11,7 @@ use crate::kustomize::rules::{kz003, kz004, kz009, kz010, kz023};
 use crate::kustomize::tree::{Located, Lost, TreePath};
 
 impl Run<'_> {
-    /// Returns the error for a field that does not name a file.
+    /// Returns the error for a path in a kustomization that cannot be loaded as a file, for the reason `no_file`.
     pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
         let at = site.clone();
         match no_file {

@@ -1,4 +1,5 @@
-//! Field specs, which select a field in some objects for a transformer, and the walk to that field.
+//! Field specs, each of which selects a field in some objects for a transformer, and the search for that field in an
+//! object.
 //!
 //! Source: kustomize's `api/filters/fieldspec` and `api/types/fieldspec.go`.
 
@@ -11,7 +12,7 @@ use super::resource::Resource;
 use super::stop::Failed;
 use crate::kustomize::node::{Entry, Kind, Node, Tag};
 
-/// A static text from the built-in table, or an owned one from a file.
+/// A text of a field spec: static in the built-in table, or read from a file.
 pub(super) type Text = Cow<'static, str>;
 
 /// A field that a transformer changes, in objects of a group, version and kind; kustomize's `FieldSpec`.
@@ -21,7 +22,7 @@ pub(super) struct FieldSpec {
     pub group: Text,
     /// The version of the objects; empty for any.
     pub version: Text,
-    /// The kind of the objects; empty for any.
+    /// The kind of the objects that contain the field; empty for any kind.
     pub kind: Text,
     /// The path of the field, with `/` between its steps, such as `metadata/labels`.
     pub path: Text,
@@ -36,7 +37,7 @@ pub(super) enum Create {
     No,
     /// An empty mapping.
     Map,
-    /// An empty scalar with this tag.
+    /// An empty scalar with this YAML tag.
     Scalar(Tag),
 }
 
@@ -95,7 +96,7 @@ impl FieldSpec {
         Self { group: any.clone(), version: any.clone(), kind: any, path: path.into(), create }
     }
 
-    /// Splits the path into its steps.
+    /// Splits the path of the field into its steps.
     pub(super) fn steps(&self) -> Steps<'_> {
         Steps::of(&self.path)
     }
@@ -105,12 +106,12 @@ impl FieldSpec {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
 
-    /// Calls `set` on every node at the path, if the spec selects the object. Creates missing fields if both `create`
-    /// and the spec allow it.
+    /// Calls `set` on every node at the path, if the field spec selects the object. Creates missing fields if both
+    /// `create` and the field spec allow it.
     ///
     /// # Errors
     ///
-    /// If the path leads through a scalar, or the function fails.
+    /// If the path leads through a scalar, or `set` fails.
     pub(super) fn apply(
         &self,
         resource: &mut Resource,
@@ -128,8 +129,8 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether the path leads to a node, or is blocked by a scalar, which is an error. In other cases, shared
-    /// nodes need not be copied.
+    /// Returns whether the path `steps` leads from `node` to an existing node, or is blocked by a scalar, which is an
+    /// error. If neither, nothing changes, and shared nodes need not be copied.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -172,8 +173,8 @@ impl FieldSpec {
         }
     }
 
-    /// Returns the field of a mapping that a step names. Creates it if it is missing or null, and `create` and the spec
-    /// allow it.
+    /// Returns the field of a mapping that a step of the path names. Creates a missing or null field if both `create`
+    /// and the field spec allow it.
     fn field<'n>(
         &self,
         map: &'n mut Node,
@@ -204,7 +205,7 @@ impl FieldSpec {
         Ok(Some(&mut field.value))
     }
 
-    /// Returns whether `other` has the same path, and selects the group, version and kind of this spec.
+    /// Returns whether `other` has the path of this field spec, and selects its group, version and kind.
     fn covers(&self, other: &Self) -> bool {
         self.gvk().is_selected(&other.gvk()) && self.path == other.path
     }
@@ -215,11 +216,11 @@ impl FieldSpec {
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
 pub(super) struct Conflict(pub String);
 
-/// Adds a field spec to a list, unless a spec in the list covers it.
+/// Adds a field spec to a list, unless one in the list has the same path and `spec` selects at least the same objects.
 ///
 /// # Errors
 ///
-/// If the covering spec has another value of `create`.
+/// If the two have different values of `create`.
 pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Conflict> {
     match list.iter().find(|own| own.covers(spec)) {
         Some(own) if own.create != spec.create => Err(Conflict(spec.path.to_string())),
@@ -231,11 +232,12 @@ pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
     }
 }
 
-/// Adds field specs to a list, except those that a spec in the list covers.
+/// Adds field specs to a list. Skips a field spec if one in the list has the same path, and the skipped one selects at
+/// least the same objects.
 ///
 /// # Errors
 ///
-/// If a covering spec has another value of `create`.
+/// If the two have different values of `create`.
 pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Result<(), Conflict> {
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }
@@ -254,7 +256,7 @@ impl<'p> Steps<'p> {
         self.0.is_none()
     }
 
-    /// Returns the first step and the others; `None` if no step is left.
+    /// Returns the first step and the remaining ones; `None` if no step is left.
     pub(super) fn split_first(self) -> Option<(Cow<'p, str>, Self)> {
         let path = self.0?;
         let (mut step, mut rest) = split_once(path);
@@ -266,7 +268,7 @@ impl<'p> Steps<'p> {
         Some((step, Self(rest)))
     }
 
-    /// Returns all remaining steps.
+    /// Returns all remaining steps of the path.
     pub(super) fn to_vec(self) -> Vec<Cow<'p, str>> {
         let pairs = std::iter::successors(self.split_first(), |(_, rest)| rest.split_first());
         pairs.map(|(step, _)| step).collect()

@@ -194,8 +194,8 @@ pub(super) fn has_nameless_annotation(resource: &Resource) -> bool {
     annotations.iter().any(|entry| entry.key.is_empty())
 }
 
-/// Returns whether annotations are printed correctly without changes: all are strings, kept and not folded, and their
-/// keys are unique and need no quotes.
+/// Returns whether annotations are printed correctly without changes: all values are strings that are not folded, all
+/// keys are unique and need no quotes, and `kept` returns true for all keys.
 fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
     let is_string = |entry: &Entry| {
         entry.value.is_scalar()

@@ -47,7 +47,8 @@ impl Run<'_> {
         }
     }
 
-    /// Sets `misplaced` of the last part of the current step in the log, if steps are recorded.
+    /// Records that the folder that the current build step read last is in the wrong list, such as a Component under
+    /// `resources`, if steps are recorded.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
@@ -90,8 +91,8 @@ impl Run<'_> {
         log.begin(is_recorded.then(step));
     }
 
-    /// Builds a folder. A component changes `acc`; a base does not, and its accumulated objects are returned. Returns
-    /// `None` for a component, and for a folder with errors.
+    /// Builds the folder that an entry names. Applies a component to `acc`, and returns `None`. Returns the objects of
+    /// a base without changing `acc`; `None` if the folder has errors.
     fn visited(
         &mut self,
         target: &Target<'_>,
@@ -123,8 +124,8 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Looks up the scope of all objects and merges all field specs again, because kustomize accumulates everything
-    /// anew after a component. In this merge, an earlier field spec can hide a later one.
+    /// Looks up the scope of all objects and merges all field specs again after a component, because kustomize then
+    /// accumulates everything anew. In this merge, an earlier field spec can hide a later one.
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         let looked_up = self.looked_up(acc.map.resources());
         self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;

@@ -25,7 +25,7 @@ pub(super) enum Made {
 }
 
 impl Made {
-    /// Returns the kind of the object.
+    /// Returns the Kubernetes kind of the generated object: `ConfigMap` or `Secret`.
     pub(super) fn kind(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMap",
@@ -45,11 +45,11 @@ impl Made {
 /// The reason why a literal, file or environment file of a generator is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BadPair {
-    /// A key that the generator already has.
+    /// A key that occurs twice in the generator.
     Repeated(String),
     /// A literal that is not `key=value`.
     Literal(String),
-    /// A file that is neither `path` nor `key=path`.
+    /// An entry of `files` that is neither `path` nor `key=path`.
     Source(String),
     /// The number of a line of an environment file that is not UTF-8.
     Encoding(usize),

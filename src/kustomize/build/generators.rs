@@ -13,22 +13,25 @@ use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz015, kz016};
 
-/// The position of the entry or object that configures a generator, in which its fields can be located.
+/// The position of the entry or object that configures a generator. For an entry, it also locates the fields of the
+/// entry.
 pub(super) struct Spot<'t> {
     target: &'t Target<'t>,
-    /// The entry in the kustomization file; `None` if an object configures the generator.
+    /// The path of the entry in the kustomization file, such as `configMapGenerator[0]`; `None` if an object configures
+    /// the generator.
     field: Option<FieldPath>,
     site: Site,
 }
 
 impl<'t> Spot<'t> {
-    /// Creates the position of an entry of a kustomization file.
+    /// Creates the position of the generator at index `index` of a list in the kustomization file, such as
+    /// `configMapGenerator`.
     pub(super) fn of_entry(target: &'t Target<'t>, list: &str, index: usize) -> Self {
         let field = FieldPath::of([list]).index(index);
         Self { target, site: target.site(field.clone()), field: Some(field) }
     }
 
-    /// Creates the position of an object that configures a generator.
+    /// Creates the position of a generator that an object configures.
     pub(super) fn of_object(target: &'t Target<'t>, site: Site) -> Self {
         Self { target, field: None, site }
     }
@@ -41,7 +44,7 @@ impl<'t> Spot<'t> {
 }
 
 impl Run<'_> {
-    /// Runs all generators of a kustomization.
+    /// Runs all generators of a kustomization, and adds the generated objects to `acc`.
     pub(super) fn generators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let kustomization = &target.file.kustomization;
         self.charts(target, acc)?;
@@ -128,8 +131,8 @@ impl Run<'_> {
         }
     }
 
-    /// Collects the keys and values of a generator. Stores the last error in `last`, for the caller, and records all
-    /// earlier errors.
+    /// Adds the literals, files and environment files of a generator to `pairs`. Stores the last error in `last`, for
+    /// the caller, and records all earlier errors.
     fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
         let mut gather = |gathered: Step<()>| -> Step<()> {
             let Err(stop) = gathered else { return Ok(()) };
@@ -161,7 +164,8 @@ impl Run<'_> {
 }
 
 impl BadPair {
-    /// Converts the reason to an error at position `site`, in the generator of the object `name`.
+    /// Converts an invalid literal or file of a generator to an error at position `site`. `name` is the name of the
+    /// generated object.
     fn at(self, site: Site, name: &str) -> Stop {
         Stop::refused(match self {
             Self::Repeated(key) => kz016::duplicate_key(site, name, &key),

@@ -8,7 +8,7 @@ use super::run::Run;
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Node, text_of};
 
-/// The field whose history is recorded, with its changes so far.
+/// The recorded changes of one field, in all objects of one kind, during a build.
 #[derive(Debug, Default)]
 pub(super) struct History {
     kind: String,
@@ -20,8 +20,8 @@ pub(super) struct History {
 /// A change of a field by a step of the build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The position of the new value in its file, such as a patch; if it has none, the position of the entry or object
-    /// that configures the step.
+    /// The position of the new value in the file that contains it, such as a patch; if no file contains it, the
+    /// position of the entry or object that configures the step.
     pub site: Site,
     /// The build step that changed the field: `read`, `generated`, `hashes`, `name references`, `vars`, or the name of
     /// a transformer.
@@ -37,7 +37,8 @@ impl History {
 }
 
 impl Run<'_> {
-    /// Records the new value of the observed field for each object in which the field changed since the last step.
+    /// Records the new value of the field whose history is recorded, for each object in which the field changed since
+    /// the last step.
     pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
         let Some(mut history) = self.history.take() else { return };
         for resource in map.resources().iter().filter(|resource| resource.kind() == history.kind) {
@@ -54,7 +55,7 @@ impl Run<'_> {
         self.history = Some(history);
     }
 
-    /// Returns the recorded changes of the object `uid`, and ends the recording.
+    /// Returns the recorded changes of the observed field in the object `uid`, and stops recording changes.
     pub(super) fn changes(&mut self, uid: u64) -> Vec<Change> {
         let changes = self.history.take().map(|history| history.changes).unwrap_or_default();
         changes.into_iter().filter(|(own, _)| *own == uid).map(|(_, change)| change).collect()

@@ -66,7 +66,7 @@ impl Scope {
 /// The current or a previous identity of an object.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kustomize) struct Id<'r> {
-    /// Group, version and kind.
+    /// The group, version and kind of the object.
     pub gvk: Gvk<'r>,
     pub name: &'r str,
     /// The namespace as written in the object; empty if it has none.

@@ -1,4 +1,4 @@
-//! The transformer of `images`.
+//! The transformer for the field `images` of a kustomization, which sets the name, tag and digest of container images.
 //!
 //! Source: kustomize's `ImageTagTransformer`, `api/filters/imagetag` and `api/internal/image`.
 
@@ -41,7 +41,7 @@ impl<'s> Images<'s> {
         Ok(Self { image, pattern: Pattern::new(&image.name)?, specs, origin, budget })
     }
 
-    /// Changes the images of an object.
+    /// Changes the names, tags and digests of the matching container images in an object.
     ///
     /// # Errors
     ///
@@ -59,7 +59,8 @@ impl<'s> Images<'s> {
         Ok(())
     }
 
-    /// Returns whether a list of containers at any depth has an image that would change or is invalid.
+    /// Returns whether a node contains, at any depth, a list of containers in which an image would change or is
+    /// invalid.
     fn is_in(&self, node: &Node) -> bool {
         let changes = |item: &Node| match item.get("image") {
             Some(image) => image.is_null() || image.text().is_none_or(|text| self.pattern.is_match(text)),

@@ -1,4 +1,4 @@
-//! Converts nodes to JSON and back, as some steps of kustomize do.
+//! Converts YAML nodes to JSON and back, as some steps of kustomize do.
 
 use serde_json::{Number, Value as Json};
 
@@ -56,12 +56,12 @@ pub(super) fn with_floats(value: Json) -> Json {
 }
 
 /// Converts JSON to a node. Strings get the style in which go-yaml writes them, because kustomize writes the values as
-/// YAML and parses that.
+/// YAML and parses this text.
 pub(super) fn to_node(value: &Json, origin: Origin) -> Node {
     with_style(value, origin, style_of)
 }
 
-/// Converts JSON to a node as if its text had been parsed: all strings are in quotes.
+/// Converts JSON to a node as if the JSON text had been parsed as YAML: all strings are in double quotes.
 pub(super) fn parsed(value: &Json, origin: Origin) -> Node {
     with_style(value, origin, |_| Style::DoubleQuoted)
 }

@@ -23,24 +23,24 @@ pub(super) struct Patch {
     operations: Vec<Operation>,
 }
 
-/// An operation of a patch. `op`, `path` and `from` are `None` if they are missing or not strings.
+/// An operation of a JSON patch. `op`, `path` and `from` are `None` if they are missing or not strings.
 #[derive(Debug, Clone, Default)]
 struct Operation {
     op: Option<String>,
     path: Option<String>,
     from: Option<String>,
-    /// The member `value`; [`Tree::Null`] if it is missing.
+    /// The member `value` of the operation; [`Tree::Null`] if it is missing.
     value: Tree,
 }
 
-/// The members of an operation with their JSON texts; `None` stands for null.
+/// The members of a JSON patch operation, such as `path`, with their JSON texts; `None` stands for null.
 type Members<'t> = BTreeMap<String, Option<&'t RawValue>>;
 
-/// The result of an operation, or why it fails.
+/// The result of a JSON patch operation, or the reason why it fails.
 type Applied<T> = Result<T, Failed>;
 
 impl Patch {
-    /// Parses operations: JSON if the text begins with `[`, otherwise YAML 1.1.
+    /// Parses the operations of a JSON patch: as JSON if the text begins with `[`, otherwise as YAML 1.1.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl Operation {
     }
 }
 
-/// Splits a path into steps; text before the first `/` is ignored.
+/// Splits the path of a JSON patch operation into steps; text before the first `/` is ignored.
 fn steps(path: &str) -> Vec<String> {
     path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
@@ -206,7 +206,8 @@ fn child_mut<'v>(value: &'v mut Tree, step: &str) -> Option<&'v mut Tree> {
     }
 }
 
-/// Returns the member `step` of an object, if it exists, or the element with the index `step` of an array.
+/// Returns the value to which a path step leads: the member `step` of an object, if it exists, or the element with the
+/// index `step` of an array.
 fn member<'v>(container: &'v Tree, step: &str) -> Applied<Option<&'v Tree>> {
     match container {
         Tree::Object(members) => Ok(members.get(step)),

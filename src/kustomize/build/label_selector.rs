@@ -1,4 +1,4 @@
-//! Label selectors, which also select annotations.
+//! Parses and evaluates label selectors, with which kustomize also selects annotations.
 //!
 //! Source: `Parse` and `Requirement.Matches` in `k8s.io/apimachinery/pkg/labels`, which kyaml copies. A key or value
 //! that is not a valid label makes the whole selector invalid.
@@ -81,7 +81,8 @@ fn is_symbol(token: &str) -> bool {
     SYMBOLS.contains(&token)
 }
 
-/// Parses the requirement at the start of `tokens`; returns it with the remaining tokens.
+/// Parses the requirement at the start of `tokens`, such as `app=web`, and returns it with the remaining tokens; `None`
+/// if the syntax is invalid.
 fn requirement<'r, 't>(tokens: &'r [&'t str]) -> Option<(Requirement, &'r [&'t str])> {
     let (is_negated, tokens) = match tokens {
         ["!", rest @ ..] => (true, rest),
@@ -96,7 +97,8 @@ fn requirement<'r, 't>(tokens: &'r [&'t str]) -> Option<(Requirement, &'r [&'t s
     Some((Requirement::new(key, test)?, rest))
 }
 
-/// Parses the values of an operator; returns the test with the remaining tokens.
+/// Parses the values after an operator of a label selector, such as `(a, b)` after `in`. Returns the operator and its
+/// values as a test, with the remaining tokens; `None` if the syntax is invalid.
 fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t str])> {
     if matches!(operator, "in" | "notin") {
         let (values, rest) = list(rest)?;
@@ -155,7 +157,7 @@ fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {
     }
 }
 
-/// Splits a selector into words and symbols.
+/// Splits a label selector into words and symbols, such as `app`, `!=` and `web`.
 fn tokens(text: &str) -> Vec<&str> {
     let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
     let (mut rest, mut tokens) = (text.trim_start_matches(is_blank), Vec::new());

@@ -78,7 +78,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reports problems of a file that kustomize accepts although they are probably mistakes.
+    /// Records kustomize's warnings about deprecated fields of a kustomization file and, if the build reports all
+    /// errors, findings about probable mistakes that kustomize accepts.
     fn warn(&mut self, file: &KustomizationFile) {
         for (field, instead) in file.deprecated() {
             let experimental = if field == "vars" { "[EXPERIMENTAL] " } else { "" };

@@ -12,7 +12,7 @@ const MAX_FINDINGS: usize = 1_000;
 /// The findings, the reasons for unknown results, and the recorded steps of a build so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// A stack: the reports of the root, and of the nested folders that are being built.
+    /// A stack of the folders that are being built: the root first, the innermost folder last.
     folders: Vec<Folder>,
 }
 
@@ -56,14 +56,16 @@ impl Folder {
 }
 
 impl Log {
-    /// Begins the reports of a folder; `step` is the step that builds it, if steps are recorded.
+    /// Starts to collect the findings, reasons and steps of a folder; `step` is the step that builds it, if steps are
+    /// recorded.
     pub(super) fn begin(&mut self, step: Option<explain::Step>) {
         // create the reports of the root, if there are none yet
         self.own();
         self.folders.push(Folder { step, ..Folder::default() });
     }
 
-    /// Ends the reports of the current folder, adds them to those of the folder that refers to it, and returns them.
+    /// Finishes the current folder: adds its findings, reasons and step to the folder that refers to it, and returns
+    /// them.
     pub(super) fn end(&mut self) -> Folder {
         let folder = self.folders.pop().unwrap_or_default();
         if !self.folders.is_empty() {
@@ -72,7 +74,7 @@ impl Log {
         folder
     }
 
-    /// Adds the reports of a folder to those of the current folder, which refers to it.
+    /// Adds the findings, reasons and step of a folder to the current folder, which refers to it.
     pub(super) fn add(&mut self, folder: &Folder) {
         let own = self.own();
         folder.findings.iter().for_each(|finding| own.report(finding.clone()));
@@ -92,7 +94,7 @@ impl Log {
         self.own().reason(reason);
     }
 
-    /// Starts recording the steps of the build, with `step` for the current folder.
+    /// Starts recording the steps of the build; `step` is the step that builds the current folder.
     pub(super) fn explain(&mut self, step: explain::Step) {
         self.own().step = Some(step);
     }

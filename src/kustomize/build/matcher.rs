@@ -1,4 +1,4 @@
-//! Finds all nodes at a path of a replacement.
+//! Finds all nodes in an object that match a field path of a replacement.
 //!
 //! Source: `PathMatcher` of kyaml.
 
@@ -9,14 +9,14 @@ use crate::kustomize::node::{Entry, Kind, Node, Tag, text_of};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Create {
     Scalar,
-    /// A mapping.
+    /// A missing node is created as a mapping.
     Map,
-    /// A sequence.
+    /// A missing node is created as a sequence.
     Seq,
 }
 
 impl Create {
-    /// Returns the type of a value, as the type of node to create.
+    /// Returns the type of `value`, for a missing node that will contain this value.
     pub(super) fn like(value: &Node) -> Self {
         match value.kind {
             Kind::Scalar(_) => Self::Scalar,
@@ -33,8 +33,8 @@ impl Create {
         }
     }
 
-    /// Returns the node to create for a step: a sequence if the next step selects an element, a mapping if it names a
-    /// field, a node of this type if there is no next step.
+    /// Returns the node to create for a path step, depending on the next step: a sequence if the next step selects an
+    /// element, a mapping if it names a field, a node of the type `self` if there is no next step.
     fn before(self, next: Option<&String>) -> Node {
         match next {
             None => self.node(),
@@ -47,8 +47,8 @@ impl Create {
 /// The path to a node, as the indexes of mapping entries and sequence elements.
 pub(super) type Way = Vec<usize>;
 
-/// Returns the paths of all nodes that match `steps`; `None` for a match without a path, such as a node inside a text
-/// that contains YAML.
+/// Returns the paths, as indexes, of all nodes below `node` that match `steps`. A match inside a text that contains
+/// YAML has no such path and is listed as `None`.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) ->
     Ok(found)
 }
 
-/// Returns the node at a path of indexes.
+/// Returns the node to which a path of indexes leads; `None` if there is none.
 pub(super) fn node<'n>(node: &'n Node, way: &[usize]) -> Option<&'n Node> {
     way.iter().try_fold(node, |node, at| match &node.kind {
         Kind::Map(entries) => entries.get(*at).map(|entry| &entry.value),
@@ -68,7 +68,7 @@ pub(super) fn node<'n>(node: &'n Node, way: &[usize]) -> Option<&'n Node> {
     })
 }
 
-/// Returns the node at a path of indexes, to change it.
+/// Returns a mutable reference to the node to which a path of indexes leads; `None` if there is none.
 pub(super) fn node_mut<'n>(node: &'n mut Node, way: &[usize]) -> Option<&'n mut Node> {
     way.iter().try_fold(node, |node, at| match node.kind {
         Kind::Map(_) => node.entries_mut()?.get_mut(*at).map(|entry| &mut entry.value),
@@ -137,7 +137,7 @@ fn field(
     Ok(())
 }
 
-/// Matches a path in an empty collection instead of a null. kustomize creates the missing nodes, but does not attach
+/// Matches a path in an empty collection that replaces a null. kustomize creates the missing nodes, but does not attach
 /// them to the object, so the matches have no path.
 fn detached(
     mut node: Node,
@@ -190,8 +190,8 @@ fn element(
     Ok(())
 }
 
-/// Matches the rest of a path in the elements that a step such as `[name=web]` selects; the value is a regular
-/// expression. With an empty key, the expression is compared with the elements themselves.
+/// Matches the rest of a path in the list elements that a step such as `[name=web]` selects; `web` is a regular
+/// expression. With an empty key, as in `[=web]`, the elements themselves are compared with the expression.
 fn selected(
     node: &mut Node,
     step: &str,

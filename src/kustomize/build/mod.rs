@@ -132,7 +132,7 @@ impl Built<'_> {
         self.map.resources()
     }
 
-    /// Returns the place of an object in its file.
+    /// Returns the position of an object in its file.
     pub(super) fn site(&self, resource: &Resource) -> Site {
         self.run.site_of(resource.origin)
     }
@@ -252,7 +252,7 @@ fn build_by<'a>(mut run: Run<'a>, root: &TreePath, settings: &Settings) -> Step<
 pub(super) struct Reported {
     /// All findings, in the order in which kustomize finds the problems.
     pub(super) findings: Vec<TreeFinding>,
-    /// The reasons why the result is unknown; empty if it is known.
+    /// The reasons why the result of the build is unknown; empty if it is known.
     pub(super) reasons: Vec<String>,
     /// The recorded steps of the build, such as the bases and transformers in their order; `None` if the root cannot be
     /// read, or the build shares caches.
@@ -264,8 +264,8 @@ pub(super) struct Reported {
     pub(super) excluded: Vec<Excluded>,
 }
 
-/// Builds the folder `root`, and reports all errors and unknown parts instead of stopping at the first one. With
-/// `shared`, the steps of the build are not recorded.
+/// Builds the folder `root`, and returns all errors and unknown parts instead of stopping at the first one. Records the
+/// steps of the build only if `shared` is `None`.
 pub(super) fn report(
     tree: &Tree,
     root: &TreePath,

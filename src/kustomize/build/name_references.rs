@@ -111,8 +111,8 @@ impl Target {
         self.previous.iter().any(|(_, kind)| Gvk { group, version, kind }.is_selected(selector))
     }
 
-    /// Returns whether the prefixes and suffixes of two objects are equal; with `allow_empty`, an object without any
-    /// matches all others.
+    /// Returns whether two objects have the same prefixes and suffixes. With `allow_empty`, an object without prefixes
+    /// and suffixes matches every object.
     fn has_affixes_of(&self, other: &Self, allow_empty: bool) -> bool {
         let agree = |a: &[Arc<str>], b: &[Arc<str>]| match a.is_empty() || b.is_empty() {
             true => allow_empty || a.len() == b.len(),
@@ -198,7 +198,7 @@ impl Referrer<'_> {
         })
     }
 
-    /// Returns whether a path in this object leads to the previous name of an object, or to an invalid value.
+    /// Returns whether the path `steps` leads from `node` to the previous name of an object, or to an invalid value.
     fn is_concerned(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return self.is_name(node) };
         match &node.kind {
@@ -272,8 +272,9 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether an object is in the namespace that a reference names. Compares the object's original namespace
-    /// if a possible target was in this namespace originally, otherwise its current one.
+    /// Returns whether `target` is in the namespace that a reference names; true if the reference names none. Compares
+    /// the original namespace of `target` if the reference could mean any object that was in this namespace originally,
+    /// otherwise the current one.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -281,7 +282,7 @@ impl Referrer<'_> {
         if was_any { &*target.original_namespace == namespace } else { &*target.effective_namespace == namespace }
     }
 
-    /// Returns whether the referrer may refer to an object, judging by their namespaces.
+    /// Returns whether the object with the reference may refer to `target`, judging by the namespaces of both.
     fn could_mean(&self, target: &Target) -> bool {
         self.own.is_cluster
             || target.is_cluster
@@ -289,7 +290,7 @@ impl Referrer<'_> {
             || self.own.bound_namespaces.contains(&*target.namespace)
     }
 
-    /// Returns the object to which a name refers; `None` if there is none.
+    /// Returns the object to which the name in a reference refers; `None` if there is none.
     fn meant(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The transformer of `namespace`.
+//! The transformer for the field `namespace` of a kustomization, which sets the namespace of objects.
 //!
 //! Source: kustomize's `NamespaceTransformer` and `api/filters/namespace`.
 
@@ -13,12 +13,12 @@ pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 /// The subjects of RoleBindings and ClusterRoleBindings whose namespace is set; kustomize's `setRoleBindingSubjects`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
-    /// Subjects with the name `default`.
+    /// The namespaces of subjects with the name `default` are set.
     #[default]
     Default,
-    /// All service accounts.
+    /// The namespaces of all service accounts are set.
     ServiceAccounts,
-    /// No subjects.
+    /// The namespaces of no subjects are set.
     None,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Namespace<'s> {
     pub unset_only: bool,
     /// The subjects of role bindings whose namespace is set.
     pub subjects: Subjects,
-    /// The position of the entry that configures the transformer, which becomes the origin of changed nodes.
+    /// The file and line of the entry that configures the transformer; changed nodes get this origin.
     pub origin: Origin,
 }
 
 impl Namespace<'_> {
-    /// Sets the namespace of an object, and in its other fields that contain a namespace.
+    /// Sets the namespace of an object: in `metadata.namespace`, and in other fields that contain a namespace.
     ///
     /// # Errors
     ///

@@ -18,12 +18,13 @@ const IDENTITY_WRITES: usize = 3;
 /// How often kustomize writes annotations at the end of a build: without origins, and without transformations.
 const FINAL_WRITES: usize = 2;
 
-/// The state that kustomize stores in the annotations of an object, and that is kept outside of its node here.
+/// The kinds of state that kustomize has stored in the annotations of an object. Portcullis keeps this state outside of
+/// the YAML node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
-    /// Whether kustomize has stored previous identities, prefixes, suffixes or generator options.
+    /// Whether kustomize has stored previous identities, prefixes, suffixes or generator options in annotations.
     pub state: bool,
-    /// Whether kustomize has stored the origin, or the transformers that changed the object.
+    /// Whether kustomize has stored the origin of the object, or the transformers that changed it, in annotations.
     pub notes: bool,
 }
 
@@ -32,7 +33,7 @@ pub(super) fn are_odd(metadata: &Node) -> bool {
     count(metadata) > 1 || metadata.get(FIELD).is_some_and(Node::is_seq)
 }
 
-/// Returns the number of fields `annotations` in metadata.
+/// Returns how many fields `annotations` the `metadata` of an object contains; more than one is a mistake of the user.
 pub(super) fn count(metadata: &Node) -> usize {
     fields(metadata).count()
 }
@@ -42,8 +43,8 @@ fn fields(metadata: &Node) -> impl Iterator<Item = (usize, &Node)> {
     entries.filter(|(_, entry)| &*entry.key == FIELD).map(|(at, entry)| (at, &entry.value))
 }
 
-/// Returns whether kustomize changes existing fields `annotations` of metadata when it stores the identity of an object
-/// in annotations.
+/// Returns whether kustomize changes existing fields `annotations` of an object when it stores the identity of the
+/// object in annotations.
 pub(super) fn hinder_storing(metadata: &Node) -> bool {
     count(metadata) > 1 || metadata.get(FIELD).is_some_and(|first| !first.is_map() || is_empty(first))
 }
@@ -73,20 +74,20 @@ pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), 
     Ok(())
 }
 
-/// Returns whether kustomize's result is unknown when it records origins or transformers: there are several annotations, and
-/// some make the object local.
+/// Returns whether kustomize's result is unknown when it writes an origin or transformers to the annotations of an
+/// object: there are several fields `annotations`, and one of them contains `config.kubernetes.io/local-config`.
 pub(super) fn hinder_notes(metadata: &Node) -> bool {
     count(metadata) > 1 && fields(metadata).any(|(_, annotations)| annotations.get(LOCAL).is_some())
 }
 
-/// Returns whether kustomize fails when it writes origins or transformers: it removes the first annotations, and the second
-/// ones are no mapping.
+/// Returns whether kustomize fails when it writes an origin or transformers to the annotations of an object: it removes
+/// the first field `annotations`, and the second one is not a mapping.
 fn refuse_notes(metadata: &Node) -> bool {
     fields(metadata).nth(1).is_some_and(|(_, second)| !second.is_map() && !second.is_null())
 }
 
-/// Merges the fields `annotations` at the end of a build, as kustomize does when it removes its stored state. Drops
-/// keys for which `kept` returns false. Several fields can remain.
+/// Merges several fields `annotations` of an object at the end of a build, as kustomize does when it removes its stored
+/// state. Drops annotations for whose keys `kept` returns false. Several fields can remain.
 ///
 /// # Errors
 ///
@@ -122,8 +123,8 @@ fn write(metadata: &mut Node, kept: impl Fn(&str) -> bool) -> Result<(), &'stati
     Ok(())
 }
 
-/// Returns the entries of a list, which kustomize treats as alternating keys and values; `None` if the last key has no
-/// value.
+/// Converts a list to mapping entries, because kustomize reads a list of annotations as alternating keys and values;
+/// `None` if the last key has no value.
 pub(super) fn listed(node: &Node) -> Option<Vec<Entry>> {
     let (pairs, []) = node.items().as_chunks() else { return None };
     let entry = |[key, value]: &[Node; 2]| Entry::new(key.shared_text().unwrap_or_default(), value.clone());

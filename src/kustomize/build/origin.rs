@@ -16,19 +16,19 @@ pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformat
 /// The origin of an object, or of a change by a transformer, as in the annotations of `buildMetadata`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OriginNote {
-    /// The path of the file or folder, relative to the root that is built.
+    /// The path of the file or folder that contains the object, relative to the root that is built.
     pub path: String,
-    /// The repository that contains it, if it was fetched.
+    /// The repository that contains the file or folder; empty if it was not fetched from a repository.
     pub repo: String,
     /// The branch, tag or commit of the repository.
     pub reference: String,
-    /// The file that configures a generator or transformer.
+    /// The file that configures the generator or transformer, if this is the origin of one.
     pub configured_in: String,
-    /// The generator or transformer.
+    /// The generator or transformer, if this is the origin of one.
     pub configured_by: ConfiguredBy,
 }
 
-/// A generator or transformer.
+/// The generator or transformer that an origin annotation names, as the value of its field `configuredBy`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of the annotation")]
 pub(super) struct ConfiguredBy {
@@ -68,7 +68,8 @@ impl OriginNote {
         }
     }
 
-    /// Returns the note for a transformer or generator that an object configures; `None` if its origin is not recorded.
+    /// Returns the origin to record in annotations for a transformer or generator that the object `config` configures;
+    /// `None` if the origin of `config` is not recorded.
     pub(super) fn plugin(config: &Resource) -> Option<Self> {
         let source = config.source.as_ref()?;
         let text = |key: &str| config.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();
@@ -86,7 +87,7 @@ impl OriginNote {
         })
     }
 
-    /// Returns the value of the annotation [`ORIGIN`] for this note, as YAML.
+    /// Formats this origin as YAML, as the value of the annotation [`ORIGIN`].
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, "");
@@ -108,7 +109,7 @@ impl OriginNote {
     }
 }
 
-/// Returns the value of the annotation [`TRANSFORMATIONS`] for a list of notes, as YAML.
+/// Formats a list of origins as YAML, as the value of the annotation [`TRANSFORMATIONS`].
 pub(super) fn transformations(notes: &[OriginNote]) -> String {
     let mut out = String::new();
     for note in notes {

@@ -23,7 +23,8 @@ pub(super) enum Tree {
     /// `null` in the document, or a missing value.
     #[default]
     Null,
-    /// The member `value` of an operation if it is `null`, which the library does not treat like [`Tree::Null`].
+    /// The member `value` of an operation if it is `null`; the library json-patch does not treat it like
+    /// [`Tree::Null`].
     WrittenNull,
     /// The JSON text of a scalar. It is `null` only if an operation has copied [`Tree::WrittenNull`].
     Scalar(Box<str>),
@@ -44,7 +45,8 @@ impl Tree {
         }
     }
 
-    /// Creates the value of an operation from its JSON text; `text` is `None` if the value is `null`.
+    /// Creates the member `value` of a JSON patch operation from its JSON text; `text` is `None` if the value is
+    /// `null`.
     pub(super) fn of_operation(text: Option<&RawValue>) -> Self {
         text.map_or(Self::WrittenNull, |text| Self::of_text(Some(text)))
     }
@@ -60,12 +62,12 @@ impl Tree {
         }
     }
 
-    /// Returns whether the operation `test` treats this value as equal to null or a missing value.
+    /// Returns whether the JSON patch operation `test` treats this value as equal to null or a missing value.
     pub(super) fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::WrittenNull)
     }
 
-    /// Returns whether an object in the value has the key.
+    /// Returns whether the key occurs in this JSON value, or in a value nested in it.
     pub(super) fn has_key(&self, key: &str) -> bool {
         match self {
             Self::Object(members) => members.contains_key(key) || members.values().any(|value| value.has_key(key)),
@@ -74,7 +76,7 @@ impl Tree {
         }
     }
 
-    /// Returns the value that the operation `copy` creates from this one.
+    /// Returns the value that the JSON patch operation `copy` creates from this one.
     pub(super) fn copied(&self) -> Self {
         match self {
             Self::Null => Self::Null,
@@ -94,7 +96,8 @@ impl Tree {
         }
     }
 
-    /// Returns whether two values are equal for the operation `test`. This value must not be [`Tree::Null`].
+    /// Returns whether the JSON patch operation `test` treats the two values as equal. This value must not be
+    /// [`Tree::Null`].
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::WrittenNull, other) => *other == Self::WrittenNull,
@@ -150,7 +153,7 @@ impl Tree {
         }
     }
 
-    /// Adds the size of the value to the budget of the build.
+    /// Adds the size of this JSON value to the memory counter of the build.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The transformers of `patches`, `patchesStrategicMerge` and `patchesJson6902`.
+//! The transformers for the fields `patches`, `patchesStrategicMerge` and `patchesJson6902` of a kustomization.
 //!
 //! Source: kustomize's `PatchTransformer`, `PatchStrategicMergeTransformer` and `PatchJson6902Transformer`.
 
@@ -31,7 +31,7 @@ pub(super) enum Patch {
     Json(json6902::Patch),
 }
 
-/// The reason why a patch is invalid, as the end of a sentence.
+/// The reason why a patch is invalid. Its message is the end of a sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum BadPatch {
     /// The text contains neither objects nor JSON patch operations.
@@ -47,7 +47,7 @@ impl Patch {
     ///
     /// # Errors
     ///
-    /// If it is neither objects nor operations, or both.
+    /// If the text is neither objects nor operations, or is valid as both.
     pub(super) fn read(text: &str, source: u32) -> Result<Self, BadPatch> {
         let objects = read::objects_of_text(text, source);
         if objects.as_ref().is_ok_and(|objects| !objects.is_empty()) && begins_with_word(text) {
@@ -69,12 +69,12 @@ fn begins_with_word(text: &str) -> bool {
     first.is_some_and(|line| line.starts_with(|letter: char| letter.is_ascii_alphabetic()))
 }
 
-/// The options of a transformer for merging its patches.
+/// The parameters for merging patches into objects: the build, the position of the patch, and its options.
 #[derive(Clone, Copy)]
 pub(super) struct Merging<'s, 'r> {
-    /// The build.
+    /// The state of the build in progress.
     run: &'s Run<'r>,
-    /// The position of the entry with the patch.
+    /// The position of the kustomization entry that configures the patch.
     site: &'s Site,
     /// Whether a patch may change the name of an object.
     allow_name_change: bool,
@@ -83,7 +83,7 @@ pub(super) struct Merging<'s, 'r> {
 }
 
 impl<'s, 'r> Merging<'s, 'r> {
-    /// Creates the parameters from the options of a patch.
+    /// Creates the parameters for merging a patch from the options of the patch.
     pub(super) fn new(run: &'s Run<'r>, site: &'s Site, options: Option<&PatchOptions>) -> Self {
         Self {
             run,
@@ -166,8 +166,8 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Returns the index of the only object whose current or previous identity is that of a patch; `None` if there is
-    /// no such object, or several, and the build continues after errors.
+    /// Returns the index of the only object whose current or previous identity is that of the patch. If there is no
+    /// such object, or several: an error, or `None` if the build continues after errors.
     fn target(&self, map: &mut ResMap, patch: &Resource) -> Step<Option<usize>> {
         let steps = self.run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
@@ -209,8 +209,8 @@ fn is_directive(patch: &Node) -> bool {
     matches!(patch.get("$patch").and_then(Node::text), Some("replace" | "delete"))
 }
 
-/// Adds the `apiVersion` that kustomize gives to an object without one when it merges a patch: a null with an empty
-/// text.
+/// Sets `apiVersion` to a null with an empty text, as kustomize does when it merges a patch into an object without
+/// `apiVersion`.
 fn add_null_version(map: &mut ResMap, at: usize) {
     let mut null = Node::null();
     null.set_text("");
@@ -251,7 +251,11 @@ fn rewrite_metadata(patch: &mut Resource) {
     }
 }
 
-/// Returns the index of the only object whose current or previous identity is that of a patch.
+/// Returns the index of the only object whose current or previous identity is that of the patch.
+///
+/// # Errors
+///
+/// If there is no such object, or several.
 fn target_of(map: &ResMap, patch: &Resource, site: &Site) -> Step<usize> {
     let id = patch.original_id(&map.scope);
     match map.matching_any_id(|other| *other == id).as_slice() {
@@ -267,20 +271,20 @@ fn target_of(map: &ResMap, patch: &Resource, site: &Site) -> Step<usize> {
 /// The operations of a JSON patch, with the options for applying them to objects.
 #[derive(Clone, Copy)]
 pub(super) struct Operations<'s, 'r> {
-    /// The build.
+    /// The state of the build in progress.
     pub run: &'s Run<'r>,
-    /// The operations.
+    /// The JSON patch operations.
     pub patch: &'s json6902::Patch,
-    /// The position of the entry with the patch.
+    /// The position of the kustomization entry with the patch.
     pub site: &'s Site,
-    /// The origin of changed nodes: the file and line of the entry with the patch.
+    /// The file and line of the entry with the patch; nodes that the patch changes get this origin.
     pub origin: Origin,
     /// Whether the identity that an object has before the patch is stored as a previous identity: `true` for `patches`.
     pub stores_id: bool,
 }
 
 impl Operations<'_, '_> {
-    /// Applies the operations to the objects with the indexes `places`.
+    /// Applies the JSON patch operations to the objects with the indexes `places`.
     ///
     /// # Errors
     ///
@@ -341,8 +345,8 @@ impl Operations<'_, '_> {
         Ok(())
     }
 
-    /// Handles an object that has an annotation without a name after a JSON patch. kustomize fails at it, after it has
-    /// removed all annotations. For `patches`, kustomize ignores the error, so the object has no annotations.
+    /// Returns the error for an object that has an annotation without a name after a JSON patch. For `patches`, removes
+    /// all annotations instead: kustomize removes them, then fails, and ignores the error.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
             return Err("an annotation has no name".into());
@@ -368,7 +372,7 @@ fn tag_merge_keys(node: &mut Node) {
     node.items_mut().into_iter().flatten().for_each(tag_merge_keys);
 }
 
-/// Returns whether a scalar `<<` is in a node, other than as a key.
+/// Returns whether a node contains a scalar `<<` that is not a key.
 fn contains_merge_key(node: &Node) -> bool {
     node.text() == Some("<<")
         || node.entries().iter().any(|entry| contains_merge_key(&entry.value))

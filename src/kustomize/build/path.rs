@@ -86,7 +86,8 @@ fn child<'n>(node: &'n Node, step: &str) -> Option<&'n Node> {
     }
 }
 
-/// Converts a path to the indexes of the entries and elements on it; `None` if the path leads to no node.
+/// Converts a field path to indexes: of the entry in each mapping, or of the element in each list, on the way from
+/// `node`. `None` if the path leads to no node.
 pub(super) fn place(node: &Node, steps: &[String]) -> Option<Vec<usize>> {
     let mut place = Vec::new();
     let mut node = node;

@@ -77,7 +77,7 @@ pub(super) fn texts(map: BTreeMap<String, Text>) -> BTreeMap<String, String> {
 
 /// Fields of plugin configurations that are mappings with arbitrary keys, which [`normal`] does not change.
 const FREE: [&str; 4] = ["labels", "annotations", "commonLabels", "commonAnnotations"];
-/// The names of fields of plugin configurations in their exact case.
+/// The field names of plugin configurations in their exact case. kustomize ignores the case of these names.
 const FIELDS: [&str; 30] = [
     "allowKindChange",
     "allowNameChange",

@@ -55,7 +55,7 @@ const TRANSFORMERS: [&str; 14] = [
 /// An object that configures a built-in generator or transformer, with its position.
 pub(super) struct Plugin {
     resource: Resource,
-    /// The position of the object.
+    /// The position of the object that configures the plugin.
     pub site: Site,
     value: Value,
 }

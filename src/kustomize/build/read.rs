@@ -1,4 +1,4 @@
-//! Parses objects in files and texts.
+//! Parses the Kubernetes objects in files and texts.
 //!
 //! Source: kustomize's `api/resource/factory.go` and `ByteReader` of kyaml.
 
@@ -13,7 +13,7 @@ use crate::yaml::{self, Limits, YamlError};
 const LIST: &str = "List";
 const RESOURCE_LIST: &str = "ResourceList";
 
-/// The reason why a text does not contain valid objects, as the end of a sentence.
+/// The reason why a text does not contain valid objects. Its message is the end of a sentence.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadObjects {
     /// The text is not YAML.
@@ -25,7 +25,7 @@ pub enum BadObjects {
     /// The text is UTF-16, which is not supported here.
     #[error("is UTF-16")]
     Utf16,
-    /// A document is not a Kubernetes object.
+    /// A YAML document is not a Kubernetes object.
     #[error("holds something that is no Kubernetes object")]
     NoObject(Origin),
     /// An object has no kind.

@@ -10,7 +10,7 @@ use super::stop::{Cause, Step, Stop};
 use crate::kustomize::finding::TreeFinding;
 use crate::kustomize::rules::kz040;
 
-/// The loss after a part of the build failed: nothing, objects, or changes of objects.
+/// The data that is missing after a part of the build failed: nothing, objects, or changes of objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lost {
     #[default]
@@ -22,8 +22,8 @@ pub(super) enum Lost {
 }
 
 impl Run<'_> {
-    /// Continues the build if a part failed: records the error, returns `None`, and raises `lost` to `more`, the loss
-    /// without the failed part.
+    /// Continues the build if a part of it failed: records the error in `result`, returns `None`, and raises `lost`,
+    /// the loss so far, to `more`, the loss without the failed part.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The transformer of `replacements`: copies values of one object to fields of others.
+//! The transformer for the field `replacements` of a kustomization: copies values of one object to fields of other
+//! objects.
 //!
 //! Source: kustomize's `api/filters/replacement`.
 
@@ -32,7 +33,7 @@ struct Copied {
 }
 
 impl Copied {
-    /// Reads the value again, if the object at index `at` is its source.
+    /// Reads the copied value again from `object`, if this object, at index `at`, is the source of the replacement.
     fn read(&mut self, at: usize, object: &Node) {
         let way = self.place.as_ref().filter(|(source, _)| *source == at).map(|(_, way)| way);
         if let Some(node) = way.and_then(|way| matcher::node(object, way)) {
@@ -40,8 +41,8 @@ impl Copied {
         }
     }
 
-    /// Keeps the value as it is from now on, if the node at the path `replaced` of the object at index `at` contains it
-    /// and is about to be replaced.
+    /// Keeps the copied value as it is from now on, if a replacement is about to remove its source: `replaced` is the
+    /// path of the node to be replaced, in the object at index `at`.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));
@@ -195,7 +196,7 @@ fn source_words(source: &Source) -> String {
     written.join(" ")
 }
 
-/// Returns the identities of an object, the current one first. All are treated as namespaced.
+/// Returns the current identity of an object, then the previous ones. All are treated as namespaced.
 fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     let now = Id { is_cluster: false, ..resource.id(&Scope::default()) };
     std::iter::once(now).chain(resource.previous_ids())

@@ -1,4 +1,4 @@
-//! The transformer of `replicas`.
+//! The transformer for the field `replicas` of a kustomization, which sets replica counts.
 //!
 //! Source: kustomize's `ReplicaCountTransformer` and `api/filters/replicacount`.
 

@@ -14,10 +14,10 @@ pub(super) struct ResMap {
     resources: Vec<Resource>,
     /// The scope of kinds, namespaced or cluster-scoped, on which identities depend.
     pub(super) scope: Scope,
-    /// The loss because a part of the build failed: nothing, objects, or changes of objects.
+    /// The data that is missing because a part of the build failed: nothing, objects, or changes of objects.
     pub(super) lost: Lost,
-    /// Whether a listed file contains no objects. It may get objects before the actual build, for example from `flux
-    /// bootstrap`.
+    /// Whether a file under `resources` contains no objects. The file may get objects before the actual build, for
+    /// example from `flux bootstrap`.
     pub(super) has_placeholder: bool,
     /// The number of objects for each hash of an identity; `None` if it must be counted again, because objects may have
     /// changed.
@@ -25,17 +25,17 @@ pub(super) struct ResMap {
 }
 
 impl ResMap {
-    /// Creates an empty map.
+    /// Creates a map without objects.
     pub(super) fn new(scope: Scope) -> Self {
         Self { resources: Vec::new(), scope, lost: Lost::Nothing, has_placeholder: false, index: None }
     }
 
-    /// Returns the objects.
+    /// Returns all objects, in their current order.
     pub(super) fn resources(&self) -> &[Resource] {
         &self.resources
     }
 
-    /// Returns the objects for changes, after which their identities are counted again.
+    /// Returns the objects, so that the caller can change them. Their identities are counted again later.
     pub(super) fn resources_mut(&mut self) -> &mut Vec<Resource> {
         self.index = None;
         &mut self.resources
@@ -116,7 +116,7 @@ impl ResMap {
         objects.filter(|(_, resource)| condition(resource)).map(|(at, _)| at).collect()
     }
 
-    /// Returns whether objects may have the same identity.
+    /// Returns whether two of the objects may have the same identity.
     pub(super) fn may_have_duplicates(&mut self) -> bool {
         self.indexed().len() < self.resources.len()
     }
@@ -130,7 +130,8 @@ impl ResMap {
         resources.filter_map(other).collect()
     }
 
-    /// Returns the number of objects for each hash of an identity; counts again if objects may have changed.
+    /// Returns the number of objects with each identity, by the hash of the identity. Counts again if objects may have
+    /// changed.
     fn indexed(&mut self) -> &mut HashMap<u64, u32> {
         let (resources, scope) = (&self.resources, &self.scope);
         self.index.get_or_insert_with(|| {

@@ -20,7 +20,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PreviousId {
     pub(super) name: Arc<str>,
-    /// The effective namespace.
+    /// The namespace for comparisons: `default` if the object had none, and a placeholder for cluster-scoped objects.
     pub(super) namespace: Arc<str>,
     pub(super) kind: Arc<str>,
 }
@@ -33,9 +33,9 @@ pub(super) enum Behavior {
     None,
     /// The object must not exist yet.
     Create,
-    /// The object replaces the data of the existing one.
+    /// The data of the generated object replaces the data of the existing one.
     Replace,
-    /// The object is merged into the existing one.
+    /// The generated object is merged into the existing one.
     Merge,
 }
 
@@ -50,7 +50,7 @@ impl Behavior {
     }
 }
 
-/// An object of a build.
+/// A Kubernetes object in a build, with its state, such as its previous names.
 #[derive(Debug, Clone)]
 pub struct Resource {
     /// The content of the object.
@@ -77,9 +77,10 @@ pub struct Resource {
     pub(super) source: Option<OriginNote>,
     /// The transformers that changed the object, if the build records them.
     pub(super) transformations: Vec<OriginNote>,
-    /// Number of groups of shared scalars in the object that were created so far; see [`super::shared`].
+    /// Number of groups of fields with a shared value that were created in the object so far; see [`super::shared`].
     pub(super) groups: u32,
-    /// The groups of shared scalars in the object: the number and the current value of each; see [`super::shared`].
+    /// The values that several fields of the object share: the number and current value of each group; see
+    /// [`super::shared`].
     pub(super) shared: Vec<(u32, Node)>,
     /// Whether kustomize stores previous identities in some, but not all, of the annotations for names, namespaces and
     /// kinds.
@@ -95,7 +96,7 @@ pub struct Resource {
 const DISAGREE: &str = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
 
 impl Resource {
-    /// Creates an object from its content, with the state in kustomize's internal annotations.
+    /// Creates an object from its YAML content, and reads its state from kustomize's internal annotations.
     pub(super) fn new(node: Node) -> Self {
         let mut resource = Self {
             origin: node.origin,
@@ -163,7 +164,8 @@ impl Resource {
         Id { gvk, name: self.name(), namespace: self.namespace(), is_cluster: scope.is_cluster(&gvk) }
     }
 
-    /// Returns the previous identities of the object, oldest first, with its current group and version.
+    /// Returns the previous identities of the object, oldest first. They contain the current group and version, because
+    /// kustomize stores only previous names, namespaces and kinds.
     pub(super) fn previous_ids(&self) -> impl Iterator<Item = Id<'_>> {
         let gvk = self.gvk();
         self.previous.iter().map(move |id| Id {
@@ -215,7 +217,8 @@ impl Resource {
         }
     }
 
-    /// Removes an empty second `metadata`, which disappears when kustomize writes annotations into the first.
+    /// Removes an empty second field `metadata` of the object. In kustomize, this field disappears when annotations are
+    /// written into the first one.
     fn drop_second_metadata(&mut self) {
         let is_metadata = |entry: &&Entry| &*entry.key == "metadata";
         if self.node.entries().iter().filter(is_metadata).count() < 2 {
@@ -231,8 +234,8 @@ impl Resource {
         }
     }
 
-    /// Rewrites the annotations as kustomize does after a JSON patch: if a key needs quotes, all keys lose them, and
-    /// values lose their positions.
+    /// Rewrites the annotations of the object as kustomize does after a JSON patch: the values lose their positions
+    /// and, if any key needs quotes, all keys lose their quotes.
     pub(super) fn rewrite_annotations(&mut self) {
         let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
@@ -256,19 +259,19 @@ impl Resource {
         self.transformations.clear();
     }
 
-    /// Returns whether kustomize stores state in annotations of the object.
+    /// Returns whether kustomize stores state, such as previous names, in annotations of the object.
     pub(super) fn has_internal_annotations(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
         !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
     }
 
-    /// Returns what kustomize stores in annotations of the object.
+    /// Returns which kinds of state kustomize stores in annotations of the object.
     pub(super) fn stored(&self) -> Stored {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
-    /// Returns whether kustomize stores identities in annotations that are null, which remain of several: a merge drops
-    /// them.
+    /// Returns whether the only field `annotations` left of several is null, and kustomize stores previous identities
+    /// in it. A merge removes this field with the identities.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
         are_null && !self.previous.is_empty() && !self.has_notes()
@@ -279,7 +282,8 @@ impl Resource {
         self.source.is_some() || !self.transformations.is_empty()
     }
 
-    /// Adds the annotations in which kustomize stores origins and transformers, if it records them.
+    /// Adds the annotations for the origin of the object and for the transformers that changed it, with empty values,
+    /// if the build records them.
     pub(super) fn write_notes(&mut self) {
         let keys = [(ORIGIN, self.source.is_some()), (TRANSFORMATIONS, !self.transformations.is_empty())];
         for (key, _) in keys.into_iter().filter(|(_, is_recorded)| *is_recorded) {
@@ -323,7 +327,7 @@ impl Resource {
         map_at(&mut self.node, "metadata")
     }
 
-    /// Sets the name, keeping the style of the old one.
+    /// Sets the name of the object, and keeps the YAML style of the old name.
     pub(super) fn set_name(&mut self, name: &str) {
         self.set_meta("name", name);
     }
@@ -345,12 +349,12 @@ impl Resource {
         }
     }
 
-    /// Sets the kind, keeping the style of the old one.
+    /// Sets the kind of the object, and keeps the YAML style of the old kind.
     pub(super) fn set_kind(&mut self, kind: &str) {
         set_scalar(&mut self.node, "kind", Node::scalar(kind));
     }
 
-    /// Sets the state of the object from kustomize's internal annotations in its file.
+    /// Reads kustomize's internal annotations, such as previous names, from the object into the fields of this type.
     fn absorb(&mut self) {
         let annotations = self.node.at_path(&["metadata", "annotations"]);
         if !annotations.is_some_and(|map| map.entries().iter().any(|entry| entry.key.starts_with(INTERNAL))) {
@@ -402,7 +406,7 @@ pub(super) fn set_scalar(map: &mut Node, key: &str, value: Node) {
     }
 }
 
-/// Replaces a scalar, but keeps its style.
+/// Replaces the value of a scalar, but keeps its YAML style, such as double quotes.
 pub(super) fn overwrite(old: &mut Node, value: Node) {
     let (style, tagged) = (old.style, old.tagged);
     let origin = if value.origin == Origin::default() { old.origin } else { value.origin };

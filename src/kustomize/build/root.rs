@@ -147,7 +147,8 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records all findings as errors, continues the build, and raises `lost` to `more` if there are any.
+    /// Records the findings as errors of the build and continues. If there are findings, raises `lost`, the loss so
+    /// far, to `more`.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
@@ -187,7 +188,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the annotations of an object for previous identities disagree.
+    /// If the annotations with the previous names, namespaces and kinds of an object disagree.
     pub(super) fn check_identities(&self, map: &mut ResMap) -> Step<()> {
         let mut lost = map.lost;
         if map.resources().iter().all(|resource| resource.broken_identities.is_none()) {
@@ -243,7 +244,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that all objects can be printed and, for Flux, that its steps after the build succeed.
+    /// Checks that all objects can be printed and, for Flux, that the steps that Flux runs after the build succeed.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// Maximum depth of nested folders. Each level takes several stack frames.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// The files of a build, with the numbers by which origins of nodes refer to them.
+/// The files of a build, with the numbers by which nodes refer to their files.
 #[derive(Debug, Default)]
 pub struct Sources {
     known: Mutex<Numbered>,
@@ -61,7 +61,7 @@ impl Sources {
         number
     }
 
-    /// Returns the file with the number `source`.
+    /// Returns the path of the file with the number `source`; `None` if no file has this number.
     pub fn path(&self, source: u32) -> Option<TreePath> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.paths.get(usize::try_from(source).ok()?.checked_sub(1)?).cloned()
@@ -77,7 +77,7 @@ pub struct Shared {
 
 impl Shared {
     /// Creates empty caches. The cache of bases is limited to `max_bytes`: before a base would exceed the limit, the
-    /// cache is emptied. The size of a base is what its build adds to its memory budget.
+    /// cache is emptied. The size of a base is the number of bytes that its build adds to its memory budget.
     pub fn within(max_bytes: u64) -> Self {
         Self { bases: Bases::within(max_bytes), ..Self::default() }
     }
@@ -91,7 +91,7 @@ pub(super) struct Run<'a> {
     pub(super) options: &'a Options,
     /// The cache of parsed kustomization files.
     pub(super) files: &'a Files,
-    /// The numbers of the files from which nodes come.
+    /// The files of the build, with the numbers by which nodes refer to their files.
     pub(super) sources: Arc<Sources>,
     /// The schema for merging objects.
     pub(super) schema: Arc<Schema>,
@@ -99,8 +99,8 @@ pub(super) struct Run<'a> {
     pub(super) has_schema: bool,
     /// The error of the custom schema, if it is invalid.
     pub(super) invalid_schema: Option<Stop>,
-    /// Whether a custom schema or the built-in one takes precedence, if a later kustomization sets a custom schema;
-    /// `None` if kustomize has not loaded the built-in one so far.
+    /// The schema, custom or built-in, that takes precedence if a later kustomization sets a custom schema; `None` if
+    /// kustomize has not loaded the built-in one so far.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,
@@ -124,15 +124,15 @@ pub(super) struct Run<'a> {
 
 /// The parts of a root's kustomization file that the user wrote; the others come from the object that names the root.
 pub(super) enum Own {
-    /// A Flux Kustomization names the root.
+    /// The root of a Flux Kustomization.
     Flux(flux::Own),
-    /// A source of an Argo CD Application names the root.
+    /// The root of a source of an Argo CD Application.
     Argo(argo::Own),
 }
 
 impl Own {
-    /// Returns the field of the Flux Kustomization or Application that sets a field of the file; `None` if the user's
-    /// file sets it.
+    /// Returns the field of the Flux Kustomization or Argo CD Application that sets a field of the kustomization file;
+    /// `None` if the user's file sets it.
     fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         match self {
             Self::Flux(own) => own.in_spec(field),
@@ -146,18 +146,19 @@ pub(super) struct Target<'t> {
     /// The folder of the kustomization, and the folders through which the root refers to it.
     pub(super) loader: Loader<'t>,
     pub(super) file: SharedFile,
-    /// The parts of the file that the user wrote, if Flux or Argo CD changes the file.
+    /// The parts of the kustomization file that the user wrote; `None` if the user wrote all of it.
     pub(super) own: Option<Own>,
     /// The number of the file in [`Sources`].
     pub(super) source: u32,
-    /// The origin of the folder, if the build records origins.
+    /// The origin to record in annotations of objects from this folder; `None` if the build does not record origins.
     pub(super) note: Option<OriginNote>,
     /// The nesting depth of the kustomization: 0 for the root, 1 for a base of the root.
     pub(super) depth: usize,
 }
 
 impl Target<'_> {
-    /// Returns the position of a field of the kustomization file.
+    /// Returns the position of a field of the kustomization file. If a Flux or Argo CD object sets the field, returns
+    /// the position of the field in that object.
     pub(super) fn site(&self, field: FieldPath) -> Site {
         if let Some(field) = self.own.as_ref().and_then(|own| own.in_spec(&field)) {
             return Site { field, ..Site::of_file(self.file.path.clone()) };
@@ -175,7 +176,7 @@ impl Target<'_> {
         Entry { list, index, text, site: self.entry(list, index) }
     }
 
-    /// Converts a position in the kustomization file to the origin of nodes that an entry creates.
+    /// Returns the file and line, as the origin of nodes that the entry at the position `site` creates.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
@@ -212,8 +213,8 @@ impl<'a> Run<'a> {
     }
 
     /// Records that kustomize looks up whether the kinds of these objects are namespaced. For a kind outside of its
-    /// precomputed table, kustomize loads the custom schema that is set, or will load its built-in schema in addition
-    /// to the next custom one.
+    /// precomputed table, kustomize loads the custom schema if one is set; otherwise it will load its built-in schema
+    /// in addition to the next custom one.
     ///
     /// # Errors
     ///
@@ -228,7 +229,7 @@ impl<'a> Run<'a> {
         self.usable_schema().map(drop)
     }
 
-    /// Returns the schema for merging objects, which kustomize loads at this point.
+    /// Returns the schema for merging objects, and records that kustomize loads this schema now.
     ///
     /// # Errors
     ///
@@ -295,7 +296,7 @@ impl<'a> Run<'a> {
         Ok((path, bytes))
     }
 
-    /// Returns the position of a node in its file.
+    /// Converts the origin of a node to the position of the node in its file.
     pub(super) fn site_of(&self, origin: Origin) -> Site {
         let path = self.sources.path(origin.source).unwrap_or_default();
         self.site_at(&path, origin.line)

@@ -36,7 +36,7 @@ pub(super) enum BadSelector {
 }
 
 impl BadSelector {
-    /// Converts the problem of an invalid or unsupported selector at `site` to the [`Stop`] that ends the build step.
+    /// Converts the error of a selector at the position `site` to the error that stops the build step.
     pub(super) fn at(self, site: Site) -> Stop {
         match self {
             Self::Expression(text) => Stop::refused(kz014::invalid_expression(site, &text)),
@@ -83,8 +83,8 @@ impl Compiled {
             && self.selects_labels(resource)
     }
 
-    /// Returns whether the selector selects an identity. Compares the namespace as written: an empty one is not
-    /// `default`.
+    /// Returns whether the selector selects an object with this identity. Compares the namespace as it is written in
+    /// the object: an empty namespace is not `default`.
     pub(super) fn selects_written(&self, id: &Id<'_>) -> bool {
         self.selects_gvk(&id.gvk) && self.name.matches(id.name) && self.namespace.matches(id.namespace)
     }
@@ -100,8 +100,8 @@ impl Compiled {
     }
 }
 
-/// Returns whether the labels or annotations of an object satisfy a selector. Values that are lists or mappings count
-/// as empty.
+/// Returns whether the labels or annotations of an object satisfy a selector; `field` is `labels` or `annotations`.
+/// Values that are lists or mappings count as empty.
 fn holds(labels: &Option<Labels>, resource: &Resource, field: &str) -> bool {
     let Some(labels) = labels else { return true };
     let values = resource.node.at_path(&["metadata", field]);

@@ -22,11 +22,11 @@ const SCHEMA_VERSION: &str = "v1.21.2";
 
 impl Run<'_> {
     /// Sets the schema that the field `openapi` of a kustomization names. Outside of the root, an earlier schema takes
-    /// precedence.
+    /// precedence. An invalid schema is no error until it is used.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the file of the schema cannot be read, or the field names both a version and a path, or an unknown version.
     pub(super) fn openapi(&mut self, target: &Target<'_>, is_root: bool) -> Step<()> {
         let openapi = &target.file.kustomization.openapi;
         let site = |key: &str| target.site(FieldPath::of(["openapi", key]));
@@ -126,7 +126,7 @@ impl Run<'_> {
         Ok(Config::from(written))
     }
 
-    /// Merges the field specs that follow from the files of `crds` into `acc`.
+    /// Derives field specs from the files that `crds` names, and adds them to `acc`.
     ///
     /// # Errors
     ///

@@ -8,14 +8,14 @@ use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
 
 impl Resource {
-    /// Creates a group of shared scalars in the object, and returns its number.
+    /// Creates a group for scalars that several fields of the object share, and returns the number of the group.
     pub(super) fn next_group(&mut self) -> u32 {
         self.groups += 1;
         self.groups
     }
 
-    /// Copies the new value of each changed shared scalar to the other scalars of its group. If several scalars of a
-    /// group have changed, the last one wins.
+    /// Copies the new value of each changed shared scalar (a value that kustomize has put into several fields) to the
+    /// other fields that share it. If several of these fields have changed, the last one wins.
     pub(super) fn spread(&mut self) {
         if self.shared.is_empty() {
             return;
@@ -33,7 +33,8 @@ impl Resource {
     }
 }
 
-/// Adds to `new` each group of shared scalars in which a scalar of `node` has changed, with its new value.
+/// Finds the groups of shared scalars in which a scalar of `node` has changed, and adds the number of each group and
+/// its new value to `new`.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
         Kind::Map(entries) => {
@@ -54,8 +55,8 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Keeps scalars shared after a merge: a scalar of `new` that replaces a scalar of `old` joins the group of shared
-/// scalars that the old one was in, because kustomize overwrites nodes in place.
+/// Keeps scalars shared after a merge: a scalar of `new` that replaces a scalar of `old` joins the group of fields that
+/// share the old one, because kustomize overwrites nodes in place.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

@@ -47,7 +47,7 @@ impl Default for Ranks {
 }
 
 impl Ranks {
-    /// Creates an order from the kinds that come before all others, and those that come after them.
+    /// Creates an order of kinds; `first` come before all other kinds, and `last` come after them.
     pub(super) fn new(first: Vec<String>, last: Vec<String>) -> Self {
         Self { first, last }
     }

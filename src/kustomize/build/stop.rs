@@ -1,4 +1,4 @@
-//! The errors of build steps.
+//! The reasons why a step of a kustomize build has no result: errors of kustomize, and unknown results.
 
 use super::budget::Exceeded;
 use super::recover::Lost;
@@ -20,10 +20,10 @@ pub enum Stop {
 /// An error with which kustomize fails, as a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The finding of the rule for this error.
+    /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The greatest loss by earlier errors with which this error is certain. With a greater loss, this error may only
-    /// be a consequence of earlier ones.
+    /// The greatest loss by earlier errors with which this error is certain. After a greater loss, this error may only
+    /// be a consequence of the earlier ones.
     pub(super) holds: Lost,
 }
 
@@ -92,7 +92,7 @@ impl Stop {
         }
     }
 
-    /// Returns the message, without the position.
+    /// Returns the message of the error or of the unknown result, without the position.
     pub fn message(&self) -> &str {
         match self {
             Self::Refused(refusal) => &refusal.finding.message,
@@ -113,12 +113,14 @@ pub(super) enum Failed {
 }
 
 impl Failed {
-    /// Adds the position of the cause. An error of kustomize becomes a finding of rule KZ031.
+    /// Converts the failure to the error of a build step at the position `site`. An error of kustomize becomes a
+    /// finding of rule KZ031.
     pub(super) fn at(self, site: Site) -> Stop {
         self.by(site, kz031::found)
     }
 
-    /// Adds the position of the cause. For an error of kustomize, `rule` creates the finding.
+    /// Converts the failure to the error of a build step at the position `site`. For an error of kustomize, `rule`
+    /// creates the finding.
     pub(super) fn by(self, site: Site, rule: impl FnOnce(Site, &str) -> TreeFinding) -> Stop {
         match self {
             Self::Refused(message) => Stop::of_content(rule(site, &message)),
@@ -127,7 +129,7 @@ impl Failed {
         }
     }
 
-    /// Prepends `text` and a colon to the message.
+    /// Prepends `text` and a colon to the message of the failure.
     pub(super) fn within(self, text: &str) -> Self {
         match self {
             Self::Refused(message) => Self::Refused(format!("{text}: {message}")),

@@ -10,7 +10,7 @@ use crate::go::json::{marshal, marshal_indent};
 use crate::kustomize::node::{Node, commented_text};
 use crate::yaml::{self, Limits};
 
-/// Parses the document in a text. Returns `None` if the text is not YAML, `Some(None)` if it contains no document.
+/// Parses the YAML document in a text. Returns `None` if the text is not YAML, `Some(None)` if it contains no document.
 pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
     yaml::node(text, 0, &Limits::default()).ok()
 }
@@ -72,7 +72,7 @@ fn write(
     Ok(true)
 }
 
-/// Returns whether a text has no anchor, tag, directive or end of a document.
+/// Returns whether a YAML text contains no anchor, tag, directive or end of a document.
 fn is_plain(text: &str) -> bool {
     !text.contains(['&', '!', '%']) && !text.contains("...")
 }

@@ -54,12 +54,12 @@ pub(super) struct Entry<'e> {
     pub index: usize,
     /// The text of the entry, such as `../base`.
     pub text: &'e str,
-    /// The position of the entry.
+    /// The position of the entry in the kustomization file.
     pub site: Site,
 }
 
 impl Entry<'_> {
-    /// Returns what is missing if the entry is skipped: changes of objects for a component, otherwise objects.
+    /// Returns the loss if the entry is skipped: changes of objects for a component, otherwise objects.
     pub(super) fn loss(&self) -> Lost {
         if self.list == "components" { Lost::Changes } else { Lost::Objects }
     }
@@ -90,7 +90,7 @@ impl Run<'_> {
         self.vars(target, acc)
     }
 
-    /// Adds the objects of all files and folders in a list to `acc`.
+    /// Adds to `acc` the objects of all files and folders that a list such as `resources` names.
     pub(super) fn resources(
         &mut self,
         target: &Target<'_>,
@@ -104,7 +104,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the objects of the file or folder that an entry names to `acc`.
+    /// Adds to `acc` the objects of the file or folder that an entry names.
     pub(super) fn resource(&mut self, target: &Target<'_>, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         self.count_entry(&entry.site)?;
         let added = match target.loader.file(self.tree, entry.text, self.options) {
@@ -260,21 +260,22 @@ impl Run<'_> {
         }
     }
 
-    /// Records the file or folder of an entry as a part of the current step in the log, if steps are recorded.
+    /// Records the file or folder of an entry as a part of the current build step, if steps are recorded.
     pub(super) fn part(&self, entry: &Entry<'_>, path: Option<&TreePath>, kind: StepKind) {
         if let Some(step) = self.log.borrow_mut().step() {
             step.parts.push(crate::kustomize::explain::Step::new(entry.list, entry.text, path.cloned(), kind));
         }
     }
 
-    /// Records effects, such as `ConfigMap a`, for the last part of the current step in the log, if steps are recorded.
+    /// Records effects, such as `ConfigMap a`, of the file or folder that the current build step read last, if steps
+    /// are recorded.
     fn adds_to_part(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.adds.extend(words());
         }
     }
 
-    /// Records effects, such as `namePrefix p-`, for the current step in the log, if steps are recorded.
+    /// Records effects of the current build step, such as `namePrefix p-`, if steps are recorded.
     pub(super) fn adds(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(step) = self.log.borrow_mut().step() {
             step.adds.extend(words());
@@ -282,11 +283,12 @@ impl Run<'_> {
     }
 }
 
-/// The result of comparing an object before and after a validator, as kustomize does: including the lines of its nodes.
+/// The result of comparing an object before and after a validator. Like kustomize, compares the line numbers of YAML
+/// nodes too.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// The values are equal, but it is unknown whether their lines are.
+    /// The values are equal, but it is unknown whether their line numbers are equal.
     Unknown,
     Changed,
 }
@@ -305,8 +307,8 @@ impl Compared {
     }
 }
 
-/// Returns whether the values of an object come from the same places as before. kustomize compares the nodes with their
-/// lines and columns, so it detects values that were replaced by equal ones.
+/// Returns whether all values of an object come from the same lines of the same files as before. kustomize compares
+/// nodes with their lines and columns, so it detects values that were replaced by equal ones.
 fn have_same_origins(old: &Node, new: &Node) -> bool {
     let (values, items) = (old.entries().iter().zip(new.entries()), old.items().iter().zip(new.items()));
     let is_same = if new.made { old.made && old.tag == new.tag } else { old.origin == new.origin };

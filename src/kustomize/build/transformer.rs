@@ -1,4 +1,4 @@
-//! Runs kustomize's built-in transformers, with the settings of an entry or plugin configuration.
+//! Runs kustomize's built-in transformers, which entries of a kustomization or plugin configurations configure.
 
 use std::collections::BTreeMap;
 
@@ -24,17 +24,17 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
 use crate::kustomize::rules::{kz013, kz014, kz025, kz030};
 
-/// A transformer that a kustomization configures, with the position of its entry.
+/// A transformer that an entry of a kustomization configures, with the position of that entry.
 #[derive(Debug, Clone)]
 pub(super) struct Transformer {
     /// The transformer of kustomize, with its settings.
     pub what: What,
     /// The position of the entry that configures the transformer.
     pub site: Site,
-    /// The origin of changed nodes: the file and line of the entry.
+    /// The file and line of the entry; nodes that the transformer changes get this origin.
     pub origin: Origin,
-    /// The entry as it is listed in the annotation `alpha.config.kubernetes.io/transformations`, if the build records
-    /// the transformers that ran.
+    /// The transformer as the annotation `alpha.config.kubernetes.io/transformations` lists it; `None` if the build
+    /// does not record the transformers that ran.
     pub note: Option<OriginNote>,
 }
 
@@ -157,8 +157,8 @@ impl Transformer {
         Failed::from(error).within(id).at(self.site.clone())
     }
 
-    /// Returns the indexes of the objects that `target` of a patch selects. If the build reports all errors, reports a
-    /// finding if there are no such objects.
+    /// Returns the indexes of the objects that the field `target` of a patch selects. If it selects none and the build
+    /// reports all errors, reports a finding.
     fn selected(&self, run: &Run<'_>, map: &mut ResMap, target: &Selector) -> Step<Vec<usize>> {
         let compiled = Compiled::new(target).map_err(|bad| bad.at(self.site.clone()))?;
         run.check_identities(map)?;

@@ -1,4 +1,4 @@
-//! The transformer `ValueAddTransformer`: sets a value in fields.
+//! The transformer `ValueAddTransformer`: sets a value in selected fields of objects.
 //!
 //! Source: kustomize's `ValueAddTransformer` and `api/filters/valueadd`.
 
@@ -24,7 +24,7 @@ pub(super) struct ValueAdd {
     pub value: String,
     /// The fields to set.
     pub targets: Vec<ValueTarget>,
-    /// The path of a file with more targets.
+    /// The path of a file that lists more fields to set, in addition to `targets`.
     pub target_file_path: String,
 }
 

@@ -238,7 +238,7 @@ fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
 }
 
 impl Value {
-    /// Returns the length of a text in bytes; 0 for the other values, whose texts are short.
+    /// Returns the length of a text value in bytes; 0 for other values, whose texts are short.
     fn len(&self) -> usize {
         if let Self::Text(text) = self { text.len() } else { 0 }
     }

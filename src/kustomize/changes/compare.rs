@@ -20,13 +20,12 @@ pub enum Action {
     Change,
     /// The object is deleted, and one with another hash in its name is created.
     Replace {
-        /// The deleted object.
+        /// The identity of the deleted object.
         old: ObjectId,
     },
     /// The object is deleted.
     Delete,
-    /// No root renders the object any more, but the cluster keeps it: pruning is off, or the object is excluded from
-    /// it.
+    /// No root renders the object any more, but the cluster keeps it: pruning is disabled, or excludes the object.
     Orphan,
     /// Another root renders the object from now on.
     Move {
@@ -52,7 +51,7 @@ impl Action {
 /// A change of a rendered object: the effect on the object, and its text before and after.
 #[derive(Debug, Clone)]
 pub struct ObjectChange {
-    /// The effect on the object, such as [`Action::Create`].
+    /// The effect of the change on the object, such as [`Action::Create`].
     pub action: Action,
     /// The identity of the object; for a replacement, the identity of the new object.
     pub id: ObjectId,
@@ -67,8 +66,8 @@ pub struct ObjectChange {
 /// The objects that a root renders before or after a change, with their build.
 pub(super) type Rendered<'b, 'a> = (&'b [Object], &'b Built<'a>);
 
-/// Returns the changed objects, sorted by identity, and the number of unchanged ones. `prunes` is whether the cluster
-/// deletes objects that are not rendered any more.
+/// Returns the changed objects, sorted by identity, and the number of unchanged ones. `prunes` tells whether the
+/// cluster deletes objects that are no longer rendered.
 pub(super) fn objects(
     old: Option<Rendered<'_, '_>>,
     new: Option<Rendered<'_, '_>>,
@@ -140,7 +139,7 @@ fn replace(
     });
 }
 
-/// Returns whether two objects are the same generated object with different hashes.
+/// Returns whether two objects are the same generated object with different hashes in their names.
 fn is_regenerated(old: &Object, new: &Object) -> bool {
     let without_hash = |object: &Object| -> Option<String> {
         let (name, hash) = object.id.name.rsplit_once('-')?;

@@ -19,7 +19,7 @@ const MAX_VALUE_LENGTH: usize = 120;
 /// A changed field of an object, with its old and new value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
-    /// The path, such as `spec.template.spec.containers[name=web].image`.
+    /// The path of the changed field, such as `spec.template.spec.containers[name=web].image`.
     pub path: String,
     /// The old value; `None` if the field is new.
     pub before: Option<Located>,
@@ -27,12 +27,12 @@ pub struct FieldChange {
     pub after: Option<Located>,
 }
 
-/// A value with its position.
+/// The old or new value of a field, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// The value as YAML in one line, truncated to [`MAX_VALUE_LENGTH`] characters; a hash for a value of a Secret.
+    /// The value as YAML in one line, truncated to `MAX_VALUE_LENGTH` characters; a hash for a value of a Secret.
     pub value: String,
-    /// The file and line, relative to the tree; `None` for a value that is not in a file.
+    /// The file of the value, relative to the tree, and the line; `None` for a value that is not in a file.
     pub place: Option<(TreePath, usize)>,
 }
 

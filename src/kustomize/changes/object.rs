@@ -13,7 +13,7 @@ pub struct Object {
     pub id: ObjectId,
     /// The `apiVersion` of the object.
     pub api_version: String,
-    /// The name in its file or generator, without prefixes and hashes.
+    /// The name of the object in its file or generator, without prefixes and hashes.
     pub original_name: String,
     /// The content of the object. The origins of its nodes refer to the files of the build.
     pub node: Node,

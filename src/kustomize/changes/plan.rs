@@ -48,9 +48,9 @@ pub struct Owner {
 /// The reason why the objects of a root are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// The entry or object that is the cause.
+    /// The entry of a kustomization file, or the object, that is the cause.
     pub site: Site,
-    /// The error, without the position.
+    /// The message of the error, without the position.
     pub message: String,
 }
 
@@ -75,7 +75,8 @@ pub enum State {
     StopsBuilding(Cause),
     /// The root builds neither before nor after the change.
     Fails(Cause),
-    /// The build before or after the change depends on something that is not executed, so the changes are unknown.
+    /// The changes are unknown, because the build before or after the change depends on something that is not executed
+    /// here, such as a network request or another program.
     Unknown(Cause),
 }
 
@@ -105,19 +106,19 @@ impl State {
 /// Numbers of objects by the effect of a change on them, such as created and deleted objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Created objects.
+    /// Number of created objects.
     pub create: usize,
-    /// Changed objects.
+    /// Number of changed objects.
     pub change: usize,
-    /// Objects that are deleted and created with another hash in their names.
+    /// Number of generated objects that are deleted and created with another hash in their names.
     pub replace: usize,
-    /// Deleted objects.
+    /// Number of deleted objects.
     pub delete: usize,
-    /// Objects that are not rendered any more, but that the cluster keeps.
+    /// Number of objects that no root renders any more, but that the cluster keeps.
     pub orphan: usize,
-    /// Objects that another root renders from now on.
+    /// Number of objects that another root renders after the change.
     pub moved: usize,
-    /// Unchanged objects in roots that can read a changed file.
+    /// Number of unchanged objects in roots that can read a changed file.
     pub unchanged: usize,
 }
 
@@ -165,7 +166,7 @@ impl Plan {
         plan
     }
 
-    /// Returns the numbers of objects of all roots, by action.
+    /// Returns the numbers of objects in all roots, by the effect of the change on them.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for root in &self.roots {

@@ -21,7 +21,7 @@ pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// For each key, the index of its root in `roots`. Objects whose builds are the same share a root.
+    /// The index of a root in `roots`, by its key. Keys whose builds are the same share a root.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
@@ -168,8 +168,8 @@ impl Root {
     }
 }
 
-/// Returns a key for each object that names a root, and for each root that no object names, with the index of its build
-/// in the survey.
+/// Returns the index of each build in `survey`, by the object that names the root, or by the folder if no object names
+/// the root.
 fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     let mut keys = BTreeMap::new();
     for cluster in &survey.clusters {
@@ -196,7 +196,7 @@ struct Found {
     files: Files,
     /// The folders with a kustomization file.
     folders: Vec<TreePath>,
-    /// The folders to which no other folder refers, without Components.
+    /// The folders to which no other folder refers, except for folders of Components.
     roots: Vec<TreePath>,
     /// YAML and JSON files that are neither kustomization files nor parts of kustomizations.
     manifests: Vec<TreePath>,

@@ -1,5 +1,5 @@
-//! Finds the roots that Argo CD builds from a checkout: Applications and ApplicationSets, in files and as roots render
-//! them.
+//! Finds the roots that Argo CD builds from a checkout. They are named by Applications and ApplicationSets, which are
+//! in files of the checkout or are rendered by other roots.
 //!
 //! Source: `GetAppSourceType` and `mergeSourceParameters` in argo-cd's `reposerver/repository/repository.go`, and
 //! `filterApps` in its `applicationset/generators/git.go`.
@@ -33,7 +33,7 @@ const OVERRIDES: &str = ".argocd-source.yaml";
 /// The parameters of an ApplicationSet's template, by name.
 type Parameters = BTreeMap<String, String>;
 
-/// Adds the roots that Argo CD builds from the checkout to a survey.
+/// Adds the roots that Argo CD builds from `checkout` to `survey`.
 pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, survey: &mut Survey) {
     if standing.applications.is_empty() {
         return;
@@ -61,7 +61,7 @@ struct Source {
 struct Surveyor<'a, 's> {
     checkout: &'a Checkout<'a>,
     reaches: Reaches<'a>,
-    /// The files with Applications.
+    /// The files that define Applications or ApplicationSets.
     files: HashSet<TreePath>,
     /// The files with Applications that a root renders. The survey uses the rendered Applications instead of those in
     /// the files.
@@ -73,8 +73,9 @@ struct Surveyor<'a, 's> {
 }
 
 impl Surveyor<'_, '_> {
-    /// Adds the roots of all Applications, until no new Application appears. Uses an Application as the root that
-    /// contains it renders it, or as it is in its file if no root contains it or the root cannot be built.
+    /// Adds the roots of all Applications, until no new Application appears. Uses an Application in the form in which
+    /// the root that contains it renders it. If no root contains it, or the root cannot be built, uses the Application
+    /// as it is in its file.
     fn follow(&mut self, standing: &Standing) {
         for at in 0..self.survey.builds.len() {
             let Build { tree, root, options, .. } = self.survey.builds[at].clone();
@@ -105,7 +106,7 @@ impl Surveyor<'_, '_> {
         }
     }
 
-    /// Adds a root that Argo CD builds to the survey, and queues the Applications that it renders.
+    /// Adds to the survey a root that Argo CD builds, and queues the Applications that the root renders.
     fn build(&mut self, Source { root, spec }: Source, application: &Object) {
         let options = Options { argo: spec, ..Options::of(Profile::ArgoCd) };
         let is_same = |build: &&mut Build| build.root == root && build.options == options;
@@ -134,7 +135,7 @@ impl Surveyor<'_, '_> {
         }
     }
 
-    /// Returns the folders to which no other folder refers.
+    /// Returns the folders of the checkout to which no other folder refers.
     fn roots(&self) -> Vec<TreePath> {
         let Checkout { tree, files, folders, .. } = self.checkout;
         let options = Options::default();

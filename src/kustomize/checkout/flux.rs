@@ -92,11 +92,11 @@ struct Surveyor<'a> {
     words: Vec<String>,
     trees: HashMap<TreeKey, Arc<Tree>>,
     rendered: HashMap<(TreeKey, TreePath, FluxSpec), Rendered>,
-    /// For each file, whether it contains one of the `words`.
+    /// A cache: for each file, whether it contains one of `words`, so that it may define Flux objects.
     mentions: HashMap<TreePath, bool>,
 }
 
-/// A starting point of the survey of Flux Kustomizations.
+/// A Kustomization or folder at which the search for Flux Kustomizations in a checkout begins.
 enum Seed {
     /// A Kustomization that no other root contains. The flag is set if Flux was bootstrapped from it: its root contains
     /// its own file, or a FluxInstance creates it.
@@ -113,8 +113,8 @@ impl Seed {
 }
 
 impl Surveyor<'_> {
-    /// Returns the starting points of the survey: Kustomizations that no other root contains, and folders with
-    /// Kustomizations that no Kustomization builds.
+    /// Returns the starting points of the search for Kustomizations: Kustomizations that no other root contains, and
+    /// folders with Kustomizations that no Kustomization builds.
     fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
         let of_instances = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
         let mut all: Vec<Object> = of_instances.collect();
@@ -175,7 +175,7 @@ impl Surveyor<'_> {
         found
     }
 
-    /// Returns the folders to which no other folder refers.
+    /// Returns the folders of the checkout to which no other folder refers.
     fn roots(&self) -> Vec<TreePath> {
         let Checkout { tree, files, folders, .. } = self.checkout;
         let options = Options::of(Profile::Flux);
@@ -203,8 +203,8 @@ impl Surveyor<'_> {
         self.reaches.of(&root, &components)
     }
 
-    /// Surveys the Kustomizations from the starting points `seeds` in several passes, until a pass finds the same
-    /// variables as the previous one.
+    /// Finds the roots that Flux builds, with the search beginning at `seeds`. Repeats the search with the variables
+    /// that the previous pass found, until the variables stay the same.
     fn follow(&mut self, seeds: &[Seed], standing: &Standing) -> Survey {
         let mut variables: Vec<Variables> = Vec::new();
         let clusters = clusters(seeds);
@@ -369,8 +369,8 @@ impl Surveyor<'_> {
         Arc::clone(self.trees.entry(key.clone()).or_insert_with(make))
     }
 
-    /// Adds the Kustomizations in files whose root cannot be built here. They are used as they are in the files, with
-    /// unknown variables.
+    /// Adds the Kustomizations whose root cannot be built here, so that no pass has rendered them. They are used as
+    /// they are in their files, with unknown variables.
     fn add_unrendered(&mut self, standing: &Standing, pass: &mut Pass) {
         let known: HashSet<TreePath> =
             pass.survey.clusters.iter().flat_map(Cluster::objects).map(|object| object.file.clone()).collect();
@@ -387,8 +387,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns for each seed its folder and the index of its cluster. Seeds in the same folder are applied to the same
-/// cluster.
+/// Returns the folder of each starting point, and the index of its cluster. Starting points in the same folder are
+/// applied to the same cluster.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {
@@ -403,7 +403,8 @@ fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     seeds.iter().map(of).collect()
 }
 
-/// Returns whether the survey uses an object: Flux Kustomizations and sources, ConfigMaps and Secrets.
+/// Returns whether a rendered object matters to the search for Flux Kustomizations: it is a Kustomization, a Flux
+/// source, a ConfigMap or a Secret.
 fn wanted(resource: &Resource) -> bool {
     let version = resource.node.get("apiVersion").and_then(|version| version.text().map(str::to_owned));
     let version = version.unwrap_or_default();

@@ -105,7 +105,7 @@ impl Git {
     }
 }
 
-/// Returns the branch in a symbolic reference: `ref: refs/heads/main`.
+/// Returns the branch in a symbolic reference, which is the text after `prefix`: `main` for `ref: refs/heads/main`.
 fn branch(head: &str, prefix: &str) -> Option<String> {
     head.trim().strip_prefix("ref:")?.trim().strip_prefix(prefix).map(str::to_owned)
 }
@@ -142,7 +142,8 @@ impl Config {
         text.parse().map(Self).map_err(|error| error.to_string())
     }
 
-    /// Returns all sections such as `[remote "…"]` for `kind` `remote`, each with the values of `keys`.
+    /// Returns the sections of a kind that have a name, such as `[remote "origin"]` for the kind `remote`, each with
+    /// the values of `keys`.
     fn sections(&self, kind: &str, keys: &[&str]) -> Vec<Section> {
         let sections = self.0.sections_by_name(kind).into_iter().flatten();
         let of = |section: file::SectionRef<'_>| {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A Flux Kustomization is used as the root that contains it renders it: with its namespace, patches, components and
-//! variables. Flux builds from an artifact, which has no links and not all files of the checkout (see [`ignore`]).
+//! variables. Flux builds from an artifact, which has no links and not all files of the checkout (see `ignore.rs`).
 
 mod argo;
 mod flux;
@@ -39,7 +39,7 @@ use super::tree::{Tree, TreePath};
 use crate::admission::field::Segment;
 use crate::admission::{FieldPath, Level};
 
-/// A checkout to survey.
+/// A checkout of a git repository, with the files that may define roots.
 pub struct Checkout<'a> {
     /// The whole file system, or the part with the checkout.
     pub tree: &'a Arc<Tree>,
@@ -65,7 +65,7 @@ pub struct Build {
     pub tree: Arc<Tree>,
     /// The folder that is built.
     pub root: TreePath,
-    /// The options of the build.
+    /// The options of the system that builds the root, such as the version of kustomize.
     pub options: Options,
     /// The objects that name the root, such as Flux Kustomizations; empty if no object does.
     pub owners: Vec<Object>,
@@ -105,7 +105,7 @@ pub struct Cluster {
     /// The folder with the objects that are applied by hand or by `flux bootstrap`. `None` for Kustomizations that no
     /// root renders, because the root that contains them cannot be built.
     pub folder: Option<TreePath>,
-    /// The Kustomizations; those that render others come before them.
+    /// The Kustomizations of the cluster. A Kustomization comes before those that it renders.
     pub members: Vec<Member>,
 }
 
@@ -118,7 +118,8 @@ pub struct Member {
     pub parent: Option<usize>,
     /// Whether the Kustomization is applied to the cluster, as far as the files show.
     pub is_applied: bool,
-    /// The index of its build in [`Survey::builds`]; `None` if it is not built from the checkout.
+    /// The index in [`Survey::builds`] of the build of this Kustomization; `None` if the Kustomization is not built
+    /// from the checkout.
     pub build: Option<usize>,
 }
 
@@ -164,8 +165,9 @@ pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     })
 }
 
-/// Replaces errors about files that are generated before the build by unknown results: missing files that a
-/// `.gitignore` excludes or for whose name `written_by` returns a place, and templates of other tools.
+/// Replaces errors about files that are probably generated before the build by unknown results. These are missing files
+/// that a `.gitignore` excludes, missing files for whose name `written_by` returns the place that writes such a file,
+/// and kustomization files that are templates of other tools.
 pub fn without_generated(
     tree: &Tree,
     git: &Git,
@@ -194,7 +196,8 @@ fn without_templates(tree: &Tree, report: Report) -> Report {
     })
 }
 
-/// Replaces errors about missing entries by unknown results, if `reason` returns a reason for the path.
+/// Replaces each error about an entry whose target does not exist by an unknown result, if `reason` returns a reason
+/// for the path of the target.
 fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<String>) -> Report {
     with_unknown(report, |finding| {
         let is_missing = MISSING.contains(&finding.rule);
@@ -202,7 +205,7 @@ fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<Str
     })
 }
 
-/// Replaces errors by unknown results, if `reason` returns a reason.
+/// Replaces each error for which `reason` returns a reason by an unknown result.
 fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<String>) -> Report {
     for finding in report.findings.iter_mut().filter(|finding| finding.location.refused) {
         let Some(why) = reason(finding) else { continue };
@@ -219,7 +222,7 @@ fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<Stri
 /// The rules about entries whose target does not exist.
 const MISSING: [&str; 2] = ["KZ004", "KZ005"];
 
-/// Returns the path in the tree that the entry at the position of a finding names.
+/// Returns the path to which an entry of a kustomization file refers. The entry is at the position of `finding`.
 fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     let InTree { file, place, .. } = &finding.location;
     let bytes = tree.read(file).ok()?;

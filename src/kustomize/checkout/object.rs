@@ -124,7 +124,7 @@ pub(super) fn group(value: &Value) -> &str {
 pub(super) struct Standing {
     /// Flux Kustomizations.
     pub(super) kustomizations: Vec<Object>,
-    /// Flux's sources.
+    /// Flux sources, such as GitRepositories.
     pub(super) sources: Vec<Object>,
     /// FluxInstances, and HelmReleases that install one.
     pub(super) instances: Vec<Object>,
@@ -153,7 +153,8 @@ fn installs_lenient(text: &str) -> bool {
     parsed.min().is_some_and(|version: (u32, u32)| version < FIRST_STRICT)
 }
 
-/// Words for a quick search. A file without any of them is not parsed.
+/// Words for a quick search: a text that contains none of them, and not `INSTANCE_CHART`, is not parsed, because it
+/// defines no object that matters.
 const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
 /// The word by which a file with a HelmRelease that installs a FluxInstance is recognized.
 const INSTANCE_CHART: &str = "flux-instance";
@@ -206,7 +207,8 @@ impl Standing {
 /// Maximum number of lines below `substituteFrom` that are searched for names; a reference has three.
 const MAX_LIST_LINES: usize = 24;
 
-/// Returns the names below `substituteFrom` in a text, which may be a patch in another object.
+/// Returns the names in lists `substituteFrom` of a YAML text. Searches the lines instead of parsing the text, because
+/// the list may be in a patch for another object.
 fn variables(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (at, _) in text.match_indices("substituteFrom") {

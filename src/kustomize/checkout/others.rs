@@ -1,8 +1,8 @@
 //! Finds the roots that Rancher Fleet and Project Sveltos build from a checkout.
 //!
-//! Fleet makes a bundle of each folder with a `fleet.yaml`, and builds it if it has a `kustomization.yaml`, or the
-//! folder in `kustomize.dir`. Profiles of Sveltos name a source of Flux and a folder in `kustomizationRefs`. The steps
-//! of both systems before and after the build are not reproduced.
+//! Fleet makes a bundle of each folder with a `fleet.yaml`. It builds this folder, or the folder in `kustomize.dir`, if
+//! the folder has a `kustomization.yaml`. Profiles of Sveltos name a Flux source and a folder in `kustomizationRefs`.
+//! The steps of both systems before and after the build are not reproduced.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Entry, TreePath};
 use crate::yaml::{self, Limits};
 
-/// The file that makes a folder a bundle of Fleet.
+/// Names of the file that makes a folder a bundle of Fleet.
 const FLEET: [&str; 2] = ["fleet.yaml", "fleet.yml"];
 
-/// Adds the roots that Fleet and Sveltos build from the checkout to a survey.
+/// Adds the roots that Fleet and Sveltos build from `checkout` to `survey`.
 pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, sources: &Sources<'_>, survey: &mut Survey) {
     let mut reaches = Reaches::new(checkout.tree, checkout.files);
     let bundles = checkout.manifests.iter().filter(|file| FLEET.contains(&file.name()));

@@ -74,8 +74,9 @@ pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: 
     inner
 }
 
-/// Returns `postBuild` with the values of variables that are known from files. If no file defines an object in
-/// `substituteFrom`, its variables are unknown, and so are those of the objects before it, which it may override.
+/// Returns `post_build` with the values of the variables that are known from files. If no file defines a ConfigMap or
+/// Secret in `substituteFrom`, its variables are unknown. The variables of the objects before it in the list are then
+/// unknown too, because it may override them.
 pub(super) fn resolved(post_build: PostBuild, namespace: &str, known: &Variables) -> PostBuild {
     let (mut found, mut from) = (Data::new(), Vec::new());
     for reference in &post_build.from {

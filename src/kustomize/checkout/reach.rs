@@ -102,7 +102,7 @@ impl<'a> Reaches<'a> {
     }
 }
 
-/// Returns the kustomization file of a folder.
+/// Returns the path of the kustomization file in a folder; `None` if there is none.
 fn kustomization(tree: &Tree, folder: &TreePath) -> Option<TreePath> {
     let mut paths = NAMES.into_iter().map(|name| folder.join(name));
     paths.find(|path| tree.entry(path) == Some(Entry::File))

@@ -18,7 +18,7 @@ pub(super) enum Place {
     Checkout {
         /// The folder that is the root of the source.
         top: TreePath,
-        /// Additional patterns of files that the artifact excludes.
+        /// The patterns in `spec.ignore` of the source. The artifact does not contain files that match them.
         ignore: Option<String>,
     },
     /// The tree is outside of the checkout; contains the repository or the name of the source.
@@ -43,7 +43,7 @@ pub(super) struct Sources<'a> {
     given: &'a BTreeMap<(String, String), TreePath>,
     definitions: Vec<Definition>,
     users: BTreeMap<(String, String), Vec<User>>,
-    /// A cache of locations, by [`SourceRef::key`].
+    /// A cache of the locations of sources, by [`SourceRef::key`].
     places: RefCell<HashMap<String, Place>>,
 }
 
@@ -145,7 +145,8 @@ impl Definition {
 }
 
 impl<'a> Sources<'a> {
-    /// Collects the definitions of sources in files. `tops` are the folders that may be the root of the repository.
+    /// Collects the Flux sources that files of the checkout define. `tops` are the folders that may be the root of the
+    /// repository.
     pub(super) fn new(
         tree: &'a Tree,
         git: &'a Git,
@@ -221,9 +222,9 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Returns the root of a source if Flux was bootstrapped from it. The evidence is a Kustomization that uses the
-    /// source and whose file is below its own path. If a file defines the source, the Kustomization must be in the same
-    /// file, which must be that of `flux bootstrap` if the path is the root itself.
+    /// Returns the root of a source if Flux was bootstrapped from the source. The evidence is a Kustomization that uses
+    /// the source, and whose file is below its own path. If a file defines the source, the Kustomization must be in
+    /// this file. If the path is the root itself, this file must be the one that `flux bootstrap` writes.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));
@@ -234,8 +235,8 @@ impl<'a> Sources<'a> {
         self.tops.iter().find(|top| users.iter().any(|user| is_below(top, user))).cloned()
     }
 
-    /// Returns the folder under which most paths of the Kustomizations `users` exist, among the folders that may be the
-    /// root of the repository. With `is_needed`, at least half of the paths must exist there.
+    /// Guesses the root of the repository: returns the folder of `tops` below which most paths of the Kustomizations
+    /// `users` exist. With `is_needed`, returns `None` unless at least half of the paths exist there.
     fn most(&self, users: &[User], is_needed: bool) -> Option<TreePath> {
         let paths: BTreeSet<&str> = users.iter().map(|user| &*user.path).filter(|path| is_known(path)).collect();
         let count = |top: &&TreePath| {

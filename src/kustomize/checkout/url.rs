@@ -5,11 +5,11 @@
 pub struct Repository {
     /// The host, in lower case.
     pub host: String,
-    /// The path, in lower case: forges do not distinguish names by case.
+    /// The path, in lower case, because hosts such as GitHub do not distinguish names by case.
     pub path: String,
 }
 
-/// Hosts of forges for SSH over port 443, and the hosts of their web addresses.
+/// Hosts of git services for SSH over port 443, each with the host of the web addresses.
 const SSH_HOSTS: [(&str, &str); 4] = [
     ("ssh.github.com", "github.com"),
     ("altssh.gitlab.com", "gitlab.com"),

@@ -28,7 +28,7 @@ static NARROWED: Narrowed = Narrowed {
     when: &["request.operation == 'CREATE' || object.spec != oldObject.spec"],
 };
 
-/// Reports errors in an Application that do not depend on its repository.
+/// The delivery `argo-cd`: reports errors in Applications and ApplicationSets that do not depend on their repository.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "argo-cd",
     family: FAMILY,

@@ -39,7 +39,7 @@ pub(super) struct File {
 pub(super) enum Encoding {
     Plain,
     Base64,
-    /// Packed with gzip, then base64.
+    /// The content is compressed with gzip, then encoded with base64.
     Base64Gz,
 }
 

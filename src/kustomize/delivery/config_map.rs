@@ -15,7 +15,7 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 1] = [written("configmaps", "ConfigMap")];
 
-/// Judges the tree in a labelled ConfigMap.
+/// The delivery `config-maps`: checks the tree in a ConfigMap with the label `portcullis.dev/kustomize-tree`.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "config-maps",
     family: FAMILY,

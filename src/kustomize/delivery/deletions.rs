@@ -22,9 +22,10 @@ use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
 pub(super) static OF_UPDATES: Consequences =
     Consequences { siblings: siblings::of_request, findings: of_request, replaces_tree_findings: false };
 
-/// The input of a plan: a Kustomization, its inventory, and the objects that a revision renders for it and for others.
+/// The input of a prediction of deletions: a Kustomization, its inventory, and the objects that a revision renders for
+/// it and for the other Kustomizations.
 pub struct Plan<'a> {
-    /// The Kustomization object.
+    /// The Flux Kustomization whose deletions are predicted, as JSON.
     pub kustomization: &'a Value,
     /// The objects that Flux applied before, from `status.inventory`.
     pub inventory: Vec<ObjectId>,
@@ -65,8 +66,8 @@ impl Deletion {
 struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
-    /// The order in which both Kustomizations apply the revision; `None` if the other one certainly applies the objects
-    /// before this one prunes them.
+    /// The order in which the two Kustomizations apply the revision; `None` if `to` certainly applies the objects
+    /// before this Kustomization prunes them.
     order: Option<Order<'p>>,
 }
 
@@ -261,8 +262,8 @@ mod tests {
                         "sourceRef": {"kind": "GitRepository", "name": "fleet"}}})
     }
 
-    /// Returns rule and message of each finding about the Kustomization `own`, given its inventory, its rendered
-    /// objects and its siblings.
+    /// Returns the findings about the Kustomization `own`, each as rule id and message. `inventory` and `rendered` are
+    /// the objects of `own`; each sibling has its rendered objects.
     fn rules(own: &Value, [inventory, rendered]: [&[&str]; 2], siblings: &[(Value, &[&str])]) -> Vec<String> {
         let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1".into() };
         let siblings: Vec<_> =

@@ -15,7 +15,7 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 1] = [Match::create_or_update("fleet.cattle.io", &["v1alpha1"], "bundles", "Bundle")];
 
-/// Judges the tree in a Bundle of Fleet.
+/// The delivery `fleet`: checks the tree in a Bundle of Fleet.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "fleet",
     family: FAMILY,
@@ -51,7 +51,8 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
     folders(spec, field).into_iter().map(root).collect()
 }
 
-/// Returns the folders to build, each with the field that names it: the folder of the Bundle, and those of its targets.
+/// Returns the folders to build, each with the field that names it: the folder of the Bundle, and the folders of its
+/// targets.
 fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
     let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
     let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));

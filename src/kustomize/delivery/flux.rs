@@ -17,7 +17,7 @@ use crate::kustomize::references::is_git;
 use crate::kustomize::rules::{kz004, kz009, kz011, kz014, kz040};
 use crate::kustomize::tree::{Memory, Tree, TreePath};
 
-/// Reports errors in a Kustomization that do not depend on its source.
+/// The delivery `flux`: reports errors in a Flux Kustomization that do not depend on its source.
 pub(super) static OBJECTS: Delivery = Delivery {
     name: "flux",
     family: FAMILY,
@@ -34,7 +34,7 @@ pub(super) static OBJECTS: Delivery = Delivery {
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },
 };
 
-/// Judges the tree of a Flux Kustomization, from the current artifact of its source.
+/// The delivery `flux-trees`: checks the tree of a Flux Kustomization, from the current artifact of its source.
 pub(super) static TREES: Delivery = Delivery {
     name: "flux-trees",
     family: FAMILY,

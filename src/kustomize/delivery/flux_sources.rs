@@ -17,7 +17,7 @@ const fn status(plural: &'static str, kind: &'static str) -> Match {
     Match { subresource: "status", operations, ..Match::create_or_update(GROUP, &[VERSION], plural, kind) }
 }
 
-/// Matches the status updates by which a controller publishes a new artifact.
+/// The requests by which a controller publishes a new artifact: updates of the status of a Flux source.
 pub(super) static MATCHERS: [Match; 4] = [
     status("gitrepositories", "GitRepository"),
     status("ocirepositories", "OCIRepository"),
@@ -25,7 +25,8 @@ pub(super) static MATCHERS: [Match; 4] = [
     status("externalartifacts", "ExternalArtifact"),
 ];
 
-/// Judges the Kustomizations of a source with the artifact in its new status.
+/// The delivery `flux-sources`: checks the trees of all Kustomizations of a Flux source when its status gets a new
+/// artifact.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "flux-sources",
     family: FAMILY,

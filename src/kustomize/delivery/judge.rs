@@ -1,4 +1,5 @@
-//! Judges the roots that deliveries return.
+//! Runs the rules on kustomize roots that objects in a cluster refer to, and collects the findings and the rendered
+//! objects.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ const MAX_DEPTH: usize = 64;
 pub struct Judged {
     /// The findings, in the order in which kustomize would report them.
     pub findings: Vec<TreeFinding>,
-    /// Number of findings that were omitted because of the limit.
+    /// Number of findings that were omitted, because a root has at most `MAX_FINDINGS`.
     pub left_out: usize,
     /// The identities of all objects that Flux renders, if they are known.
     pub rendered: Option<Vec<ObjectId>>,
@@ -58,7 +59,7 @@ pub enum Outcome {
     Judged(Arc<Judged>),
     /// The tree of the root could not be read at all, or not in time; contains the reason, as the end of a sentence.
     Unknown(String),
-    /// The tree must be fetched, but this judge does not fetch.
+    /// The root is not judged, because its tree must be fetched: judges for offline commands do not fetch.
     Unasked,
 }
 

@@ -93,7 +93,7 @@ impl SourceRef {
         is_known.then(|| Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
     }
 
-    /// Returns the key in [`BY_SOURCE`].
+    /// Returns the key of the source in the index [`BY_SOURCE`], such as `GitRepository/flux-system/apps`.
     pub(in crate::kustomize) fn key(&self) -> String {
         let Self { kind, namespace, name } = self;
         format!("{kind}/{namespace}/{name}")
@@ -216,7 +216,7 @@ pub(super) fn source_of(request: &Request<'_>) -> Option<SourceRef> {
     SourceRef::of(request.object(), &request.namespace)
 }
 
-/// Returns the build settings of the Kustomization in a request.
+/// Reads source, path and build settings of the Kustomization in a request; `None` in the cases of `Kustomization::of`.
 pub(super) fn subject(request: &Request<'_>) -> Option<Kustomization> {
     Kustomization::of(request.object(), &request.namespace)
 }

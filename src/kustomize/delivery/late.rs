@@ -16,7 +16,8 @@ pub const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 /// The labels that name the Flux Kustomization which applies an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
-/// Returns the reason why Flux may build `object` from another artifact than the current one of `source`, if any.
+/// Returns the reason why Flux may build the Kustomization `object` from another artifact than the current one of its
+/// `source`; `None` if nothing indicates this.
 pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     if !is_observed(source) {
         return Some("the source has changed since its artifact was made");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::catalog::{Settings, Stored};
 use crate::kustomize::object_id::ObjectId;
 
-/// The key of this section in the configuration file.
+/// The key of the section with the limits of deletions in the configuration file.
 pub const SECTION: &str = "deletions";
 
 /// The limits beyond which KZ060, KZ061 and the guard report deletions.
@@ -47,7 +47,8 @@ impl DeletionLimits {
         Self::read(settings.section(SECTION))
     }
 
-    /// Returns the limits in a section, or the defaults if there is no valid one.
+    /// Reads the limits from the section `deletions` of the configuration. Returns the defaults if the section is
+    /// absent or invalid.
     pub fn read(section: Option<&Stored>) -> Self {
         section.and_then(|section| Self::deserialize(section.value()).ok()).unwrap_or_default()
     }
@@ -58,7 +59,7 @@ impl DeletionLimits {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Returns the error in the section, if any.
+    /// Returns the error message about an invalid value in the section, if any.
     pub fn problem(&self) -> Option<String> {
         let is_kind = |text: &str| text.starts_with(|letter: char| letter.is_ascii_uppercase());
         if let Some(kind) = self.protected_kinds.iter().find(|kind| !is_kind(kind)) {

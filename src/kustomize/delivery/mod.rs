@@ -52,7 +52,8 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Definition, Match, RuleInfo};
 
-/// The family of all rules about trees, and of all deliveries but the guard, which are on or off together.
+/// The family of all rules about trees. All deliveries except for the guard belong to it too; a family is enabled or
+/// disabled as a whole.
 pub const FAMILY: &str = "KZ";
 
 /// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
@@ -60,7 +61,7 @@ pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 
 /// The definition of a delivery: a source of kustomize trees.
 pub struct Delivery {
-    /// Stable name, such as `flux-trees`.
+    /// The stable name of the delivery, such as `flux-trees`.
     pub name: &'static str,
     /// The rule family with which the delivery is enabled or disabled, such as `KZ`.
     pub family: &'static str,
@@ -68,7 +69,7 @@ pub struct Delivery {
     pub summary: &'static str,
     /// The default maximum level of the findings, to which higher levels of rules are reduced.
     pub max_level: Level,
-    /// A rule whose configured level also limits the level of the findings, if any.
+    /// A rule whose configured level is an upper limit for the level of these findings; `None` for no such limit.
     pub limited_by: Option<&'static RuleInfo>,
     /// The requests for which the delivery runs.
     pub matchers: &'static [Match],
@@ -103,21 +104,21 @@ pub struct Consequences {
 /// with their judged roots.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
-/// Match conditions for the requests of a delivery, which get a separate webhook.
+/// Match conditions for the requests of a delivery. The requests that match are sent to a separate webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
-    /// The name of this webhook, such as `trees.portcullis.dev`.
+    /// The name of the separate webhook, such as `trees.portcullis.dev`.
     pub webhook: &'static str,
-    /// The reason for the conditions, as an explanation in the registration.
+    /// An explanation of the conditions or the failure policy, which the webhook configuration contains as a comment.
     pub reason: &'static str,
     /// The conditions in CEL over `request`, `object` and `oldObject`, which are joined by `||`.
     pub when: &'static [&'static str],
 }
 
-/// The result of a delivery for a request.
+/// The result of a delivery for a request: the errors in the object, and the roots to check.
 #[derive(Debug, Default)]
 pub struct Look {
-    /// Errors in the object itself.
+    /// The errors in the object itself, not in a tree.
     pub findings: Vec<Finding>,
     /// The roots that are built because of the object.
     pub roots: Vec<Root>,
@@ -134,7 +135,7 @@ pub struct Root {
     pub content: Content,
     /// The folders of the tree that are built.
     pub at: At,
-    /// The options of the build.
+    /// The options of the system that builds the root, such as the version of kustomize.
     pub options: Options,
     /// The reason why the next revision may fix findings, if any. Findings then warn and never deny.
     pub late: Option<&'static str>,
@@ -206,7 +207,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// Returns all deliveries, in the order in which they run.
+/// Returns the definitions of all sources of kustomize trees, in the order in which they run.
 pub fn deliveries() -> Vec<&'static Delivery> {
     vec![
         &flux::OBJECTS,

@@ -71,7 +71,7 @@ pub(super) fn of_stored(catalog: &Catalog, object: &Value, artifact: &Artifact) 
     own.siblings(&View::new(catalog, &LiveReads::new()))
 }
 
-/// The Kustomization for which the others that apply to the same cluster are looked up.
+/// The Kustomization whose siblings are looked up: the other Kustomizations that apply to the same cluster.
 struct Own<'a> {
     namespace: &'a str,
     name: &'a str,
@@ -172,8 +172,8 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Returns the number of siblings with the same source and with other sources, given the numbers of Kustomizations
-    /// and sources in the catalog.
+    /// Returns how many siblings a Kustomization has with the same source, and with other sources. The catalog contains
+    /// `of_source` Kustomizations of the same source, and `of_others` of `sources` other sources.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
         let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
         let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));

@@ -79,7 +79,7 @@ const fn written(versions: &'static [&'static str], plural: &'static str, kind: 
 static MATCHERS: [Match; 2] =
     [written(&["v1beta1"], "kustomizations", "Kustomization"), written(&["v1alpha1"], "components", "Component")];
 
-/// Judges the effects of a stored Kustomization or Component on others in its namespace.
+/// The delivery `stored`: checks the effects of a stored Kustomization or Component on the others in its namespace.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "stored",
     family: FAMILY,
@@ -107,7 +107,7 @@ struct Entry<'o> {
     folder: TreePath,
 }
 
-/// The lists whose entries may be folders. The entries of the last list must be Components.
+/// The lists in a kustomization file whose entries may be folders. The folders in `components` must be Components.
 const LISTS: [&str; 6] = ["resources", "bases", "generators", "transformers", "validators", "components"];
 
 /// Returns the folder of a stored object, from the annotation `portcullis.dev/path`.
@@ -115,7 +115,8 @@ fn folder(object: &Value) -> Option<TreePath> {
     path_annotation(object).map(TreePath::from)
 }
 
-/// Returns the entries of an object that lead to a folder or a file of its tree.
+/// Returns the entries of a stored Kustomization or Component (such as those in `resources`) that refer to a folder or
+/// file of its tree.
 fn entries(object: &Value) -> Vec<Entry<'_>> {
     let Some(own) = folder(object) else { return Vec::new() };
     let of_list = |list: &'static str| {
@@ -129,7 +130,8 @@ fn entries(object: &Value) -> Vec<Entry<'_>> {
     found.collect()
 }
 
-/// Resolves an entry to a path in the tree; `None` for absolute paths, URLs, and paths that lead out of the tree.
+/// Resolves an entry such as `../base` against the folder `from`; `None` for absolute paths, URLs, and paths that lead
+/// out of the tree.
 fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     if entry.is_empty() || entry.starts_with('/') || entry.contains('\n') || is_http(entry) || is_git(entry) {
         return None;
@@ -147,7 +149,7 @@ struct Stage<'a> {
     view: &'a View<'a>,
 }
 
-/// A stored object with its kind.
+/// A stored Kustomization or Component, with its kind.
 type Object = (&'static Kind, Arc<Stored>);
 
 impl<'a> Stage<'a> {
@@ -169,8 +171,8 @@ impl<'a> Stage<'a> {
         findings
     }
 
-    /// Returns whether the namespace is being deleted, or the garbage collector deletes the object: the order of
-    /// deletions is then arbitrary.
+    /// Returns whether the order of deletions is arbitrary: the namespace of the request is being deleted, or the
+    /// garbage collector sends the request.
     fn is_clearing(&self) -> bool {
         let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
         let is_deleting = |stored: Arc<Stored>| Metadata::of(stored.value()).is_deleting();
@@ -224,7 +226,7 @@ impl<'a> Stage<'a> {
         entries(user.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
-    /// Reports other objects with entries that lead to the folder `old`, if the request leaves no object in it.
+    /// Reports other objects whose entries refer to the folder `old`, if no object is in this folder after the request.
     fn left(&self, old: &TreePath) -> Vec<Finding> {
         if !self.at(old).is_empty() {
             return Vec::new();
@@ -238,7 +240,7 @@ impl<'a> Stage<'a> {
         self.users(old).into_iter().filter_map(tell).collect()
     }
 
-    /// Returns the other stored objects in a folder.
+    /// Returns the stored Kustomizations and Components in a folder, without the object under admission.
     fn at(&self, folder_of: &TreePath) -> Vec<Object> {
         let stands = |object: &Value| folder(object).as_ref() == Some(folder_of);
         self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
@@ -250,8 +252,8 @@ impl<'a> Stage<'a> {
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
     }
 
-    /// Returns the objects that an index has for a folder, without the object under admission. Live reads replace
-    /// cached versions.
+    /// Returns the stored objects that `index` contains for a folder, without the object under admission. Versions that
+    /// were read live replace cached versions.
     fn others(&self, index: &'static Index, folder: &TreePath) -> Vec<Object> {
         let Request { namespace, resource, .. } = self.request;
         let name = self.request.display_name();
@@ -296,7 +298,7 @@ fn named(kind: &Kind, name: &str) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// Returns the other objects that affect the decision, for live reads, because the catalog may be stale.
+/// Returns the other stored objects that affect the decision. They are read live, because the catalog may be stale.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let stage = Stage::of(request, view);
     let own = [folder(request.object()), folder(request.old_object())];

@@ -14,7 +14,7 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 2] = [written("configmaps", "ConfigMap"), written("secrets", "Secret")];
 
-/// Judges the tree in an archive in a ConfigMap or Secret, which Sveltos builds.
+/// The delivery `sveltos`: checks the tree in an archive in a ConfigMap or Secret, which Sveltos builds.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "sveltos",
     family: FAMILY,

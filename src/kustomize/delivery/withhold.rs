@@ -16,7 +16,7 @@ use crate::admission::{Finding, Request};
 
 /// The reason in the condition `Ready` while a revision is pending or denied.
 pub const REASON: &str = "RevisionWithheld";
-/// The type of the condition about the artifact, whose message `Ready` repeats.
+/// The type of the condition that reports the stored artifact. The condition `Ready` repeats its message.
 const STORED: &str = "ArtifactInStorage";
 /// Maximum length of the findings in the message of a condition, of which the API server accepts 32,768 characters.
 const MAX_FINDINGS_LENGTH: usize = 8_000;
@@ -38,8 +38,9 @@ pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut D
     }
 }
 
-/// Restores the previous artifact, and writes the denials to the condition `Ready`. Without this condition, changes
-/// nothing, and the validating webhook denies the request.
+/// Denies the new artifact of a source: restores the previous artifact in its status, and writes the denials to the
+/// condition `Ready`. Changes nothing if the source has no condition `Ready`; the validating webhook then denies the
+/// request.
 fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) {
     if condition(new, "Ready").is_none() {
         return;
@@ -55,8 +56,8 @@ fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) 
     set(draft, "False", REASON, &format!("revision {revision} is withheld by Portcullis:\n{message}"));
 }
 
-/// Formats as many findings as fit, and the number of the others. Cuts between findings, because the last line of a
-/// finding may be a command.
+/// Formats the findings for the message of a condition: as many as fit, and the number of the rest. Cuts between
+/// findings, because the last line of a finding may be a command.
 fn paragraphs(denials: &[Finding]) -> String {
     let (mut lines, mut length) = (Vec::new(), 0);
     for (at, denial) in denials.iter().enumerate() {
@@ -72,7 +73,7 @@ fn paragraphs(denials: &[Finding]) -> String {
 }
 
 /// Sets the condition `Ready` to unknown until the artifact of the new revision is stored. If the previous condition
-/// reports a pending or denied revision, restores it.
+/// reports a pending or denied revision, restores the previous condition.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {
@@ -92,7 +93,7 @@ fn is_about(stored: &Value, source: &Value) -> bool {
     !message.starts_with("stored artifact") || revision.is_some_and(|revision| names(message, revision))
 }
 
-/// Returns whether a message contains a revision, and not only as a part of a longer one.
+/// Returns whether a message contains a revision as a whole, not only as a part of a longer revision.
 fn names(message: &str, revision: &str) -> bool {
     let is_part = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
     message.match_indices(revision).any(|(at, found)| {
@@ -111,7 +112,7 @@ fn says<'v>(condition: &'v Value, field: &str) -> &'v str {
     condition.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Sets the condition `Ready`, if present.
+/// Sets status, reason and message of the condition `Ready`, if the object has this condition.
 fn set(draft: &mut Draft<'_>, status: &str, reason: &str, message: &str) {
     let is_said = |ready: &Value| {
         says(ready, "status") == status && says(ready, "reason") == reason && says(ready, "message") == message

@@ -6,14 +6,14 @@ use crate::admission::field::FieldPath;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct EmitError {
-    /// The invalid value, or the entry with the invalid key.
+    /// The path of the invalid value, or of the entry with the invalid key.
     pub path: FieldPath,
     /// The reason why kustomize cannot print the value or key.
     pub problem: Problem,
 }
 
 impl EmitError {
-    /// Prepends `outer` to the path.
+    /// Prepends `outer` to the path of the error.
     pub(super) fn within(self, outer: &FieldPath) -> Self {
         Self { path: outer.join(&self.path), ..self }
     }
@@ -25,8 +25,8 @@ impl From<Problem> for EmitError {
     }
 }
 
-/// A reason why kustomize cannot print a value. It converts each object to JSON and parses that as YAML, which rejects
-/// some JSON.
+/// A reason why kustomize cannot print a value. kustomize converts each object to JSON, and parses the JSON as YAML,
+/// but YAML does not accept all JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {

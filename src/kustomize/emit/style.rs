@@ -44,7 +44,7 @@ pub(super) struct Shape {
 /// The shape of a string that can be printed in every style.
 const SIMPLE: Shape = Shape { multiline: false, plain: true, single: true, literal: true };
 
-/// Selects the style of a string from those that its shape allows.
+/// Selects the style of a string from the styles that `shape` allows.
 ///
 /// Source: `stringv` and `yaml_emitter_select_scalar_style` in go-yaml v2.
 pub(super) fn select(text: &str, shape: Shape, position: Position) -> Style {
@@ -108,7 +108,7 @@ fn is_simple(text: &str) -> bool {
 /// The properties of a string that its analysis has found so far.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Whether a character has a special meaning in plain scalars.
+    /// Whether the string contains a character that has a special meaning in plain scalars.
     indicator: bool,
     line_break: bool,
     unprintable: bool,

@@ -27,9 +27,9 @@ pub(super) struct Writer<'o> {
     out: &'o mut String,
     /// The current column, in characters.
     column: usize,
-    /// Whether the last character was whitespace.
+    /// Whether the last character that was written is whitespace.
     whitespace: bool,
-    /// Whether the line contains only indentation and indicators.
+    /// Whether the current line contains only indentation and indicators, such as `-`.
     indention: bool,
     /// The positions in `out` where a comment can follow each scalar, empty list and empty mapping; `None` if they are
     /// not recorded.
@@ -168,8 +168,8 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Writes a space of a single-quoted string, or folds the line at it. `fold` is the indentation of the next line;
-    /// `None` if lines are not folded.
+    /// Writes the space at `at` of a single-quoted string, or begins a new line there if the line is long. `fold` is
+    /// the indentation of the new line; `None` if lines are not folded.
     fn space(&mut self, text: &str, at: usize, fold: Option<usize>) {
         let is_inside = at > 0 && at + 1 < text.len();
         match fold {

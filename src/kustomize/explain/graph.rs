@@ -1,6 +1,7 @@
-//! Draws an evaluation: Graphviz, Mermaid, and SVG without external tools.
+//! Draws the steps of a kustomize build as a graph: Graphviz, Mermaid, and SVG without external tools.
 //!
-//! Components are rounded, Kustomizations are boxes, and edges to misplaced parts are red.
+//! Components are rounded, Kustomizations are boxes, and edges to misplaced targets, such as a Component in
+//! `resources`, are red.
 
 use super::{Step, StepKind};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
@@ -13,7 +14,7 @@ struct Node<'s> {
 }
 
 impl Step {
-    /// Returns the evaluation as a Graphviz graph.
+    /// Returns the steps of the build as a Graphviz graph.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph kustomize {\n  rankdir=LR;\n  node [shape=box, style=filled];\n");
         for (number, node) in self.nodes().iter().enumerate() {
@@ -32,7 +33,7 @@ impl Step {
         dot + "}\n"
     }
 
-    /// Returns the evaluation as a Mermaid flowchart.
+    /// Returns the steps of the build as a Mermaid flowchart.
     pub fn to_mermaid(&self) -> String {
         let mut text = String::from("flowchart LR\n");
         let mut red = Vec::new();
@@ -55,7 +56,7 @@ impl Step {
         red.iter().fold(text, |text, edge| text + &format!("  linkStyle {edge} stroke:{RED}\n"))
     }
 
-    /// Returns the evaluation as an SVG drawing, from top to bottom in the order of evaluation.
+    /// Returns the steps of the build as an SVG drawing, from top to bottom in the order of evaluation.
     pub fn to_svg(&self) -> String {
         let row = |Node { step, parent, depth }: &Node<'_>| Row {
             parent: *parent,

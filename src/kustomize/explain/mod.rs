@@ -1,4 +1,4 @@
-//! The evaluation of a tree: the parts of a build in order, and their effects.
+//! The steps of a kustomize build in the order of evaluation, with their effects.
 
 mod graph;
 mod text;
@@ -38,13 +38,13 @@ impl StepKind {
 /// A step of a build: an entry of a list with its target, and the steps of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The list that contains the entry, such as `resources`; empty for the root.
+    /// The list in the kustomization file that contains the entry, such as `resources`; empty for the root.
     pub list: &'static str,
     /// The text of the entry; empty for the root.
     pub entry: String,
     /// The target of the entry, if it exists.
     pub path: Option<TreePath>,
-    /// The kind of the target.
+    /// The kind of the target, such as a file.
     pub kind: StepKind,
     /// Whether the target is not allowed in the list, such as a Component in `resources`.
     pub misplaced: bool,

@@ -1,4 +1,4 @@
-//! Formats an evaluation as text.
+//! Formats the steps of a kustomize build as text.
 
 use super::{Step, StepKind};
 

@@ -24,7 +24,7 @@ pub enum FaultKind {
         key: String,
         /// The name of the Go struct in kustomize that lacks the field, such as `Kustomization`.
         of: &'static str,
-        /// The names of the fields of that struct.
+        /// The names of the fields that the struct `of` has.
         allowed: Vec<&'static str>,
         /// The most similar name of a field; `None` if none is similar.
         near: Option<&'static str>,

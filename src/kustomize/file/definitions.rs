@@ -108,7 +108,7 @@ pub(in crate::kustomize) fn schemas(definitions: &Map<String, Value>, is_json: b
 }
 
 struct Reader {
-    /// The beginning of each message, before the path of a schema.
+    /// The beginning of an error message, before the path of the invalid schema or field.
     subject: &'static str,
     found: Definitions,
     document: Option<Document>,
@@ -331,7 +331,7 @@ fn not_json(error: &serde_json::Error) -> Definitions {
     Definitions { fault, unknown }
 }
 
-/// Returns `properties` of the schema in a definition.
+/// Returns the field `properties` of the schema in a definition.
 fn properties(definition: &Value) -> Option<&Map<String, Value>> {
     let members = definition.as_object()?.iter();
     let mut schemas = members.filter(|(key, _)| key.eq_ignore_ascii_case("schema"));

@@ -167,7 +167,7 @@ impl KustomizationFile {
         })
     }
 
-    /// Creates the file that Flux generates for a root without a kustomization file.
+    /// Creates the kustomization file that Flux generates for a root without one.
     pub fn generated(path: TreePath, kustomization: Kustomization) -> Self {
         Self {
             path,

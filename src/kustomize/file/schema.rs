@@ -1,4 +1,4 @@
-//! The fields of a kustomization file and their types, at all levels: those of kustomize's `api/types`.
+//! The fields of a kustomization file at all levels, with their types, as in kustomize's `api/types`.
 
 /// The type of a field in a kustomization file.
 #[derive(Debug)]

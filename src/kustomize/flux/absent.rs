@@ -1,4 +1,4 @@
-//! Generates the kustomization file of a `spec.path` without one, as Flux does.
+//! Generates the kustomization file of the folder `spec.path` if there is none, as Flux does.
 //!
 //! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`: every folder below
 //! that has a kustomization file becomes a resource, including Components, and so does every other YAML file.
@@ -17,7 +17,7 @@ pub(in crate::kustomize) struct Generated {
     pub(in crate::kustomize) file: KustomizationFile,
     /// The errors that the build will report.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
-    /// Positions where the result is unknown, with the reason.
+    /// Places at which the result of kustomize cannot be determined, each with the reason.
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
@@ -74,7 +74,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the kustomization file of a folder.
+    /// Returns the path of the kustomization file in a folder; `None` if there is none.
     fn kustomization(&self, folder: &TreePath) -> Option<TreePath> {
         let paths = NAMES.into_iter().map(|name| folder.join(name));
         paths.into_iter().find(|path| self.tree.entry(path) == Some(Entry::File))

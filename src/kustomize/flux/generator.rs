@@ -24,7 +24,7 @@ pub(in crate::kustomize) struct Own {
 const ORIGINS: &str = "originAnnotations";
 
 impl Own {
-    /// Returns the state of a file before anything is merged.
+    /// Returns the state of a kustomization file before the spec is merged into it.
     pub(in crate::kustomize) fn of(kustomization: &Kustomization) -> Self {
         let (components, patches) = (kustomization.components.len(), kustomization.patches.len());
         let images = kustomization.images.len();

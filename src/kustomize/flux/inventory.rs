@@ -32,7 +32,7 @@ impl ObjectId {
         Self { name: self.name.replace("__", ":"), ..self.clone() }
     }
 
-    /// Returns the entry of an inventory; see [`ObjectId::parse`].
+    /// Formats the identity as an entry of an inventory, the inverse of [`ObjectId::parse`].
     pub fn to_entry(&self) -> String {
         format!("{}_{}_{}_{}", self.namespace, self.name.replace(':', "__"), self.group, self.kind)
     }
@@ -62,11 +62,13 @@ impl ObjectId {
 /// The differences between an inventory and the objects that a revision renders.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct Compared<'p> {
-    /// The applied objects that the revision does not render any more, without replaced ones.
+    /// The applied objects that the revision does not render any more, except for generated objects that only get
+    /// another hash (see `replaced`).
     pub(in crate::kustomize) stale: Vec<&'p ObjectId>,
     /// The generated objects that only get another hash in their names: each old one with the new one.
     pub(in crate::kustomize) replaced: Vec<(&'p ObjectId, &'p ObjectId)>,
-    /// The rendered objects that were not applied before, without those that replace others.
+    /// The rendered objects that were not applied before, except for generated objects that only get another hash (see
+    /// `replaced`).
     pub(in crate::kustomize) created: Vec<&'p ObjectId>,
 }
 

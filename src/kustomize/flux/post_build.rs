@@ -28,15 +28,15 @@ pub(in crate::kustomize) struct Object<'b> {
     pub(in crate::kustomize) is_known: bool,
 }
 
-/// A function that returns the position of a node from its origin.
+/// A function that converts the origin of a node to a position in a file.
 type Place<'b> = &'b dyn Fn(Origin) -> Site;
 
-/// The errors and unknown results of the steps after a build.
+/// The errors and unknown results of the steps that kustomize-controller does after a build.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct PostBuilt {
     /// The errors that kustomize-controller reports.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
-    /// Positions where the result is unknown, with the reason.
+    /// Positions in files where the result of the build is unknown, each with the reason.
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
@@ -67,7 +67,7 @@ pub(in crate::kustomize) fn post_build(
     built
 }
 
-/// The variables for a substitution, and the positions for its findings.
+/// The variables for a substitution, and a function that returns the positions of findings.
 struct Substitution<'a> {
     post_build: &'a PostBuild,
     place: Place<'a>,
@@ -116,7 +116,7 @@ fn is_name(text: &str) -> bool {
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// The origin of an object with a certain identity, and whether substitution gave the object this identity.
+/// Where an object comes from, and whether the substitution of variables changed its identity.
 #[derive(Clone)]
 struct Named {
     origin: Origin,
@@ -146,7 +146,7 @@ impl PostBuilt {
         }
     }
 
-    /// Evaluates every key and string of an object, and records unknown results.
+    /// Substitutes variables in every key and string of an object, and records results that are unknown.
     fn texts(&mut self, substitution: &Substitution<'_>, object: &Object<'_>) -> Result<(), Failure> {
         let mut texts = Vec::new();
         gather(object.node, &mut texts);

@@ -27,7 +27,8 @@ pub(in crate::kustomize) enum Variable<'a> {
 pub(in crate::kustomize) enum Failure {
     /// The text has a syntax error; contains its description.
     Syntax(&'static str),
-    /// The text ends inside braces. The following text of the object would belong to them.
+    /// The text ends before a `${` is closed. Flux would read the text after it in the same object as a part of the
+    /// variable.
     Unclosed,
     /// A variable without a default is not set; contains its name.
     NotSet(String),
@@ -88,7 +89,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If Flux cannot evaluate it.
+    /// If Flux cannot evaluate the text.
     pub(in crate::kustomize) fn evaluate<'v>(
         &self,
         variables: &dyn Fn(&str) -> Variable<'v>,
@@ -136,7 +137,7 @@ struct Reader<'t> {
     depth: usize,
 }
 
-/// Returns whether a character is allowed in the name of a variable; letters of any script are.
+/// Returns whether a character is allowed in the name of a variable. Letters of any script are allowed.
 fn is_name(letter: char) -> bool {
     letter.is_alphabetic() || letter.is_numeric() || letter == '_'
 }
@@ -178,7 +179,7 @@ impl Reader<'_> {
         Some(letter)
     }
 
-    /// Parses the text after `${`.
+    /// Parses the rest of `${…}` after `${`.
     fn call(&mut self) -> Result<Node, Failure> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -274,7 +275,8 @@ impl Reader<'_> {
         self.closed(Call { operator, arguments, ..call })
     }
 
-    /// Parses an argument of an operator: `${…}`, or text up to the next `${` or delimiter.
+    /// Parses an argument of an operator: `${…}`, or a text up to the next `${` or to the first character for which
+    /// `is_part` returns false. If `escapes` is set, `$$`, `\/` and `\\` are each read as their second character.
     fn argument(&mut self, is_part: impl Fn(char) -> bool, escapes: bool) -> Result<Node, Failure> {
         if self.takes("${") {
             return self.call();

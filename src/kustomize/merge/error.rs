@@ -7,14 +7,14 @@ use crate::kustomize::node::{Kind, Node};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct MergeError {
-    /// The field, or the list with invalid elements.
+    /// The path of the field that cannot be merged, or of the list that contains it.
     pub path: FieldPath,
     /// The reason why the patch cannot be merged.
     pub problem: Problem,
 }
 
 impl MergeError {
-    /// Prepends a key to the path.
+    /// Prepends a key to the path of the error.
     pub(super) fn within(self, key: &str) -> Self {
         Self { path: FieldPath::root().key(key).join(&self.path), ..self }
     }

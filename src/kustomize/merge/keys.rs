@@ -5,8 +5,8 @@
 /// The values of a list element, one for each merge key; an empty text if the element lacks the key.
 pub(super) type Values = Vec<String>;
 
-/// Fills empty values of each element from other elements that have an equal value for at least one merge key, and no
-/// different value for any.
+/// Fills the empty values of each element of `all` from the others. Two elements are combined if they have an equal
+/// value for at least one merge key, and different values for none.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();

@@ -22,9 +22,9 @@ const ITSELF: &str = "";
 struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
-    /// Whether both are the same list in kustomize, so that a change of one changes the other.
+    /// Whether kustomize uses the same list for the object and the patch, so that a change of one changes the other.
     same: bool,
-    /// The merged elements, which precede the rest of `dest`.
+    /// The merged elements. The other elements of `dest` are appended to them at the end.
     first: Vec<Node>,
 }
 
@@ -117,8 +117,8 @@ impl Walker<'_> {
     }
 }
 
-/// Applies the directive of a list in a patch. Returns the lists to merge and the side of the result, or the result if
-/// nothing is left to merge. Source: `Merger.VisitList`.
+/// Applies the `$patch` directive of a list in a patch. Returns the lists to merge and the side of the result. Returns
+/// `Err` with the result if nothing is left to merge. Source: `Merger.VisitList`.
 fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {
     let is_present = |node: &Option<Node>| node.as_ref().is_some_and(|node| !node.is_null());
     let Some(patch) = sources.patch.as_mut() else { return Ok(Ok((sources, Side::Dest))) };
@@ -141,12 +141,14 @@ fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, P
 }
 
 impl Lists {
-    /// Returns the scalar elements of both lists as values without duplicates, those of the patch first.
+    /// Returns the values of the scalar elements of both lists, without duplicates. Values of the patch's list come
+    /// first.
     fn own_values(&self) -> Vec<Values> {
         self.distinct(|item| vec![text(item).to_owned()])
     }
 
-    /// Returns the values that the elements of both lists have at `keys`, without duplicates, those of the patch first.
+    /// Returns the values at `keys` of each element of both lists, without duplicates. Values of the patch's list come
+    /// first.
     fn values(&self, keys: &[&str]) -> Vec<Values> {
         let value = |item: &Node, key: &str| {
             item.get(key).filter(|value| !value.is_null_or_empty()).map(text).unwrap_or_default().to_owned()
@@ -160,7 +162,8 @@ impl Lists {
         all.filter(|values| seen.insert(values.clone())).collect()
     }
 
-    /// Returns the index in each list of the first element with `values` at `keys`. Keys without a value are ignored.
+    /// Returns the indexes of the first element with `values` at `keys`, in the object's list and in the patch's list.
+    /// Ignores keys for which `values` has an empty text.
     fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
         let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
         let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);
@@ -181,7 +184,7 @@ impl Lists {
         }
     }
 
-    /// Replaces the merged element by the result, in the list from which the result comes.
+    /// Replaces the merged element by `merged`: in the object's list or in the patch's list, depending on `side`.
     fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
         let place = match side {
             Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),
@@ -194,7 +197,7 @@ impl Lists {
         self.follow();
     }
 
-    /// Copies the object's list to the patch if both are the same list in kustomize.
+    /// Copies the object's list to the patch's list if kustomize uses the same list for both.
     fn follow(&mut self) {
         if self.same {
             self.patch.clone_from(&self.dest);
@@ -202,7 +205,8 @@ impl Lists {
     }
 }
 
-/// Adds missing keys to an element. A scalar is replaced by the value, without its tag.
+/// Adds those of the merge keys `keys` that an element lacks, with their `values`. If the element is a scalar, replaces
+/// it by the value.
 fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     for (key, value) in keys.iter().zip(values) {
         if value.is_empty() || element.get(key).is_some() {
@@ -220,7 +224,7 @@ fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     }
 }
 
-/// Appends elements to a list; an element with the same keys is replaced.
+/// Appends the elements `others` to a list. An element that has the same values at `keys` is replaced.
 fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), Problem> {
     for other in others {
         if keys == [ITSELF] {

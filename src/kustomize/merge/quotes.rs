@@ -11,7 +11,7 @@ pub(super) fn with_quotes(mut value: Node) -> Node {
     value
 }
 
-/// Quotes a string that YAML 1.1 would parse as another type. A later value of the field keeps the quotes.
+/// Quotes a string that YAML 1.1 would parse as another type. If the field gets another value later, the quotes stay.
 pub(super) fn quote(value: &mut Node) {
     if needs_quotes(value) {
         value.style = Style::DoubleQuoted;

@@ -11,9 +11,9 @@ use crate::kustomize::schema::{FieldSchema, Schema};
 /// The reason why a part of an object is merged without a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The patch has no value for the part.
+    /// The patch has no value for this part of the object.
     Untouched,
-    /// A part of the patch was moved into the object, and is merged with itself.
+    /// This part of the patch was moved into the object, so it is merged with itself.
     Moved,
 }
 
@@ -43,8 +43,8 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a merge without a patch certainly does not change a list: the list has one merge key, at which all
-/// elements have different values.
+/// Returns whether a merge without a patch certainly does not change a list. This requires a single merge key with a
+/// different value in each element, and elements that do not change.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

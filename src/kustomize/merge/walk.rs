@@ -19,7 +19,7 @@ pub(super) struct Sources {
     pub(super) dest: Option<Node>,
     /// The node of the patch.
     pub(super) patch: Option<Node>,
-    /// Whether both are the same node, because this part of the patch was moved into the object.
+    /// Whether object and patch share one node, because this part of the patch was moved into the object.
     pub(super) same: bool,
 }
 
@@ -55,7 +55,7 @@ impl Sources {
         Self { dest, patch, same: false }
     }
 
-    /// Creates sources from a part of the patch that was moved into the object.
+    /// Creates sources from a part of the patch that was moved into the object, so that both share this node.
     fn moved(node: Node) -> Self {
         Self { dest: Some(node.clone()), patch: Some(node), same: true }
     }
@@ -71,7 +71,7 @@ impl Sources {
         }
     }
 
-    /// Returns the nodes that are neither missing nor null.
+    /// Returns the nodes of the object and the patch, without those that are missing or null.
     fn present(&self) -> impl Iterator<Item = &Node> {
         [&self.dest, &self.patch].into_iter().flatten().filter(|node| !node.is_null())
     }
@@ -164,16 +164,16 @@ impl Walker<'_> {
     }
 }
 
-/// The next action for merging a mapping.
+/// What remains to be done to merge a mapping, after its `$patch` directive was applied.
 enum Visited {
-    /// The merge is complete.
+    /// The merge is complete; contains the result.
     Done(Walked),
-    /// The fields must still be merged; contains the side from which the result comes.
+    /// The fields of the mapping must still be merged; contains the side from which the result comes.
     Merge(Side),
 }
 
-/// Applies the directive of a mapping in a patch, and returns whether fields must still be merged. Source:
-/// `Merger.VisitMap`.
+/// Applies the `$patch` directive of a mapping in a patch. Returns the result of the merge, or that the fields must
+/// still be merged. Source: `Merger.VisitMap`.
 fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
     let Some(dest) = sources.dest.as_ref().filter(|dest| !dest.is_null()) else { return Ok(visit_missing(sources)) };
     let Some(patch) = &mut sources.patch else { return Ok(Visited::Merge(Side::Dest)) };
@@ -191,7 +191,7 @@ fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
     Ok(Visited::Merge(side))
 }
 
-/// Handles a mapping that is missing or null in the object.
+/// Prepares the merge of a mapping that is missing or null in the object.
 fn visit_missing(sources: &mut Sources) -> Visited {
     let Some(mut patch) = sources.patch.take() else {
         // an empty value (`a:`) is removed, an explicit null (`a: null`) stays
@@ -209,7 +209,7 @@ fn visit_missing(sources: &mut Sources) -> Visited {
     Visited::Merge(Side::Patch)
 }
 
-/// Returns the node of the patch, or the node of the object if the patch has none.
+/// Returns the patch's node, or the object's node if the patch has none.
 fn replaced(sources: Sources) -> Walked {
     match sources.patch {
         Some(patch) => Walked::from(Side::Patch, Some(patch)),

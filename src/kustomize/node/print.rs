@@ -18,7 +18,7 @@ use crate::yaml::core::{self, Resolved};
 /// Maximum size of mappings in which duplicate keys are found by comparing all pairs.
 const SMALL: usize = 16;
 
-/// The error of a node that cannot be printed.
+/// The error of a node that kustomize cannot print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unprintable {
     /// The position of the invalid value.
@@ -30,14 +30,14 @@ pub struct Unprintable {
 }
 
 impl Unprintable {
-    /// Prepends a key or index to the pointer.
+    /// Prepends a key or index to the JSON pointer of the error.
     fn within(self, step: &str) -> Self {
         let step = step.replace('~', "~0").replace('/', "~1");
         Self { pointer: format!("/{step}{}", self.pointer), ..self }
     }
 }
 
-/// The reason why a node cannot be printed.
+/// The reason why kustomize cannot print a node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnprintableKind {
     /// A duplicate key in a mapping.
@@ -55,7 +55,7 @@ pub enum UnprintableKind {
     /// A scalar that does not match its tag.
     #[error("{text:?} is not of the type {tag}")]
     Tag {
-        /// The tag in its short form.
+        /// The tag of the scalar in its short form, such as `!!int`.
         tag: &'static str,
         /// The text of the scalar.
         text: String,
@@ -65,20 +65,20 @@ pub enum UnprintableKind {
     Control,
 }
 
-/// Converts a node to the value that is printed.
+/// Converts a node to the value that kustomize prints for it.
 ///
 /// # Errors
 ///
-/// If kustomize fails to print it.
+/// If kustomize fails to print the node.
 pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: true })
 }
 
-/// Returns the value that is printed for a node within another one, where a key must be a string.
+/// Returns the value that kustomize prints for a node inside another node. There, a key must be a string.
 ///
 /// # Errors
 ///
-/// If kustomize fails to print it.
+/// If kustomize fails to print the node.
 pub fn printed_inner(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: false })
 }
@@ -148,7 +148,7 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
 /// The type of a key after go-yaml has written and parsed it.
 enum Key {
     String,
-    /// Null, which is lost where keys are decoded into strings.
+    /// A null key. kustomize ignores such entries at the top of a document, and fails on them elsewhere.
     Null,
     Other,
 }

@@ -32,14 +32,15 @@ fn has_collection_key(node: &Node) -> bool {
     node.entries().iter().any(has_one) || node.items().iter().any(has_collection_key)
 }
 
-/// A comment, with its line and whether other text precedes it there.
+/// A comment in a YAML text, with its line. `is_tail` is true if other text precedes the comment on this line.
 struct Comment {
     line: u32,
     text: String,
     is_tail: bool,
 }
 
-/// Returns the comments of a text; `None` if a comment may be part of a value, or an empty line follows one.
+/// Returns the comments in a YAML text; `None` if a comment may be part of a value, or if an empty line follows a
+/// comment.
 fn comments(text: &str) -> Option<Vec<Comment>> {
     let mut found = Vec::new();
     let mut after_head = false;
@@ -153,7 +154,7 @@ impl Writer {
         let _ = write!(self.out, "{:indent$}", "");
     }
 
-    /// Writes the comments of the source that are above the line `line`.
+    /// Writes the comments that the source has above the line `line`, each on its own line.
     fn heads(&mut self, line: u32, indent: usize, at_start: bool) {
         while let Some(comment) = self.comments.get(self.next).filter(|comment| !comment.is_tail && comment.line < line)
         {
@@ -169,7 +170,7 @@ impl Writer {
         }
     }
 
-    /// Writes the comment of the source at the end of the line `line`, if there is one.
+    /// Writes the comment that the source has at the end of the line `line`, if there is one.
     fn tail(&mut self, line: u32) {
         if let Some(comment) = self.comments.get(self.next).filter(|comment| comment.is_tail && comment.line == line) {
             let _ = write!(self.out, " {}", comment.text);
@@ -178,7 +179,7 @@ impl Writer {
     }
 }
 
-/// Returns the line of the first scalar of a node.
+/// Returns the line number of the first scalar in a node.
 fn first_line(node: &Node) -> u32 {
     match &node.kind {
         Kind::Scalar(_) => node.origin.line,

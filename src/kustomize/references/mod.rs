@@ -7,65 +7,66 @@ pub use remote::{Repository, is_git, is_http};
 use super::options::{Options, Restrictor, Version};
 use super::tree::{Located, Lost, Tree, TreePath};
 
-/// A folder that is being built, to which its entries are relative, with the folders that refer to it.
+/// The folder of a kustomization that is being built, with the folders that refer to it. Entries are resolved relative
+/// to this folder.
 #[derive(Debug, Clone, Copy)]
 pub struct Loader<'a> {
-    /// The folder that is built.
+    /// The folder that is being built.
     pub root: &'a TreePath,
-    /// The folder that refers to this one.
+    /// The loader of the folder that refers to `root`; `None` if `root` is the root of the build.
     pub referrer: Option<&'a Loader<'a>>,
 }
 
-/// The reason why an entry is not a file that can be loaded.
+/// The reason why an entry of a kustomization file is not a file that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFile {
-    /// The entry is a URL, which must be fetched; contains the reason if fetching failed.
+    /// The entry is a URL, so its file must be fetched; contains the reason if fetching failed.
     Http(Option<String>),
     /// The entry is a folder.
     Folder(TreePath),
-    /// The entry is a file that is neither in the folder of the kustomization nor below it.
+    /// The entry leads to a file that is neither in the folder of the kustomization nor below it.
     Restricted(TreePath),
     /// The entry is a path that cannot be resolved.
     Lost(Lost),
-    /// The entry is a device, socket or pipe.
+    /// The entry leads to a device, socket or pipe.
     Other,
 }
 
-/// The reason why an entry is not a folder that can be built.
+/// The reason why an entry of a kustomization file is not a folder that can be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFolder {
     /// The entry is the empty string.
     Empty,
     /// The entry is the address of a git repository, which was not fetched.
     Git {
-        /// The existing folder with the same name, if any.
+        /// An existing local folder whose path equals the entry, if any.
         local: Option<TreePath>,
-        /// Why fetching failed, if it was tried.
+        /// The reason why fetching failed; `None` if nothing was fetched.
         failure: Option<String>,
     },
     /// The entry is an absolute path, which kustomize does not allow for folders.
     Absolute,
-    /// The entry has a name that contains `..` among other characters, which kustomize rejects after 5.8.
+    /// A name in the entry contains `..` among other characters, such as `a..b`, which kustomize rejects after 5.8.
     Ambiguous,
     /// The entry is a path that cannot be resolved.
     Lost(Lost),
     /// The entry is a file.
     File(TreePath),
-    /// The entry is a folder that is being built, or a parent of one.
+    /// The entry leads to a folder that is being built, or to a parent of such a folder.
     Ancestor {
-        /// The folder that the entry names.
+        /// The folder that the entry leads to.
         folder: TreePath,
-        /// The folder that is being built: the folder itself or one in it.
+        /// The folder that is being built: `folder` itself or a folder inside it.
         visited: TreePath,
     },
 }
 
 impl Loader<'_> {
-    /// Resolves an entry to a file (`FileLoader.Load`).
+    /// Resolves an entry of a kustomization file to a file, as kustomize's `FileLoader.Load` does.
     ///
     /// # Errors
     ///
-    /// If it is not a file.
+    /// If the entry does not lead to a file.
     pub fn file(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFile> {
         if is_http(entry) {
             return match tree.fetch() {
@@ -85,11 +86,11 @@ impl Loader<'_> {
         }
     }
 
-    /// Resolves an entry to a folder (`FileLoader.New`).
+    /// Resolves an entry of a kustomization file to a folder, as kustomize's `FileLoader.New` does.
     ///
     /// # Errors
     ///
-    /// If it is not a folder, or is already being built.
+    /// If the entry does not lead to a folder, or the folder is already being built.
     pub fn folder(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFolder> {
         if entry.is_empty() {
             return Err(NoFolder::Empty);
@@ -126,7 +127,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Resolves `folder` in a fetched repository, whose top folder in the tree is `top`.
+    /// Returns the path in the tree of `folder`, a folder in a fetched repository. `top` is the path of the
+    /// repository's top folder.
     fn folder_in(&self, tree: &Tree, top: &TreePath, folder: &str) -> Result<TreePath, String> {
         match tree.locate(top, folder) {
             Ok(Located::Folder(found)) if !found.is_within(top) => Err(format!("{folder} leads out of the repository")),
@@ -136,12 +138,13 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns whether this folder, or a folder that led to it, is `folder` or inside it.
+    /// Returns whether a folder that is being built, `root` or one that refers to it, is `folder` or inside `folder`.
     pub fn is_visited_within(&self, folder: &TreePath) -> bool {
         self.visited_within(folder).is_some()
     }
 
-    /// Returns the closest folder being built that is `candidate` or inside it.
+    /// Returns the first folder that is `candidate` or inside it, among the folders that are being built: `root`, then
+    /// those that refer to it.
     fn visited_within(&self, candidate: &TreePath) -> Option<&TreePath> {
         if self.root.is_within(candidate) {
             return Some(self.root);
@@ -149,7 +152,7 @@ impl Loader<'_> {
         self.referrer.and_then(|referrer| referrer.visited_within(candidate))
     }
 
-    /// Returns the folders from the root to this folder.
+    /// Returns the chain of folders from the root of the build to `root`, each of which refers to the next.
     pub fn chain(&self) -> Vec<TreePath> {
         let mut chain = self.referrer.map(Loader::chain).unwrap_or_default();
         chain.push(self.root.clone());

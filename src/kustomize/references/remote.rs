@@ -1,13 +1,13 @@
-//! Recognizes remote resources.
+//! Recognizes remote resources in entries of kustomization files: URLs of files and addresses of git repositories.
 
-/// Returns whether an entry is a file to be fetched: a URL with the scheme `http` or `https`.
+/// Returns whether an entry of a kustomization file is a file to fetch: a URL with the scheme `http` or `https`.
 pub fn is_http(entry: &str) -> bool {
     let Some((scheme, rest)) = entry.split_once(':') else { return false };
     let known = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     known && !entry.chars().any(|c| c.is_ascii_control()) && is_valid_rest(rest)
 }
 
-/// Returns whether Go's `url.Parse` accepts a text after a scheme.
+/// Returns whether Go's `url.Parse` accepts `rest`, the text after the scheme of a URL.
 fn is_valid_rest(rest: &str) -> bool {
     let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
     let before_query = rest.split_once('?').map_or(rest, |(path, _)| path);
@@ -28,7 +28,8 @@ fn has_valid_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(is_escape)
 }
 
-/// Returns whether kustomize treats an entry as a git repository, even if the tree has such a path.
+/// Returns whether kustomize treats an entry as the address of a git repository, even if a folder with this path
+/// exists.
 pub fn is_git(entry: &str) -> bool {
     Repository::of(entry).is_some()
 }
@@ -36,7 +37,7 @@ pub fn is_git(entry: &str) -> bool {
 /// A git repository that kustomize clones, with the folder in it to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// The address before the path: `https://github.com/`, `git@host:`.
+    /// The start of the address, up to the path of the repository, such as `https://github.com/` or `git@host:`.
     pub host: String,
     /// The path of the repository on the host, such as `org/repo`.
     pub path: String,
@@ -49,7 +50,8 @@ pub struct Repository {
 const SCHEMES: [&str; 4] = ["ssh://", "https://", "http://", "file://"];
 
 impl Repository {
-    /// Parses an entry as the address of a repository; `None` if kustomize does not treat it as one.
+    /// Parses an entry of a kustomization file as the address of a repository; `None` if kustomize does not treat the
+    /// entry as one.
     pub fn of(entry: &str) -> Option<Self> {
         if entry.starts_with('/') {
             return None;
@@ -114,7 +116,8 @@ fn separator(text: &str, like_scp: bool) -> Option<usize> {
     }
 }
 
-/// Splits a path into the path of a repository and the folder in it.
+/// Splits a path into the path of a repository and the folder in the repository. If `whole` is set, a path without a
+/// separator, such as `//`, is only the path of the repository.
 fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find("_git/") {
         let after = at + "_git/".len();

@@ -15,7 +15,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ003.md"),
 };
 
-/// Returns a finding about the file `path` in `components`.
+/// Returns a finding about `entry`, an entry of `components` that leads to the file `path` instead of a folder.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
     let is_kustomization = NAMES.contains(&path.name());

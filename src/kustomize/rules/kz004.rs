@@ -1,4 +1,4 @@
-//! KZ004: an entry whose target does not exist.
+//! KZ004: an entry of a kustomization file whose file or folder does not exist.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -14,8 +14,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ004.md"),
 };
 
-/// Returns a finding about an entry whose file or folder does not exist. `near` is the most similar existing path.
-/// `elsewhere` is the correct path from `folder`, if the entry exists relative to the root of the tree.
+/// Returns a finding about an entry of a kustomization file that leads to no file or folder. `near` is the most similar
+/// existing path. `elsewhere` is the correct path from `folder`, if the entry exists relative to the root of the tree.
 pub(in crate::kustomize) fn missing(
     site: Site,
     entry: &str,
@@ -44,23 +44,23 @@ pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> Tre
     }
 }
 
-/// Returns whether [`absent_root`] created a finding.
+/// Returns whether `finding` was created by [`absent_root`].
 pub(in crate::kustomize) fn is_absent_root(finding: &TreeFinding) -> bool {
     finding.rule == RULE.id && finding.field.is_root()
 }
 
-/// Returns a finding about an empty entry.
+/// Returns a finding about an entry of a kustomization file that is an empty string.
 pub(in crate::kustomize) fn empty(site: Site) -> TreeFinding {
     RULE.at(site, "the entry is empty").help("take it out, or say what it is to be")
 }
 
-/// Returns a finding about an entry that leads into a cycle of symbolic links.
+/// Returns a finding about an entry of a kustomization file that leads into a cycle of symbolic links.
 pub(in crate::kustomize) fn link_loop(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is a link that leads back to itself"))
         .help("let the link lead to a file or folder")
 }
 
-/// Returns a finding about an entry that leads to a folder instead of a file.
+/// Returns a finding about an entry of a kustomization file that leads to a folder instead of a file.
 pub(in crate::kustomize) fn folder(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is a folder ({path}), and a file must stand here"))
         .found("a folder")

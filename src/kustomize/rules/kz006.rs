@@ -1,4 +1,4 @@
-//! KZ006: several kustomization files.
+//! KZ006: several kustomization files in one folder.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

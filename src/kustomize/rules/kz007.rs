@@ -1,4 +1,4 @@
-//! KZ007: a wrong kind or apiVersion.
+//! KZ007: a wrong kind or apiVersion in a kustomization file.
 
 use crate::admission::Level;
 use crate::kustomize::file::{COMPONENT, Kustomization};
@@ -15,7 +15,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ007.md"),
 };
 
-/// Returns findings about an invalid kind and an invalid apiVersion; `at` returns the position of a field.
+/// Returns findings about an invalid kind or apiVersion of a kustomization file; `at` returns the position of a field.
 pub(in crate::kustomize) fn found(kustomization: &Kustomization, at: &dyn Fn(&str) -> Site) -> Vec<TreeFinding> {
     let mut findings = Vec::new();
     let kind = kustomization.kind();

@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ008.md"),
 };
 
-/// Returns a finding about a text that is not YAML.
+/// Returns a finding about a kustomization or configuration file that is not valid YAML.
 pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding {
     RULE.at(site, format!("this cannot be read: {problem}")).help("correct the YAML; tabs do not indent")
 }
@@ -35,14 +35,15 @@ pub(in crate::kustomize) fn empty(site: Site, component: bool) -> TreeFinding {
     RULE.at(site, "the kustomization file says nothing").help(help)
 }
 
-/// Returns a finding about an unknown field that Flux drops from the root's file.
+/// Returns a finding about an unknown field in the kustomization file of the root, which Flux removes before the build.
 pub(in crate::kustomize) fn ignored_field(site: Site, fault: &Fault) -> TreeFinding {
     let (finding, _) = decoding_error(site, fault);
     TreeFinding { level: Level::Warn, message: format!("{}; Flux leaves it out", finding.message), ..finding }
         .harmless()
 }
 
-/// Returns a finding about an unknown field or a wrong type, and whether it is an unknown field.
+/// Returns a finding about an unknown field or a wrong type in a kustomization file. The flag is `true` for an unknown
+/// field.
 pub(in crate::kustomize) fn decoding_error(site: Site, fault: &Fault) -> (TreeFinding, bool) {
     match &fault.kind {
         FaultKind::Unknown { key, of, allowed, near } => {

@@ -1,4 +1,4 @@
-//! KZ010: a path that leads out of the folder of the kustomization, or of the tree.
+//! KZ010: a path that leads out of the folder of the kustomization, or out of the kustomize tree.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -31,13 +31,13 @@ pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&
     }
 }
 
-/// Returns a finding about a path that leads out of the tree.
+/// Returns a finding about an entry with a path that leads out of the kustomize tree.
 pub(in crate::kustomize) fn outside(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" leads out of the files that are built"))
         .help("keep all that is referred to in the same source")
 }
 
-/// Returns a finding about an entry with `..` within a name, such as `a..b`.
+/// Returns a finding about an entry of a kustomization file with `..` within a name, such as `a..b`.
 pub(in crate::kustomize) fn ambiguous(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" has \"..\" within a name, which kustomize after 5.8 refuses"))
         .help("rename the folder, or look whether the line is indented as it should be")

@@ -1,4 +1,4 @@
-//! KZ011: a component of a Flux Kustomization that is not local.
+//! KZ011: an entry of a Flux Kustomization's `spec.components` that is not a local path.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

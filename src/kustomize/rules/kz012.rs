@@ -1,4 +1,5 @@
-//! KZ012: a Component that Flux adds to the kustomization file that it generates.
+//! KZ012: a Component below a folder without a kustomization file. Flux generates this file, and lists the Component in
+//! it as a resource.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -14,7 +15,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ012.md"),
 };
 
-/// Returns a finding about a Component in `folder`, below `root`.
+/// Returns a finding about a Component in `folder`. It is below the folder `root`, for which Flux generates a
+/// kustomization file that lists the Component as a resource.
 pub(in crate::kustomize) fn found(site: Site, folder: &TreePath, root: &TreePath) -> TreeFinding {
     let message = format!(
         "{root} has no kustomization file: Flux generates one that lists {folder} (kind: Component) as a resource, which fails"

@@ -16,7 +16,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ013.md"),
 };
 
-/// Returns a finding about an entry whose file is invalid at `at`.
+/// Returns a finding about an entry of a kustomization file that leads to a file without valid objects; `at` is the
+/// position of the error in this file.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &BadObjects) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" {} ({at})", fault));
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
@@ -65,7 +66,7 @@ pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprin
     }
 }
 
-/// Describes an invalid key or value.
+/// Describes for a message why a key or value cannot be printed.
 pub(in crate::kustomize) fn fault_words(fault: &Unprintable) -> String {
     let Unprintable { pointer, kind, .. } = fault;
     match kind {

@@ -1,4 +1,4 @@
-//! KZ014: a patch that cannot be used.
+//! KZ014: a patch in a kustomization file that cannot be read or applied.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

@@ -1,4 +1,4 @@
-//! KZ015: a plugin that does not run.
+//! KZ015: a kustomize plugin that does not run.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -25,7 +25,8 @@ pub(in crate::kustomize) fn external(site: Site, kind: &str) -> TreeFinding {
         .help("build with --enable-alpha-plugins, or use a built-in one: apiVersion builtin")
 }
 
-/// Returns a finding about a plugin that is not built in, or is not allowed in the list.
+/// Returns a finding about a plugin of the kind `kind` that is not built in, or is not allowed in the field `list`,
+/// such as `generators`.
 pub(in crate::kustomize) fn unknown(site: Site, kind: &str, list: &str) -> TreeFinding {
     RULE.at(site, format!("{kind} is no built-in plugin that {list} takes"))
         .found(kind)

@@ -1,4 +1,4 @@
-//! KZ016: a generator that fails.
+//! KZ016: a generator of ConfigMaps or Secrets that fails.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

@@ -1,4 +1,4 @@
-//! KZ017: a setting that kustomize rejects.
+//! KZ017: a setting in a kustomization file that kustomize rejects.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -53,7 +53,7 @@ pub(in crate::kustomize) fn invalid_legacy_sort(site: Site) -> TreeFinding {
     RULE.at(site, "the order fifo has no options").help("take the options out, or write order: legacy")
 }
 
-/// Returns a finding about an invalid replacement.
+/// Returns a finding about an invalid entry of `replacements`.
 pub(in crate::kustomize) fn invalid_replacement(site: Site, why: &str) -> TreeFinding {
     RULE.at(site, format!("the replacement {why}")).help("correct it")
 }

@@ -1,4 +1,4 @@
-//! KZ022: text that kustomize ignores.
+//! KZ022: text in a kustomization file that kustomize ignores.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -13,19 +13,20 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ022.md"),
 };
 
-/// Returns a finding about a second document, which kustomize ignores.
+/// Returns a finding about a second YAML document in a kustomization file, which kustomize ignores.
 pub(in crate::kustomize) fn second_document(site: Site) -> TreeFinding {
     RULE.at(site, "kustomize does not read this second document").harmless().help("make one document of the file")
 }
 
-/// Returns a finding about a duplicate key, whose first value, on line `lost`, is ignored.
+/// Returns a finding about a duplicate key in a kustomization file, at `site`. kustomize ignores the first value of the
+/// key, on line `lost`.
 pub(in crate::kustomize) fn duplicate_key(site: Site, lost: u32) -> TreeFinding {
     RULE.at(site, format!("the key is on line {lost} already, and what it says there is lost"))
         .harmless()
         .help("write the key once")
 }
 
-/// Returns a finding about a key that differs from a field only in case.
+/// Returns a finding about a key of a kustomization file that differs from the field `name` only in case.
 pub(in crate::kustomize) fn wrong_case(site: Site, name: &str) -> TreeFinding {
     RULE.at(site, format!("kustomize takes this for \"{name}\""))
         .harmless()

@@ -1,4 +1,4 @@
-//! KZ024: a deprecated field.
+//! KZ024: a deprecated field in a kustomization file.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

@@ -1,4 +1,4 @@
-//! KZ030: objects with the same identity, and changes of missing objects.
+//! KZ030: objects with the same identity, and changes of objects that do not exist.
 
 use crate::admission::Level;
 use crate::kustomize::build::Id;
@@ -15,8 +15,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ030.md"),
 };
 
-/// Returns a finding about an entry that adds an object with the identity of an existing one. `own` is the position of
-/// the added object, `other` that of the existing one.
+/// Returns a finding about an entry of a kustomization file that adds an object with the identity of an existing one.
+/// `own` is the position of the added object, `other` that of the existing one.
 pub(in crate::kustomize) fn conflict(site: Site, id: &Id<'_>, own: &Site, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     let is_same = own.file == site.file && own.place.line == site.place.line;
@@ -42,7 +42,7 @@ pub(in crate::kustomize) fn no_object_to_merge(site: Site, id: &Id<'_>) -> TreeF
         .help("say behavior: create; components run after the generators of whoever lists them, not before")
 }
 
-/// Returns a finding about a generated object whose identity several existing objects have.
+/// Returns a finding about a generated object that has the same identity as several existing objects.
 pub(in crate::kustomize) fn several_objects(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is there more than once", id.words())).found(id.to_string()).help("name one of them")
 }

@@ -1,10 +1,10 @@
-//! KZ040: a part of a tree whose result is unknown.
+//! KZ040: a part of a kustomize tree whose build result is unknown.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 
-/// The id of the rule about parts of a tree whose result is unknown.
+/// The id of the rule about parts of a kustomize tree whose build result is unknown.
 pub(in crate::kustomize) const ID: &str = "KZ040";
 
 /// The rule definition of KZ040.
@@ -16,7 +16,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ040.md"),
 };
 
-/// Returns a finding about a part of a tree whose result is unknown.
+/// Returns a finding about a part of a kustomize tree whose build result is unknown.
 pub(in crate::kustomize) fn found(site: Site, reason: &str) -> TreeFinding {
     RULE.at(site, reason).harmless().help("kustomize build has the last word")
 }

@@ -13,15 +13,15 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ063.md"),
 };
 
-/// The order in which two Kustomizations apply a revision.
+/// The order in which two Kustomizations apply a revision that moves an object from one to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Order<'a> {
-    /// The Kustomization that gets the object depends on the one that loses it.
+    /// The new Kustomization of the object depends on the old one, which therefore deletes the object first.
     LoserFirst,
     /// Neither Kustomization depends on the other.
     Any,
     /// The Kustomizations have different sources, so neither waits for a revision of the other. Contains the revision
-    /// and the source of the Kustomization that gets the object.
+    /// and the source of the object's new Kustomization.
     Elsewhere(&'a str),
 }
 

@@ -1,4 +1,4 @@
-//! The rules about trees, one file each.
+//! The rules that check kustomize trees, one file each.
 
 pub(super) mod kz001;
 pub(super) mod kz002;
@@ -38,7 +38,7 @@ pub(super) mod kz064;
 use super::delivery::{GD001, GD002};
 use crate::rule::{Rule, RuleInfo};
 
-/// All rules about trees, in the order of their ids.
+/// All rules that check kustomize trees, in the order of their ids.
 pub static TREE_RULES: &[&RuleInfo] = &[
     &kz001::RULE,
     &kz002::RULE,

@@ -6,7 +6,7 @@ use super::definitions::{Definitions, Name, Shape, ShapeId};
 
 include!(concat!(env!("OUT_DIR"), "/definitions.rs"));
 
-/// A schema without any parts.
+/// A schema without any fields or elements.
 const EMPTY: Shape = Shape {
     reference: None,
     fields: Cow::Borrowed(&[]),
@@ -17,7 +17,8 @@ const EMPTY: Shape = Shape {
     keys: Cow::Borrowed(&[]),
 };
 
-/// The built-in definitions. The first shape is that of all parts that merging does not need.
+/// The built-in definitions. The first schema represents all fields that are omitted because merging does not need
+/// them.
 pub(super) static DEFINITIONS: Definitions = Definitions {
     shapes: Cow::Borrowed(&SHAPES),
     names: Cow::Borrowed(&NAMES),

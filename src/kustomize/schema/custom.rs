@@ -59,7 +59,7 @@ pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
     Ok(document)
 }
 
-/// Checks that kustomize can decode the schemas of a document.
+/// Checks that kustomize can decode the schemas in an OpenAPI document.
 fn decoded(document: &Map<String, Value>, is_json: bool) -> Result<(), BadSchema> {
     let Some(Value::Object(schemas)) = document.get("definitions") else { return Ok(()) };
     let found = file::schemas(schemas, is_json);
@@ -86,7 +86,7 @@ pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
     Ok(definitions)
 }
 
-/// Decodes the schema that a YAML comment contains as JSON; `None` if it is invalid or empty.
+/// Decodes the JSON schema in a YAML comment; `None` if the schema is invalid or empty.
 pub(super) fn fragment(text: &str) -> Option<Definitions> {
     let schema: Map<String, Value> = serde_json::from_str(text).ok()?;
     if schema.is_empty() {
@@ -100,7 +100,8 @@ pub(super) fn fragment(text: &str) -> Option<Definitions> {
     Some(definitions)
 }
 
-/// Returns the cluster-scoped kinds: kinds with paths, none of which contains a namespace.
+/// Returns the apiVersion and kind of each cluster-scoped kind: a kind with API paths in the document, all of them
+/// without a namespace.
 pub(super) fn cluster_scoped(document: &Value) -> Result<BTreeSet<(String, String)>, BadSchema> {
     let mut scoped = HashMap::new();
     for (path, operations) in object(document, "paths")? {

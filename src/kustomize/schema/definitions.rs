@@ -14,7 +14,7 @@ pub(super) struct Shape {
     /// The name of the definition to which the schema refers (`$ref`).
     pub(super) reference: Option<Name>,
     pub(super) fields: Cow<'static, [(Name, ShapeId)]>,
-    /// The schema of all other fields (`additionalProperties`).
+    /// The schema of all fields that `fields` does not list (`additionalProperties`).
     pub(super) values: Option<ShapeId>,
     pub(super) is_array: bool,
     pub(super) items: Option<ShapeId>,
@@ -24,7 +24,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the schema of a field.
+    /// Returns the id of the schema of the field `name`.
     pub(super) fn field(&self, name: &str) -> Option<ShapeId> {
         self.fields.iter().find(|(own, _)| own == name).map(|(_, id)| *id).or(self.values)
     }
@@ -35,9 +35,9 @@ impl Shape {
 pub(super) struct Definitions {
     pub(super) shapes: Cow<'static, [Shape]>,
     pub(super) names: Cow<'static, [(Name, ShapeId)]>,
-    /// Kinds with their apiVersion and definition.
+    /// The kinds, each with its apiVersion and the id of its schema.
     pub(super) kinds: Cow<'static, [(Name, Name, ShapeId)]>,
-    /// The schema that stands for omitted definitions; `None` if no definition is omitted.
+    /// The schema of fields that are omitted from the definitions; `None` if nothing is omitted.
     pub(super) opaque: Option<ShapeId>,
 }
 

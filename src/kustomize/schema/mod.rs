@@ -39,14 +39,15 @@ pub use custom::BadSchema;
 static BUILT_IN_ONLY: LazyLock<Arc<Schema>> =
     LazyLock::new(|| Arc::new(Schema { own: None, cluster_scoped: None, beside: Some(Preferred::BuiltIn) }));
 
-/// The OpenAPI definitions in use: those of a file, the built-in ones, or both.
+/// The OpenAPI definitions that a build uses: those of the file in `openapi.path`, the built-in ones, or both.
 #[derive(Debug)]
 pub struct Schema {
-    /// The definitions of a file or comment.
+    /// The definitions of the file in `openapi.path`, or of a schema comment; `None` if only the built-in ones are
+    /// used.
     own: Option<Definitions>,
     /// The apiVersion and kind of cluster-scoped kinds, if the schema comes from a file.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
-    /// Whether the built-in definitions are used too, and which ones take precedence.
+    /// Which definitions take precedence if the built-in ones are used too; `None` if only those in `own` are used.
     beside: Option<Preferred>,
 }
 
@@ -55,7 +56,7 @@ pub struct Schema {
 pub enum Preferred {
     /// The built-in definition takes precedence: kustomize has loaded the built-in schema after the file.
     BuiltIn,
-    /// The definition of the file takes precedence: kustomize had loaded the built-in schema before.
+    /// The definition of the file takes precedence: kustomize has loaded the built-in schema before the file.
     Custom,
 }
 
@@ -74,7 +75,8 @@ impl Schema {
         Self::read_beside(text, None)
     }
 
-    /// Parses the file like [`Schema::read`], with the built-in definitions in addition.
+    /// Parses the file like [`Schema::read`]. If `beside` is set, the built-in definitions are used too, and `beside`
+    /// says which ones take precedence.
     ///
     /// # Errors
     ///
@@ -92,8 +94,8 @@ impl Schema {
         Some(Self { own: Some(custom::fragment(text)?), cluster_scoped: None, beside: None })
     }
 
-    /// Returns the schema of a field with the schema comment `fragment`, whose references are resolved in the current
-    /// definitions.
+    /// Returns the schema of a field that has the schema comment `fragment`. References (`$ref`) in the comment are
+    /// resolved in the definitions of `self`.
     pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
         let definitions = fragment.own.as_ref()?;
         FieldSchema { global: self, definitions, shape: definitions.first()? }.resolved()
@@ -107,7 +109,7 @@ impl Schema {
         })
     }
 
-    /// Returns the definitions in use, by descending precedence.
+    /// Returns the definitions of the file and the built-in ones, if they are used, by descending precedence.
     fn all(&self) -> impl Iterator<Item = &Definitions> {
         let built_in = self.beside.map(|_| &built_in::DEFINITIONS);
         let (first, second) = match self.beside {
@@ -117,13 +119,13 @@ impl Schema {
         first.into_iter().chain(second)
     }
 
-    /// Returns the number of definitions and their parts.
+    /// Returns the number of schemas in all definitions.
     fn len(&self) -> usize {
         self.all().map(Definitions::len).sum()
     }
 
-    /// Returns the apiVersion and kind of cluster-scoped kinds that the file adds; `None` unless the schema comes from
-    /// a file.
+    /// Returns the apiVersion and kind of each cluster-scoped kind that the file in `openapi.path` defines; `None` if
+    /// the schema does not come from a file.
     pub fn cluster_scoped(&self) -> Option<Arc<BTreeSet<(String, String)>>> {
         self.cluster_scoped.clone()
     }
@@ -132,7 +134,7 @@ impl Schema {
 /// The schema of one field, element or object.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldSchema<'s> {
-    /// The schema in which references are resolved.
+    /// The schema with the definitions in which references (`$ref`) are resolved.
     global: &'s Schema,
     definitions: &'s Definitions,
     shape: ShapeId,
@@ -171,13 +173,14 @@ impl<'s> FieldSchema<'s> {
         self.definitions.shape(self.shape)
     }
 
-    /// Returns the schema of parts that the reduced built-in definitions omit; `None` for complete definitions.
+    /// Returns the schema for fields that the reduced built-in definitions omit; `None` if the definitions are
+    /// complete.
     fn of_unknown(self) -> Option<Self> {
         let shape = self.definitions.opaque()?;
         Some(Self { shape, ..self })
     }
 
-    /// Follows references (`$ref`) to a definition; `None` if it is missing.
+    /// Follows references (`$ref`) to a definition; `None` if the definition is missing.
     fn resolved(self) -> Option<Self> {
         let mut found = self;
         // kustomize never returns from a cycle of references; here it counts as a reference to a missing definition

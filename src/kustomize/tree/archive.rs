@@ -29,8 +29,8 @@ pub struct ArchiveLimits {
 }
 
 impl Default for ArchiveLimits {
-    /// Returns limits above common trees. Text compresses to about a fifth, and Flux's sources are below 50 MB
-    /// compressed; a repository of 1 000 roots and 3 000 components has some 20 000 files.
+    /// Returns limits that usual archives do not reach. Text compresses to about a fifth, and Flux's sources are below
+    /// 50 MB compressed; a repository of 1 000 roots and 3 000 components has some 20 000 files.
     fn default() -> Self {
         Self { bytes: 256 << 20, entries: 200_000, strict: false }
     }
@@ -117,7 +117,7 @@ fn cause(error: io::Error, left: &Cell<u64>, limits: ArchiveLimits) -> ArchiveEr
     if left.get() == 0 { ArchiveError::TooLarge(limits.bytes) } else { ArchiveError::Broken(error) }
 }
 
-/// Returns whether Flux unpacks an entry; an error if Flux rejects the archive.
+/// Returns whether Flux unpacks an entry of a tar archive; an error if Flux rejects the archive because of it.
 fn is_strict<R: Read>(entry: &tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
     let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     if path.is_empty() || path.starts_with('/') || path.contains('\\') || path.contains("../") {

@@ -1,4 +1,4 @@
-//! Remote repositories and files, which are fetched into a tree if that is enabled.
+//! Fetches remote repositories and files into a kustomize tree, if fetching is enabled.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A tree from a folder on disk.
+//! A kustomize tree whose files are in a folder on disk.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
@@ -37,7 +37,7 @@ impl Tree {
 
 struct Folder {
     root: PathBuf,
-    /// A cache of existing folders, because every path is followed from the root through the same few folders.
+    /// A cache of folders that exist, so that resolving a path does not check the same parent folders again.
     folders: RwLock<HashSet<TreePath>>,
 }
 
@@ -110,7 +110,7 @@ impl Source for Folder {
     }
 }
 
-/// Fills a buffer from a file, and returns the number of bytes before its end.
+/// Reads from a file until the buffer is full or the file ends, and returns the number of bytes read.
 fn filled(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -124,7 +124,7 @@ fn filled(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Returns the entry with this metadata; `None` for a link.
+/// Returns the type of the file or folder that has this metadata; `None` for a link.
 fn kind(metadata: &Metadata) -> Option<Entry> {
     let kind = metadata.file_type();
     if kind.is_symlink() {

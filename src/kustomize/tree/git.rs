@@ -17,7 +17,7 @@ const SHALLOW: &str = "; the clone is shallow: fetch its history, for example wi
 #[derive(Debug, thiserror::Error)]
 #[error("{subject}: {reason}")]
 pub struct GitError {
-    /// The repository or the revision.
+    /// What cannot be read: the path of the repository or the name of the revision.
     pub subject: String,
     /// The error of the git library.
     pub reason: String,

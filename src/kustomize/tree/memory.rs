@@ -1,11 +1,11 @@
-//! A tree in memory.
+//! A kustomize tree whose files are in memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Entry, MAX_FILE_BYTES, Source, TreePath, Unreadable};
 
-/// A tree in memory: from an archive, an object or a test.
+/// A kustomize tree whose files are in memory: from an archive, an object or a test.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     nodes: HashMap<TreePath, Node>,
@@ -17,7 +17,7 @@ pub struct Memory {
 enum Node {
     File(Arc<[u8]>),
     Link(String),
-    /// A folder with the names in it.
+    /// A folder; contains the names of its files, links and folders.
     Folder(BTreeSet<String>),
 }
 
@@ -62,7 +62,7 @@ impl Memory {
         }
     }
 
-    /// Adds a file with the content of an existing one.
+    /// Adds the file `path` with the content of the existing file `of`. Does nothing if `of` is not a file.
     pub(super) fn add_copy(&mut self, path: &TreePath, of: &TreePath) {
         if let Some(Node::File(content)) = self.nodes.get(of).cloned() {
             self.add(path, Node::File(content));
@@ -74,7 +74,7 @@ impl Memory {
         self.nodes.len()
     }
 
-    /// Returns the total size of contents and paths in bytes.
+    /// Returns the total size of the contents and paths of all files, in bytes.
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }

@@ -1,4 +1,4 @@
-//! Paths in a tree.
+//! Paths in a kustomize tree, relative to its root.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct TreePath(String);
 
 impl TreePath {
-    /// Returns the root of the tree.
+    /// Returns the path of the tree's root folder.
     pub fn root() -> Self {
         Self::default()
     }

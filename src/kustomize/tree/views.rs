@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Entry, Source, Tree, TreePath, Unreadable, cost};
 
 impl Tree {
-    /// Returns a view of the tree with a limit on the bytes to read, counted by their [`cost`]. Files beyond it are
-    /// unreadable.
+    /// Returns a view of the tree from which at most `bytes` bytes can be read, counted by [`cost`]. Reading a file
+    /// that exceeds the rest of this limit fails.
     #[must_use]
     pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
         self.over(Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes })
@@ -34,7 +34,7 @@ impl Tree {
     }
 }
 
-/// A tree with a limit on the bytes to read.
+/// A view of a tree with a limit on the bytes to read.
 struct Metered {
     tree: Arc<Tree>,
     left: AtomicU64,
@@ -62,7 +62,7 @@ impl Source for Metered {
     }
 }
 
-/// A tree in which a file has another content.
+/// A view of a tree in which one file has other content.
 struct Edited {
     tree: Arc<Tree>,
     path: TreePath,
@@ -87,10 +87,10 @@ impl Source for Edited {
     }
 }
 
-/// A predicate that returns whether an entry is hidden.
+/// A function that returns whether a view hides the file, folder or link at a path.
 type Hides = Box<dyn Fn(&TreePath, &Entry) -> bool + Send + Sync>;
 
-/// A tree without some entries.
+/// A view of a tree without some files and folders.
 struct Filtered {
     tree: Arc<Tree>,
     hides: Hides,

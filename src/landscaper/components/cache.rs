@@ -26,7 +26,8 @@ const AT_ONCE: usize = 8;
 const MAX_IN_FLIGHT: usize = 256;
 /// Maximum number of registries whose outages are remembered.
 const HOSTS: usize = 1_000;
-/// Maximum size of the entries, and of the descriptors by digest, in bytes. Both refer to the same descriptors.
+/// Maximum size of the cached descriptors, in bytes. It applies separately to the cache entries and to the index by
+/// digest, which share the descriptors.
 const MAX_BYTES: u64 = 128 << 20;
 /// The overhead of an entry besides its descriptor, in bytes.
 const ENTRY_BYTES: usize = 512;
@@ -38,7 +39,7 @@ pub struct Freshness {
     pub descriptor: Duration,
     /// Time to live of missing versions, which may be published soon.
     pub missing: Duration,
-    /// Time to live of unreadable descriptors and of outages of registries.
+    /// Time to live of failures: descriptors that cannot be read, and registries that do not answer.
     pub failure: Duration,
 }
 

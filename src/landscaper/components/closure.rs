@@ -26,7 +26,7 @@ pub enum Found {
     Descriptor(Arc<Descriptor>),
     /// The component version does not exist.
     Missing {
-        /// The closest existing versions, if known.
+        /// The existing versions of the component that are closest to the missing one; empty if they are unknown.
         nearest: Vec<String>,
     },
     /// The descriptor cannot be read, for this reason.
@@ -80,7 +80,7 @@ pub struct Step {
 /// The component version that a component reference leads to, or the reason why the reference is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The index in [`Closure::components`] of a component version that the tree did not contain before.
+    /// The index in [`Closure::components`] of a component version that this reference is the first to lead to.
     New(usize),
     /// The index in [`Closure::components`] of a component version that is already in the tree, and is not followed
     /// again.
@@ -94,7 +94,7 @@ pub enum Target {
 pub enum Gap {
     /// The component version does not exist.
     Missing {
-        /// The closest existing versions, if known.
+        /// The existing versions of the component that are closest to the missing one; empty if they are unknown.
         nearest: Vec<String>,
     },
     /// The descriptor cannot be read, for this reason.
@@ -123,12 +123,12 @@ impl fmt::Display for Gap {
 /// references between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Closure {
-    /// The component versions of the tree, in the order in which Landscaper reads their descriptors.
+    /// The component versions in the tree, in the order in which Landscaper reads their descriptors.
     pub components: Vec<Component>,
-    /// The references of the tree, in the order in which Landscaper looks them up. The first is the Installation's own
+    /// The references in the tree, in the order in which Landscaper looks them up. The first is the Installation's own
     /// reference.
     pub steps: Vec<Step>,
-    /// Whether the tree was cut at [`MAX_STEPS`] references.
+    /// Whether the component tree was cut at [`MAX_STEPS`] references.
     pub is_cut: bool,
 }
 
@@ -161,7 +161,8 @@ impl Closure {
         self.gaps().filter(|(_, gap)| **gap == Gap::Pending).map(|(step, _)| &step.substitution.result)
     }
 
-    /// Reports whether the tree is complete: every reference was followed, and the tree was not cut at [`MAX_STEPS`].
+    /// Reports whether the component tree is complete: every reference was followed, and the tree was not cut at
+    /// [`MAX_STEPS`].
     pub fn is_complete(&self) -> bool {
         !self.is_cut && self.gaps().next().is_none()
     }
@@ -217,7 +218,8 @@ impl Closure {
         self.steps.get(self.components.get(step.from?)?.step)
     }
 
-    /// Returns the names on the path from the root of the tree to a reference, for messages, such as `db → store`.
+    /// Returns the names on the path from the root of the component tree to a reference, for messages, such as `db →
+    /// store`.
     pub fn path_to(&self, step: &Step) -> String {
         let mut names: Vec<&str> = self.above(step).map(|step| step.name.as_str()).collect();
         names.reverse();

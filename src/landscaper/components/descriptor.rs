@@ -42,7 +42,8 @@ pub struct Descriptor {
     pub digest: Option<String>,
 }
 
-/// A reference to another component version. Landscaper looks it up in the repository of the root of the tree.
+/// A reference to another component version. Landscaper looks it up in the repository context of the component tree's
+/// root reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reference {
     /// The name of the reference, unique in the descriptor.
@@ -142,8 +143,8 @@ fn schema(value: &Value) -> Result<Schema, DescriptorError> {
 
 type Placed<'v> = (&'v Value, FieldPath);
 
-/// The two objects in a component descriptor whose place depends on the schema: the one with name and version, and the
-/// one with references and resources.
+/// The objects in a component descriptor that contain its fields. Where they are depends on the schema. `identity` has
+/// the name and version, `body` has the references and resources.
 struct Parts<'v> {
     identity: Placed<'v>,
     body: Placed<'v>,

@@ -13,8 +13,8 @@ use super::descriptor::{Descriptor, REPOSITORY_LABEL, Reference};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::substitution::Substitution;
 
-/// Returns the JSON Patch that writes the substitutions of these references into a component descriptor; empty if none
-/// of the references changes.
+/// Returns the JSON Patch that writes the substitutions of `steps`, which are references of `descriptor`, into this
+/// component descriptor; empty if no reference changes.
 pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) -> Patch {
     let mut operations = Vec::new();
     for step in steps {

@@ -1,4 +1,5 @@
-//! Finds components with several versions in a tree, because an entry of the overwrites matches only some references.
+//! Finds components with several versions in a component tree. The cause is an entry of the overwrites that matches
+//! only some references.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +11,18 @@ use crate::landscaper::substitution::Outcome;
 /// references to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'c> {
-    /// The name of the component.
+    /// The name of the component that has several versions in the tree.
     pub component: &'c str,
-    /// The reference that the entry matches: the entry changed its component name or version.
+    /// The reference whose component name or version the entry of the overwrites changed.
     pub matched: &'c Step,
-    /// The index of the entry in the list `overwrites`.
+    /// The index of the entry in the list `overwrites` that causes the two versions.
     pub entry: usize,
-    /// A reference to another version of the component, which the entry does not match.
+    /// A reference to the same component in another version, which the entry of the overwrites does not match.
     pub other: &'c Step,
 }
 
-/// Returns the components with several versions in a tree; for each component, the first pair of references found.
+/// Returns the components with several versions in a component tree; for each component, the first pair of references
+/// found.
 pub fn splits(closure: &Closure) -> Vec<Split<'_>> {
     let mut by_name: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
     for step in &closure.steps {

@@ -23,13 +23,13 @@ pub struct Users {
 
 /// An Installation and its Context.
 pub struct User {
-    /// The stored Installation.
+    /// The Installation, as the catalog of watched objects stores it.
     pub installation: Arc<Stored>,
     /// The Context that the Installation names.
     pub context: Arc<Context>,
 }
 
-/// Returns the Installations whose Context names the overwrites `name`.
+/// Returns the Installations whose Context names the ComponentVersionOverwrites object `name`.
 pub fn of_overwrites(namespace: &str, name: &str, view: &View<'_>) -> Users {
     let contexts = view.indexed(&CONTEXTS, &CONTEXTS_BY_OVERWRITES, namespace, name, MAX_CONTEXTS);
     let mut users = Users { installations: Vec::new(), is_cut: contexts.len() >= MAX_CONTEXTS };

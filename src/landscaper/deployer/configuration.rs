@@ -42,11 +42,11 @@ pub struct Identities {
 pub struct Deployer {
     /// Names of users that the deployer acts as.
     pub users: Vec<String>,
-    /// Names of groups that contain these users.
+    /// Names of groups. A user in one of these groups also acts as the deployer.
     pub groups: Vec<String>,
     /// The types of DeployItems that the deployer serves.
     pub types: Vec<String>,
-    /// Names of DeployerRegistrations: the deployer also serves their types.
+    /// Names of DeployerRegistrations. The deployer also serves the types of DeployItems that these list.
     pub registrations: Vec<String>,
     /// Selectors of the Targets that the deployer serves; an empty list selects all.
     pub target_selectors: Vec<TargetSelector>,
@@ -78,14 +78,14 @@ impl Deployers {
 }
 
 impl Identities {
-    /// Reports whether these identities include a user, by its name or one of its groups.
+    /// Reports whether a user is one of these users or is in one of these groups.
     pub fn has(&self, user: &User<'_>) -> bool {
         is_one(user, &self.users, &self.groups)
     }
 }
 
 impl Deployer {
-    /// Reports whether a user acts as this deployer, by its name or one of its groups.
+    /// Reports whether a user is one of the deployer's users or is in one of its groups.
     pub fn is(&self, user: &User<'_>) -> bool {
         is_one(user, &self.users, &self.groups)
     }

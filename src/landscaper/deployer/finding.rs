@@ -31,7 +31,7 @@ pub(in crate::landscaper) fn unless_kept(
 pub(in crate::landscaper) struct Violation {
     /// The field path of the value that breaks the promise.
     pub(in crate::landscaper) field: FieldPath,
-    /// The error, in a few words.
+    /// How the write breaks the promise, in a few words.
     pub(in crate::landscaper) what: String,
     /// The write that would keep the promise, as a help text.
     pub(in crate::landscaper) correct: String,

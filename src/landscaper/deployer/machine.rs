@@ -12,22 +12,22 @@ use super::status::{Change, Job, Status};
 use Actor::{Deployer, Landscaper};
 use State::{Finished, New, Triggered, Uninstalling, Working};
 
-/// A state of a DeployItem.
+/// A state of a DeployItem: the progress of its job, and whether a deployer works on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// There has been no job yet.
+    /// Landscaper has not requested a job for the DeployItem yet.
     New,
-    /// A job is open, and no deployer works on it.
+    /// Landscaper has requested a job, and no deployer works on it yet.
     Triggered,
-    /// A deployer works on the job.
+    /// A deployer works on the requested job.
     Working,
-    /// A deployer uninstalls, as the job requests.
+    /// A deployer uninstalls the deployed objects, as the requested job demands.
     Uninstalling,
-    /// The job is finished.
+    /// The job is finished: `jobIDFinished` equals `jobID`, and the phase is final.
     Finished,
-    /// A deployer works on the DeployItem, although no job is open.
+    /// A deployer works on the DeployItem, although Landscaper has not requested a job.
     Stray,
-    /// The job is finished, but the phase is not final.
+    /// `jobIDFinished` equals `jobID`, as for a finished job, but the phase is not final.
     Contradiction,
 }
 
@@ -37,7 +37,7 @@ pub struct StateInfo {
     pub state: State,
     /// The name of the state in messages, such as `triggered`.
     pub name: &'static str,
-    /// The relation of `jobID` and `jobIDFinished`, such as `different`.
+    /// How `jobID` and `jobIDFinished` compare in this state, such as `different`.
     pub job: &'static str,
     /// The phases in this state, such as `Init, Progressing`.
     pub phase: &'static str,
@@ -220,7 +220,8 @@ pub enum Verdict {
     Broken(Vec<&'static Promise>),
 }
 
-/// Classifies a status write: first by the promises that it breaks, then by the known transitions that it matches.
+/// Classifies a write of a DeployItem's status: first by the promises that it breaks, then by the known transitions
+/// that it matches.
 pub fn judge(change: &Change<'_>) -> Verdict {
     let broken = broken(change);
     if !broken.is_empty() {

@@ -52,7 +52,7 @@ impl Phase {
         PHASES.iter().find(|(_, name, _)| *name == text).map_or(Self::Other, |(phase, ..)| *phase)
     }
 
-    /// Reports whether the job has ended in this phase.
+    /// Reports whether the DeployItem's job has ended in this phase.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::DeleteFailed)
     }
@@ -62,7 +62,7 @@ impl Phase {
         matches!(self, Self::InitDelete | Self::Deleting | Self::DeleteFailed)
     }
 
-    /// Reports whether the job has failed.
+    /// Reports whether the DeployItem's job has failed in this phase.
     pub fn is_failed(self) -> bool {
         matches!(self, Self::Failed | Self::DeleteFailed)
     }

@@ -1,7 +1,8 @@
 //! The promises of the deployer contract: conditions that every write of a DeployItem's status must meet.
 //!
 //! All writes of Landscaper and its own deployers keep the promises, in the old and the current format of the status.
-//! They violate further demands in the text of the contract; `docs/deployer-contract.md` lists these.
+//! These writes do not meet some other demands in the text of the contract; `docs/deployer-contract.md` lists these
+//! demands.
 
 use super::phase::Phase;
 use super::status::{Change, Job, Status};
@@ -23,7 +24,7 @@ pub static FINISHED_IS_FINAL: Promise = Promise {
     is_kept: |change| change.new.job() != Job::Done || change.new.phase.is_final(),
 };
 
-/// The promise of DP002: `jobIDFinished` changes only to the value of `jobID`.
+/// The promise of DP002: a write changes `jobIDFinished` only to the value of `jobID`.
 pub static FINISHED_IS_THE_JOB: Promise = Promise {
     rule: "DP002",
     sentence: "jobIDFinished changes only to the value of jobID",
@@ -40,7 +41,7 @@ pub static RESULT_STAYS: Promise = Promise {
     },
 };
 
-/// The promise of DP004: work starts only on an open job.
+/// The promise of DP004: a deployer starts work only on a requested job that is not finished.
 pub static PICKED_UP: Promise = Promise {
     rule: "DP004",
     sentence: "work starts only on an open job, sets lastReconcileTime, and keeps its job",
@@ -57,15 +58,15 @@ pub static UNINSTALLS_WHAT_IS_DELETED: Promise = Promise {
     is_kept: |Change { new, .. }| !new.phase.is_deletion() || new.being_deleted,
 };
 
-/// The promise of DP006: Landscaper defines the phase.
+/// The promise of DP006: a write sets only phases that Landscaper defines.
 pub static PHASE_IS_KNOWN: Promise = Promise {
     rule: "DP006",
     sentence: "the phase is known to Landscaper",
     is_kept: |Change { new, .. }| new.phase != Phase::Other,
 };
 
-/// The promise of DP014: `jobID` changes only when the previous job has finished. An interrupt may replace the job,
-/// because it also fails the new job in the same write.
+/// The promise of DP014: `jobID` changes only when the previous job has finished. An interrupt may change it earlier,
+/// because the same write also makes the new job fail.
 pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
     rule: "DP014",
     sentence: "jobID changes only when the previous job has finished",
@@ -97,7 +98,7 @@ pub(super) fn begins(change: &Change<'_>) -> bool {
     !change.old.phase.is_working() && change.new.phase.is_working()
 }
 
-/// Reports whether a deployer works on a DeployItem although no job is open.
+/// Reports whether a deployer works on a DeployItem although Landscaper has never requested a job.
 fn is_stray(status: &Status<'_>) -> bool {
     status.phase.is_working() && status.job() == Job::None
 }

@@ -21,7 +21,7 @@ pub(in crate::landscaper) struct Fault {
     pub(in crate::landscaper) level: Level,
     /// The field path of the error in the configuration.
     pub(in crate::landscaper) field: FieldPath,
-    /// The description of the error.
+    /// What is wrong with the configuration, for the message of the finding.
     pub(in crate::landscaper) problem: String,
     /// The fix, as a help text.
     pub(in crate::landscaper) help: String,
@@ -78,12 +78,12 @@ impl Faults {
         self.0.push(Fault { level: Level::Deny, field, problem: problem.into(), help: help.into() });
     }
 
-    /// Adds a fault at level `warn`, because a newer release of the deployer may accept the configuration.
+    /// Adds an error at level `warn`, because a newer release of the deployer may accept the configuration.
     fn warn(&mut self, field: FieldPath, problem: impl Into<String>, help: impl Into<String>) {
         self.0.push(Fault { level: Level::Warn, field, problem: problem.into(), help: help.into() });
     }
 
-    /// Adds a fault if a required string is missing or empty.
+    /// Adds an error if the required string at `key` in `object` is missing or empty.
     fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
         let field = place.key(key);
         match object.get(key) {
@@ -128,7 +128,7 @@ fn helm(config: &Value, faults: &mut Faults) {
     common(config, faults);
 }
 
-/// Adds faults for helm arguments that the deployer of [`RELEASE`] does not accept.
+/// Adds warnings about helm arguments that the deployer of [`RELEASE`] does not accept.
 ///
 /// Source: `ValidateHelmDeploymentConfiguration` in Landscaper's `apis/deployer/helm/v1alpha1/validation`, which
 /// compares keys case-sensitively.
@@ -196,7 +196,7 @@ fn common(config: &Value, faults: &mut Faults) {
     }
 }
 
-/// Returns the entries of a list with their field paths. Adds a fault if the value is not a list.
+/// Returns the elements of the list at `key`, each with its field path. Adds an error if the value is not a list.
 fn list<'v>(config: &'v Value, key: &str, faults: &mut Faults) -> Vec<(FieldPath, &'v Value)> {
     let place = FieldPath::of([key]);
     match config.get(key) {

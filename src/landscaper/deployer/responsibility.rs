@@ -14,7 +14,7 @@ use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
-/// The paths of the fields of a DeployItem that determine the responsible deployer, in addition to the annotations.
+/// The paths of the fields of a DeployItem that, together with its annotations, determine the responsible deployer.
 pub(in crate::landscaper) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
 /// The type and the Target of a DeployItem, by which deployers decide whether they are responsible for it.

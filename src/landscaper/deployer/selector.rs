@@ -34,9 +34,9 @@ pub struct TargetName {
 pub struct Requirement {
     /// The key of the label or annotation.
     pub key: String,
-    /// The relation between the value of the key and [`Self::values`].
+    /// How the value of the label or annotation is compared with [`Self::values`].
     pub operator: Operator,
-    /// The values with which the value of the key is compared.
+    /// The values with which the value of the label or annotation is compared.
     #[serde(default)]
     pub values: Vec<String>,
 }

@@ -16,9 +16,9 @@ use crate::landscaper::decode::text;
 /// The fields of a DeployItem's status that Landscaper and deployers exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status<'v> {
-    /// The text of the effective phase; empty if it is missing.
+    /// The text of the phase: of `deployItemPhase` if it is not empty, otherwise of `phase`. Empty if both are missing.
     pub phase_text: &'v str,
-    /// The effective phase.
+    /// The phase that `phase_text` names.
     pub phase: Phase,
     /// `jobID`: the id of the requested job; empty if it is missing.
     pub job: &'v str,
@@ -28,7 +28,7 @@ pub struct Status<'v> {
     pub reconciled: Option<OffsetDateTime>,
     /// `jobIDGenerationTime`: when Landscaper requested the job.
     pub generated: Option<OffsetDateTime>,
-    /// `deployer.identity`; empty if it is missing.
+    /// `deployer.identity`: the identity of the deployer that processed the DeployItem; empty if it is missing.
     pub deployer: &'v str,
     /// Whether the DeployItem has a deletion timestamp.
     pub being_deleted: bool,

@@ -38,14 +38,14 @@ impl DryRunFile {
 pub struct DryRuns {
     /// The types of DeployItems that the dry-run deployer processes.
     pub types: Vec<String>,
-    /// Whether admission routes DeployItems of these types to the dry-run deployer, because the mutator `dry-run` is in
-    /// mode `apply`.
+    /// Whether admission routes DeployItems of the types that the dry-run deployer processes to that deployer: whether
+    /// the mutator `dry-run` is in mode `apply`.
     pub routes: bool,
 }
 
 impl DryRuns {
-    /// Returns the configuration of dry runs from the catalog. If the configuration file has no section `dryRun`, it
-    /// contains the default types, and no DeployItems are routed.
+    /// Returns the configuration of dry runs from the catalog. Without the section `dryRun` in the configuration file,
+    /// the result contains the default types, and no DeployItems are routed.
     pub fn of(view: &View<'_>) -> Arc<Self> {
         let section = view.setting(SECTION);
         let read = section.and_then(|section| section.view(|value| Self::deserialize(value).ok().map(Arc::new)));

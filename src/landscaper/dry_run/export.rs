@@ -27,30 +27,30 @@ pub struct Export {
     pub field: FieldPath,
     /// The deployer that processes the export.
     pub deployer: Deployer,
-    /// Whether the export is in the older list `exportsFromManifests`, which requires a namespace.
+    /// Whether the export is in the older list `exportsFromManifests`. There, `fromResource` requires a namespace.
     pub from_manifests: bool,
-    /// `key`: the path in the result at which the value is stored.
+    /// `key`: the path in the exported result at which the value is stored.
     pub key: String,
-    /// `jsonPath`: the path of the value in the object.
+    /// `jsonPath`: the JSONPath that selects the value in the object.
     pub json_path: String,
     /// `fromResource`: the identity of the object on the target, from which the value is read.
     pub from_resource: Option<Identity>,
-    /// `fromObjectRef`: if set, the value in the first object names a second object, from which the exported value is
-    /// read.
+    /// `fromObjectRef`: a reference to a second object. If set, the value in the first object is the name and namespace
+    /// of the second object, from which the exported value is read.
     pub from_object_ref: Option<ObjectRef>,
     /// `targetName`: the name of the target from which the export reads; `None` for the target of the DeployItem.
     pub target_name: Option<String>,
 }
 
-/// `fromObjectRef` of an export: a reference to a second object, whose name and namespace are the value in the first
-/// object.
+/// `fromObjectRef` of an export: a reference to a second object. The value that the export selects in the first object
+/// contains the name and namespace of the second object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRef {
-    /// `apiVersion` of the second object.
+    /// The `apiVersion` of the second object, which `fromObjectRef` refers to.
     pub api_version: String,
-    /// `kind` of the second object.
+    /// The `kind` of the second object, which `fromObjectRef` refers to.
     pub kind: String,
-    /// `jsonPath` of the value in the second object.
+    /// The `jsonPath` that selects the exported value in the second object, which `fromObjectRef` refers to.
     pub json_path: String,
 }
 
@@ -61,26 +61,26 @@ pub enum Failure {
     Missing(Identity),
     /// A JSONPath of the export cannot be evaluated on a fragment.
     Path {
-        /// The identity of the fragment.
+        /// The identity of the fragment on which the path was evaluated.
         identity: Identity,
         /// Whether the path is `fromObjectRef.jsonPath`, which is evaluated on the second object.
         second: bool,
-        /// The error in the path.
+        /// The error of parsing or evaluating the JSONPath.
         error: Box<PathError>,
     },
-    /// The value in the first object does not name a second object.
+    /// `fromObjectRef` is set, but the value in the first object does not contain the name of a second object.
     Reference {
-        /// The identity of the fragment that contains the value.
+        /// The identity of the fragment in which the value was found.
         identity: Box<Identity>,
-        /// The error in the value.
+        /// Why the value does not name an object.
         problem: String,
     },
     /// The key of the export is invalid.
     Key(PathError),
 }
 
-/// Returns the deployer to which `spec.config` of a DeployItem belongs, by its apiVersion and kind; `None` for
-/// deployers other than manifest and helm.
+/// Returns the deployer for which `spec.config` of a DeployItem is written, from its apiVersion and kind; `None` if
+/// this is neither the manifest nor the helm deployer.
 pub fn deployer(config: &Value) -> Option<Deployer> {
     let (group, version) = config.get("apiVersion")?.as_str()?.split_once('/')?;
     let is_configuration = config.get("kind")? == "ProviderConfiguration";

@@ -12,18 +12,18 @@ use crate::admission::{FieldPath, Metadata};
 /// these four fields unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
-    /// `apiVersion`
+    /// The `apiVersion` of the object.
     pub api_version: String,
-    /// `kind`
+    /// The `kind` of the object.
     pub kind: String,
-    /// `metadata.namespace`; empty for cluster-scoped objects.
+    /// The `metadata.namespace` of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// `metadata.name`
+    /// The `metadata.name` of the object.
     pub name: String,
 }
 
 impl Identity {
-    /// Reads the identity of an object.
+    /// Returns the identity of an object: its apiVersion, kind, namespace and name.
     pub fn of(object: &Value) -> Self {
         let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let metadata = Metadata::of(object);
@@ -55,12 +55,12 @@ impl fmt::Display for Identity {
     }
 }
 
-/// An entry of `spec.exports` in a DryRunConfiguration.
+/// A fragment in a DryRunConfiguration: an entry of `spec.exports`, which is a part of an object on the target.
 #[derive(Debug, Clone, Copy)]
 pub struct Fragment<'v> {
-    /// The index of the entry in `spec.exports`.
+    /// The index of the fragment in `spec.exports` of the DryRunConfiguration.
     pub index: usize,
-    /// The content of the entry: a partial object with its identity and some fields.
+    /// The fragment itself: a partial object with its identity and some fields.
     pub object: &'v Value,
 }
 

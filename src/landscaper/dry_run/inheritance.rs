@@ -18,13 +18,13 @@ use crate::landscaper::kinds::INSTALLATIONS;
 pub enum Inheritance {
     /// The object is itself a root, and inherits nothing.
     Itself,
-    /// The object inherits from this root.
+    /// The object inherits the dry-run annotations of this root.
     Root(Arc<Stored>),
-    /// The source is unknown, because this owner could not be read. The root may be in dry run.
+    /// The root is unknown, because this owner could not be read. It may be in dry run.
     Unreadable(Reference),
-    /// The object inherits nothing, because this owner does not exist.
+    /// The object inherits no annotations, because this owner of it does not exist.
     Orphan(Reference),
-    /// The object inherits nothing, because this owner was deleted, and another object now has the owner's name.
+    /// The object inherits no annotations, because this owner was deleted, and another object now has the owner's name.
     Replaced(Replaced),
 }
 

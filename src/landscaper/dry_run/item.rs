@@ -10,11 +10,11 @@ use crate::landscaper::kinds::EXECUTIONS;
 /// A DeployItem, or a DeployItem template in an Execution.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// The name of the template; `None` for a DeployItem.
+    /// The name of the DeployItem template; `None` for a DeployItem.
     pub template: Option<String>,
     /// The name of the Target; empty if there is none.
     pub target: String,
-    /// The place of the configuration for the deployer in the DeployItem or Execution.
+    /// The field of the DeployItem or Execution that contains `config`, the configuration for the deployer.
     pub config: Place,
     /// The exports in the configuration for the deployer.
     pub exports: Vec<Export>,
@@ -23,7 +23,7 @@ pub struct Item {
 /// The place of the configuration for the deployer in a DeployItem or Execution.
 #[derive(Debug, Clone)]
 pub enum Place {
-    /// The configuration is at this field.
+    /// The configuration is the value of this field, such as `spec.deployItems[0].config`.
     Field(FieldPath),
     /// The configuration is in one of the compressed templates in this field. Field paths cannot point into the field.
     Compressed(FieldPath),
@@ -65,8 +65,8 @@ impl Item {
         }
     }
 
-    /// Prefixes a message with what the path from [`Item::field`] does not contain: the name of the template and, for a
-    /// compressed template, the field `of` of the configuration.
+    /// Adds to a message what the field path from [`Item::field`] does not show: the name of the template and, for a
+    /// compressed template, the field `of` in the configuration.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

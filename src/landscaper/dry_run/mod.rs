@@ -31,9 +31,10 @@ pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 /// The CustomResourceDefinitions that Portcullis adds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
-/// Returns `level` if a request changes `parts` of an object, and at most a warning if it leaves them unchanged.
+/// Returns `level` if a request changes the values that `parts` returns for an object, and at most level `warn` if it
+/// leaves them unchanged.
 ///
-/// Landscaper and its deployers update these objects too; if an update of theirs was denied, their run would end.
+/// Landscaper and its deployers update these objects too. If one of their updates was denied, the run would end.
 pub(super) fn unless_unchanged(
     request: &Request<'_>,
     level: Level,

@@ -24,15 +24,16 @@ pub enum Root {
     Own,
     /// The root: an Installation, or an Execution without an owner.
     Of(Arc<Stored>),
-    /// This owner in the chain does not exist.
+    /// There is no root, because this owner in the chain does not exist.
     Orphan(Reference),
     /// An owner in the chain was deleted, and another object now has its name.
     Replaced(Replaced),
-    /// This owner in the chain could not be read.
+    /// The root is unknown, because this owner in the chain could not be read.
     Unknown(Reference),
 }
 
-/// Follows the owner chain of an object to its root. Also returns the object that a live read must confirm, if any.
+/// Follows the owner references of an object up to its root Installation. Also returns the reference of the object that
+/// a live read must confirm, if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);
@@ -65,7 +66,7 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
 /// An owner that was deleted, and whose name another object now has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
-    /// The object that has the owner's name now.
+    /// The reference to the object that has the owner's name now.
     pub by: Reference,
     /// The uid of the deleted owner, from the owner reference.
     pub uid: String,
@@ -73,7 +74,7 @@ pub struct Replaced {
     pub present: String,
 }
 
-/// An owner reference in an owner chain.
+/// An owner reference in the chain from an object to its root.
 struct Step {
     reference: Reference,
     uid: Option<String>,
@@ -89,7 +90,7 @@ impl Step {
         Replaced { by: self.reference.clone(), uid: self.uid.clone().unwrap_or_default(), present }
     }
 
-    /// Reports whether an object is the referenced owner, and not a later object with the same name.
+    /// Reports whether `found` is the owner that the owner reference names, and not a later object with the same name.
     fn is(&self, found: &Stored) -> bool {
         let uid = Metadata::of(found.value()).uid();
         self.uid.is_none() || uid.is_none() || self.uid.as_deref() == uid

@@ -20,10 +20,11 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, WRITES};
 use crate::rule::{FailurePolicy, Match, MatchCondition, Mode, Mutated, Mutator};
 
-/// Match condition for roots: they inherit nothing, so users can write them while the webhook does not answer.
+/// Match condition for failure policy `Fail`: it excludes root Installations, so that users can write them while the
+/// webhook does not answer. Roots inherit no annotations.
 ///
-/// Any owner reference to an object of Landscaper counts as an owner here, which is stricter than
-/// [`owner`](crate::landscaper::owner::owner).
+/// Here, an Installation with any owner reference to an object of Landscaper does not count as a root, which is
+/// stricter than [`owner`](crate::landscaper::owner::owner).
 static ROOTS: MatchCondition = MatchCondition {
     name: "roots",
     expression: "!has(object.metadata.ownerReferences) ||
@@ -74,13 +75,14 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     }
 }
 
-/// Reports whether the dry-run deployer processes the type of the DeployItem in a request. A DeployItem of another type
-/// must not be routed, because no deployer would pick it up before the pickup timeout.
+/// Reports whether the dry-run deployer processes the type of the DeployItem in a request. Otherwise, the DeployItem
+/// must not be routed to the dry-run deployer, because no deployer would pick it up before the pickup timeout.
 fn is_processed(request: &Request<'_>, view: &View<'_>) -> bool {
     DryRuns::of(view).processes(Route::specified(request.object()).type_name)
 }
 
-/// Returns a notice for users who annotate an object that inherits from a root.
+/// Returns a notice if a user sets the dry-run annotation of an object to a value that differs from the one it inherits
+/// from its root.
 fn overruled(request: &Request<'_>, inherited: DryRunAnnotations<'_>, root: &str) -> Vec<String> {
     let (asked, before) = (DryRunAnnotations::of(request.object()), DryRunAnnotations::of(request.old_object()));
     if asked.dry_run.is_none() || asked.dry_run == inherited.dry_run || asked.dry_run == before.dry_run {

@@ -78,8 +78,8 @@ impl Reading {
     }
 }
 
-/// Returns the DryRunConfiguration that a live read must confirm before an object is denied, because it may just have
-/// been created or changed.
+/// Returns the DryRunConfiguration that a live read must confirm before the request is denied, because the
+/// DryRunConfiguration may just have been created or changed.
 pub(in crate::landscaper) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! Evaluates comparisons in filters, such as `@.type=="Ready"`.
+//! Evaluates comparisons in JSONPath filters, such as `@.type=="Ready"`.
 //!
 //! Source: `Equal`, `Less` and the others in `k8s.io/client-go/third_party/forked/golang/template/funcs.go`. Both sides
-//! must have the same type, and an integer is not a float.
+//! of a comparison must have the same type, and an integer is not a float.
 
 use std::cmp::Ordering;
 

@@ -36,7 +36,7 @@ fn field(node: &Node) -> Result<String, PathError> {
     }
 }
 
-/// Builds the object of an export's result: `value` at the export's key `text`.
+/// Builds an object with `value` at the key `text` of an export: for the key `.a.b`, this is `{"a": {"b": value}}`.
 ///
 /// # Errors
 /// Fails like [`key`].

@@ -11,15 +11,15 @@ pub enum Class {
     Evaluation,
     /// There are several template groups, and the first does not have exactly one result.
     Count,
-    /// No template group has a result.
+    /// The path finds no result in any of its template groups.
     Empty,
     /// The path finds nothing, and Landscaper panics.
     Panic,
     /// The path finds several values in random order, and Landscaper uses any one of them.
     Random,
-    /// The key contains a part that is not a field name.
+    /// The key of the export contains a JSONPath element that is not a field name, such as an index.
     Unsupported,
-    /// The path exceeds a limit of Portcullis.
+    /// The path exceeds a limit of Portcullis for the length or for the evaluation of paths.
     Bound,
 }
 
@@ -33,13 +33,13 @@ pub enum Problem {
     /// The object does not have the field with this name.
     #[error("{0} is not found")]
     NotFound(String),
-    /// The path does not fit the object for another reason.
+    /// The path cannot be evaluated on the object, for a reason other than a missing field. The text is the reason.
     #[error("{0}")]
     Mismatch(String),
     /// There are several template groups, and the first does not have exactly one result ([`Class::Count`]).
     #[error("expected exactly one result")]
     Count,
-    /// No template group has a result ([`Class::Empty`]).
+    /// No template group of the path has a result ([`Class::Empty`]).
     #[error("not found")]
     Empty,
     /// The path finds nothing, and Landscaper panics ([`Class::Panic`]).
@@ -48,7 +48,8 @@ pub enum Problem {
     /// The path finds several values in random order ([`Class::Random`]).
     #[error("several values are found in no particular order: Landscaper picks one at random")]
     Random,
-    /// This part is not allowed in a key ([`Class::Unsupported`]).
+    /// The key of the export contains this syntax element, such as `an index`; only field names are allowed
+    /// ([`Class::Unsupported`]).
     #[error("{0} is not allowed in a key, only field names")]
     Unsupported(&'static str),
     /// The path is longer than [`super::MAX_BYTES`].
@@ -66,7 +67,7 @@ pub struct PathError {
     pub problem: Problem,
     /// The byte offset, in the path, of the part with the error.
     pub at: usize,
-    /// The path as written.
+    /// The text of the path or key, as written.
     pub path: String,
 }
 

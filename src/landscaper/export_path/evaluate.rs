@@ -34,8 +34,8 @@ pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> 
     Ok(result)
 }
 
-/// An error of an evaluation, with the items that were found before it. A filter without an operator counts these items
-/// as a match.
+/// An error of the evaluation of a JSONPath, with the items that were found before the error. A filter without an
+/// operator matches if there are such items.
 struct Failure<'a> {
     error: PathError,
     partial: Vec<Item<'a>>,
@@ -207,8 +207,8 @@ impl<'a> Evaluation<'a> {
         Ok(found)
     }
 
-    /// Returns all non-empty maps, lists and strings in the given items, at any depth, parents before children: the
-    /// result of `..`.
+    /// Evaluates the operator `..`: returns all non-empty maps, lists and strings in the given items, at any depth,
+    /// parents before children.
     fn recursive(&mut self, mut stack: Vec<Item<'a>>, node: &Node) -> Found<'a> {
         stack.reverse();
         let mut found = Vec::new();

@@ -1,8 +1,9 @@
-//! Items: the intermediate results of an evaluation.
+//! Items: the intermediate results in the evaluation of a JSONPath.
 
 use serde_json::{Number, Value};
 
-/// An intermediate value of an evaluation, with the iterations over maps that determined its position in the results.
+/// An intermediate value in the evaluation of a JSONPath, with the iterations over maps that determined its position in
+/// the results.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
@@ -11,7 +12,7 @@ pub(super) struct Item<'a> {
     pub(super) shuffles: Vec<u32>,
 }
 
-/// An intermediate value of an evaluation: a part of the object, or a literal of the path.
+/// An intermediate value in the evaluation of a JSONPath: a part of the object, or a literal in the path.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Datum<'a> {
     Value(&'a Value),

@@ -1,18 +1,18 @@
-//! The syntax tree of a path.
+//! The syntax tree of a JSONPath.
 
-/// A node of the syntax tree of a path: a part of the path, and its byte offset.
+/// A node of the syntax tree of a JSONPath: a syntax element, and its byte offset in the path.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) at: usize,
     pub(super) part: Part,
 }
 
-/// A part of a path: a field, an index, a filter or another syntax element.
+/// A syntax element of a JSONPath: a field, an index, a filter or another element.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     /// Text between template groups, or a quoted string in a template group.
     Text(String),
-    /// A template group: the parts between `{` and `}`.
+    /// A template group of a JSONPath: the parts between `{` and `}`.
     List(Vec<Node>),
     Field(String),
     Array(Slice),
@@ -26,7 +26,7 @@ pub(super) enum Part {
     Identifier(String),
 }
 
-/// An index or slice `[from:to:step]`; omitted numbers are `None`.
+/// An index or slice `[from:to:step]` of a JSONPath, such as `[0]` or `[1:3]`. Omitted numbers are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slice {
     pub(super) from: Option<i64>,
@@ -36,7 +36,7 @@ pub(super) struct Slice {
     pub(super) is_index: bool,
 }
 
-/// A filter `[?(left operator right)]`. Without an operator, it matches if `left` finds anything.
+/// A filter `[?(left operator right)]` of a JSONPath. Without an operator, the filter matches if `left` finds a value.
 #[derive(Debug, Clone)]
 pub(super) struct Filter {
     pub(super) left: Vec<Node>,
@@ -44,7 +44,7 @@ pub(super) struct Filter {
 }
 
 impl Part {
-    /// Returns what messages call the part, such as `a field`.
+    /// Returns the name of this kind of syntax element for messages, such as `a field`.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",

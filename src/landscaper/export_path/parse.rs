@@ -29,7 +29,7 @@ struct Parser<'t> {
     start: usize,
     /// The number of bytes in `input` before the path, or before the part of the path that is parsed separately.
     before: usize,
-    /// The byte offset, in the whole path, of the part that is parsed separately.
+    /// The byte offset, in the whole path, of the text that this parser parses.
     offset: usize,
     depth: usize,
 }
@@ -292,7 +292,7 @@ impl<'t> Parser<'t> {
         Some(c)
     }
 
-    /// Reports whether there is a backslash before the quote character that was read last.
+    /// Reports whether a backslash precedes the quote character that the parser has just read.
     fn was_escaped(&self) -> bool {
         self.pos.checked_sub(2).and_then(|at| self.input.as_bytes().get(at)) == Some(&b'\\')
     }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::message::{CONDITION_TYPE, Condition};
 
-/// Returns the conditions of an Installation with the condition `wanted` added or updated; `None` if they already
-/// contain it.
+/// Adds the condition `wanted` to the conditions of an Installation, or updates it there. Returns the new list; `None`
+/// if the list already contains the same condition.
 ///
 /// `now` is a time in RFC 3339, with a precision of seconds.
 pub fn with(conditions: &[Value], wanted: &Condition, now: &str) -> Option<Vec<Value>> {

@@ -20,11 +20,11 @@ use crate::landscaper::substitution::{self, Entry, Substitution};
 /// A ComponentVersionOverwrites object that a Context names.
 #[derive(Debug, Clone)]
 pub struct Overwrites {
-    /// `metadata.name` of the object.
+    /// `metadata.name` of the ComponentVersionOverwrites object.
     pub name: String,
-    /// `metadata.generation` of the object, if the API server has set one.
+    /// `metadata.generation` of the ComponentVersionOverwrites object, if the API server has set one.
     pub generation: Option<i64>,
-    /// The entries of the list `overwrites`, in order.
+    /// The entries of the object's list `overwrites`, in order.
     pub entries: Arc<Vec<Entry>>,
 }
 
@@ -39,7 +39,7 @@ pub enum Evaluation {
     NoContext(String),
     /// The Context with this name has no `componentVersionOverwrites`.
     NoOverwrites(String),
-    /// The Context names overwrites that do not exist.
+    /// The Context names a ComponentVersionOverwrites object that does not exist.
     MissingOverwrites {
         /// The name of the Installation's Context.
         context: String,
@@ -59,15 +59,16 @@ pub struct Effect {
     pub overwrites: Overwrites,
     /// The place of the component reference in the Installation.
     pub location: Location,
-    /// Whether the reference has its own repository context, instead of that of the Context.
+    /// Whether the Installation's component reference has its own repository context. Otherwise, that of the Context is
+    /// used.
     pub own_repository_context: bool,
     /// The substitution of the Installation's component reference.
     pub substitution: Substitution,
-    /// The references of the inline descriptor that the overwrites change.
+    /// The references in the inline component descriptor that the overwrites change.
     pub references: Vec<InlineReference>,
 }
 
-/// A reference of an inline component descriptor that the overwrites change.
+/// A reference in an inline component descriptor, with the change that the overwrites make to it.
 #[derive(Debug, Clone)]
 pub struct InlineReference {
     /// JSON pointer of the reference in the Installation.
@@ -146,7 +147,8 @@ pub fn live_reads(installation: &Value, namespace: &str, view: &View<'_>) -> Vec
     overwrites.and_then(|name| view.unless_found(&OVERWRITES, namespace, &name)).into_iter().collect()
 }
 
-/// Finds the ComponentVersionOverwrites object with this name in the catalog.
+/// Finds the ComponentVersionOverwrites object with this name in the catalog; `None` if the catalog does not contain
+/// it.
 pub fn find(namespace: &str, name: &str, view: &View<'_>) -> Option<Overwrites> {
     let stored = view.find(&OVERWRITES, namespace, name)?;
     Some(Overwrites {
@@ -211,10 +213,11 @@ impl Effect {
         }
     }
 
-    /// Describes the changes by the overwrites, one line per attribute: the old value, the new value, and the entry
-    /// that sets it.
+    /// Describes what the overwrites change, one line per attribute: the old value, the new value, and the entry that
+    /// sets it.
     ///
-    /// The lines of the Installation's own reference come first, then those of its inline descriptor.
+    /// The lines about the Installation's own component reference come first, then the lines about the references in
+    /// its inline component descriptor.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = self.lines_of(&self.substitution);
         for at in &self.references {
@@ -238,7 +241,7 @@ impl Effect {
         substitution.changed().map(line).collect()
     }
 
-    /// Returns the indexes of the entries that set an attribute, sorted.
+    /// Returns the indexes of the ComponentVersionOverwrites entries that set an attribute of a reference, sorted.
     pub fn entries(&self) -> Vec<usize> {
         let all = std::iter::once(&self.substitution).chain(self.references.iter().map(|at| &at.substitution));
         let mut entries: Vec<_> =

@@ -11,11 +11,11 @@ use crate::landscaper::substitution::Substitution;
 /// The condition `ComponentReferenceOverwrite` that Landscaper sets on an Installation whose Context has overwrites.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// The status of the condition: `True` if an entry matched, else `False`.
+    /// The status of the condition: `True` if an entry of the overwrites matched, else `False`.
     pub status: &'static str,
-    /// The reason that Landscaper writes: `FoundOverwrite`, or `No overwrite defined`.
+    /// The reason of the condition, as Landscaper writes it: `FoundOverwrite`, or `No overwrite defined`.
     pub reason: &'static str,
-    /// The text of [`diff_text`], or a statement that nothing was overwritten.
+    /// The message of the condition: the text of [`diff_text`], or a statement that nothing was overwritten.
     pub message: String,
 }
 

@@ -1,9 +1,9 @@
-//! Writes the precomputed substitution into an Installation.
+//! The mutator that writes the precomputed substitution of an Installation's component reference into the Installation.
 //!
-//! Mode `annotate` writes two annotations and does not change the spec; mode `apply` also patches the spec. Both remove
-//! their changes when nothing is overwritten any more. In mode `apply` the patch in the annotation contains the
-//! original values, so the mutator first restores what the user wrote and then computes the substitution from it. That
-//! makes the mutator idempotent.
+//! Mode `annotate` writes two annotations and does not change the spec. Mode `apply` also patches the spec. Both remove
+//! their changes when nothing is overwritten any more. In mode `apply`, the annotation with the patch contains the
+//! original values. From these, the mutator first restores what the user wrote, and then computes the substitution
+//! again. So the mutator is idempotent.
 
 use json_patch::Patch;
 use serde::Serialize;
@@ -24,7 +24,8 @@ const NAMED: usize = 12;
 static MATCHERS: [Match; 1] =
     [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE)];
 
-/// The definition of the mutator `overwrites`.
+/// The definition of the mutator `overwrites`, which writes the substitution of an Installation's component reference
+/// into annotations.
 pub(super) static MUTATOR: Mutator = Mutator {
     name: "overwrites",
     family: "OW",
@@ -117,8 +118,8 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
     Some(())
 }
 
-/// Returns the keys and values of the patch annotation and the source annotation in mode `annotate`; the values are
-/// `None` if nothing is overwritten.
+/// Returns the patch annotation and the source annotation of an Installation in mode `annotate`, as keys and values.
+/// The values are `None` if nothing is overwritten.
 pub fn annotations(effect: Option<&Effect>) -> [(&'static str, Option<String>); 2] {
     let patch = effect.map(Effect::patch);
     let (patch, source) = effect.zip(patch.as_ref()).map(|both| texts(both, Mode::Annotate)).unzip();

@@ -21,13 +21,13 @@ const NAMED: usize = 10;
 pub struct Note {
     /// The [`fingerprint`] of the overwrites and the component reference from which the summary was computed.
     pub from: String,
-    /// The number of component versions in the tree.
+    /// The number of component versions in the component tree.
     pub components: usize,
-    /// The number of references that the overwrites change.
+    /// The number of component references that the overwrites change.
     pub overwritten: usize,
-    /// Whether all descriptors of the tree were read.
+    /// Whether all component descriptors of the component tree were read.
     pub complete: bool,
-    /// The indexes of the entries that match a reference in the tree.
+    /// The indexes of the ComponentVersionOverwrites entries that match a reference in the component tree.
     pub matched: Vec<usize>,
     /// The names of the ConfigMaps with the patches of the tree's component descriptors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -35,10 +35,11 @@ pub struct Note {
     /// The references that overwrites changed to a component version that does not exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
-    /// The components with several versions in the tree, one sentence each.
+    /// The components that occur in several versions in the component tree, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<String>,
-    /// The parts of the tree that are not known, such as descriptors that could not be read; one sentence each.
+    /// The parts of the component tree that are not known, such as component descriptors that could not be read; one
+    /// sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
 }
@@ -47,14 +48,14 @@ pub struct Note {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Missing {
-    /// The path from the root of the tree to the reference, such as `db → store`.
+    /// The path from the root of the component tree to the reference, such as `db → store`.
     pub way: String,
-    /// The reference as changed by the overwrites.
+    /// The component reference after the substitution, as JSON.
     pub target: Value,
-    /// The closest existing versions, if known.
+    /// The existing versions of the component that are closest to the missing one; empty if they are unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// The indexes of the entries that changed the reference.
+    /// The indexes of the ComponentVersionOverwrites entries that changed the reference.
     pub entries: Vec<usize>,
 }
 
@@ -75,7 +76,7 @@ impl Note {
         }
     }
 
-    /// Reads the tree annotation of an Installation; `None` if it is missing or not valid.
+    /// Reads the tree annotation of an Installation; `None` if the annotation is missing or invalid.
     pub fn read(installation: &Value) -> Option<Self> {
         let text = Metadata::of(installation).annotation(TREE_ANNOTATION)?;
         serde_json::from_str(text).ok()

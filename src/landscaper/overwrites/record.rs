@@ -1,5 +1,6 @@
-//! Builds the ConfigMaps with the patches of a component tree: one JSON Patch for each changed descriptor, and the data
-//! from which it was computed. They contain no time, so the same tree always gives the same ConfigMaps.
+//! Builds the ConfigMaps with the patches of a component tree: one JSON Patch for each changed component descriptor,
+//! and the data from which it was computed. The ConfigMaps contain no time, so the same tree always gives the same
+//! ConfigMaps.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::oci::digest;
 
 /// The key, in each ConfigMap, of the data from which the patches were computed.
 pub const SOURCE_KEY: &str = "source";
-/// The key, in the first ConfigMap, of the summary of all changes for users.
+/// The key of the summary, in the first ConfigMap of an Installation: all changes by the overwrites, for users.
 pub const SUMMARY_KEY: &str = "summary";
 /// The label, on each ConfigMap, with the name of the Installation.
 pub const LABEL: &str = "portcullis.dev/overwrites-of";
@@ -33,7 +34,7 @@ const MAX_NAME_LENGTH: usize = 253;
 pub struct Record {
     /// The ConfigMaps with the patches; none if no reference changes.
     pub parts: Vec<Part>,
-    /// The content of the tree annotation.
+    /// The content of the tree annotation: a summary of the Installation's component tree.
     pub note: Note,
     /// The changes by the overwrites, one line each, for users.
     pub lines: Vec<String>,
@@ -42,7 +43,7 @@ pub struct Record {
 /// A ConfigMap with patches of component descriptors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The name of the ConfigMap.
+    /// The name of the ConfigMap, such as `app-overwrites`.
     pub name: String,
     /// The data of the ConfigMap: the patches, [`SOURCE_KEY`] and, in the first ConfigMap, [`SUMMARY_KEY`].
     pub data: BTreeMap<String, String>,
@@ -56,7 +57,7 @@ struct Patched {
 }
 
 impl Record {
-    /// Builds the ConfigMaps and the tree annotation for the Installation `name`.
+    /// Builds the ConfigMaps and the tree annotation for the Installation with this name.
     pub fn of(name: &str, effect: &Effect, closure: &Closure) -> Self {
         let mut note = Note::of(effect, closure);
         let lines = lines(effect, closure);
@@ -169,8 +170,8 @@ fn source(effect: &Effect, closure: &Closure, group: &[Patched], (at, count): (u
     })
 }
 
-/// Returns the key in a ConfigMap for the patch of a component descriptor: its name and version, made valid, and a hash
-/// that makes the key unique.
+/// Returns the key in a ConfigMap for the patch of a component descriptor: the name and version of the component, with
+/// invalid characters replaced, and a hash that makes the key unique.
 fn key(name: &str, version: &str) -> String {
     let replace = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
     let text: String = format!("{name}_{version}").chars().map(replace).take(180).collect();

@@ -1,4 +1,4 @@
-//! DP001: reports a finished job whose phase is not final.
+//! DP001: reports a DeployItem whose job is finished, but whose phase is not final.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

@@ -1,4 +1,4 @@
-//! DP002: reports a `jobIDFinished` that is not the current job.
+//! DP002: reports a DeployItem whose `jobIDFinished` changes to a value other than its `jobID`.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

@@ -1,4 +1,4 @@
-//! DP003: reports a changed result of a finished job.
+//! DP003: reports a change of a DeployItem's phase after its job has finished.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

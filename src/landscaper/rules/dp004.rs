@@ -1,4 +1,4 @@
-//! DP004: reports work that starts without an open job or without `lastReconcileTime`.
+//! DP004: reports a phase of a DeployItem that starts work although there is no open job or no `lastReconcileTime`.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

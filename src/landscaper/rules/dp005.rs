@@ -1,4 +1,4 @@
-//! DP005: reports a deletion phase on a DeployItem that is not being deleted.
+//! DP005: reports a deletion phase, such as `Deleting`, on a DeployItem that is not being deleted.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

@@ -1,4 +1,4 @@
-//! DP007: reports a changed type of a DeployItem.
+//! DP007: reports a change of the type of a DeployItem.
 
 use super::UPDATE;
 use crate::admission::{FieldPath, Finding, Level, Request, json as wire};

@@ -28,13 +28,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The author of a request, according to the configuration.
+/// The user of a request: Landscaper, a deployer or neither, according to the configuration.
 enum Writer<'d> {
-    /// Landscaper, or a restorer of backups.
+    /// Landscaper itself, or a user who may restore backups.
     Trusted,
-    /// A user that is not in the configuration.
+    /// The user is not in the configuration.
     Unknown,
-    /// A deployer, with all entries of the configuration that include the user.
+    /// The user is a deployer. The value contains all entries of the configuration that include the user.
     Deployer(Vec<&'d Deployer>),
 }
 
@@ -47,8 +47,8 @@ fn writer<'d>(deployers: &'d Deployers, request: &Request<'_>) -> Writer<'d> {
     if entries.is_empty() { Writer::Unknown } else { Writer::Deployer(entries) }
 }
 
-/// Determines whether a deployer with these configuration entries is responsible for the DeployItem before the change.
-/// Also returns the objects that live reads must confirm.
+/// Determines whether a deployer is responsible for the DeployItem in a request, as it was before the change. `entries`
+/// are the configuration entries of the deployer. Also returns the objects that live reads must confirm.
 fn responsible(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) -> (Responsible, Vec<Reference>) {
     let route = Route::of(request.old_object());
     let judge = |entry: &&Deployer| responsibility::of(entry, &route, &request.namespace, view);

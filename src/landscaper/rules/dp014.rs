@@ -1,4 +1,4 @@
-//! DP014: reports a job that is replaced before it has finished.
+//! DP014: reports a DeployItem whose job is replaced before it has finished.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

@@ -1,4 +1,5 @@
-//! DR003: reports a second fragment for the same object.
+//! DR003: reports an entry of `spec.exports` in a DryRunConfiguration that describes the same object as an earlier
+//! entry.
 
 use std::collections::HashMap;
 

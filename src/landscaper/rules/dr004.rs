@@ -1,4 +1,5 @@
-//! DR004: reports exports of a dry run with a `jsonPath` that does not evaluate on the fragment of the object.
+//! DR004: reports exports of a dry run whose `jsonPath` selects no value in the fragment that the DryRunConfiguration
+//! contains for the object.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

@@ -1,4 +1,4 @@
-//! DR005: reports exports of a dry run that read an object without a fragment in the DryRunConfiguration.
+//! DR005: reports exports of a dry run that read an object of which the DryRunConfiguration contains no fragment.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

@@ -1,4 +1,4 @@
-//! DR007: reports objects that name a DryRunConfiguration without the dry-run annotation.
+//! DR007: reports objects that name a DryRunConfiguration in an annotation, but are not in dry run.
 
 use super::WRITES;
 use crate::admission::{Finding, Level, Request};

@@ -78,7 +78,8 @@ fn of(item: &Item) -> Vec<Finding> {
     findings
 }
 
-/// Returns the missing fields of an export without which Landscaper finds no object or no value.
+/// Returns the missing fields without which a deployer finds no object or no value for an export, each with an
+/// explanation.
 fn incomplete(export: &Export) -> Vec<(FieldPath, &'static str)> {
     let mut missing = Vec::new();
     let mut want = |text: &str, field: FieldPath, why| {
@@ -117,7 +118,7 @@ fn unreadable(export: &Export) -> Vec<(FieldPath, PathError)> {
     errors.filter(|(_, error)| error.class() != Class::Bound).collect()
 }
 
-/// Reports whether one of two exports writes its value at, above or below the place of the other in the result.
+/// Reports whether two exports collide: one of them writes its value at, above or below the key of the other.
 fn collide(a: &Export, b: &Export) -> bool {
     let place = |export: &Export| export_path::key(&export.key).map(|groups| groups.concat());
     let (Ok(a), Ok(b)) = (place(a), place(b)) else { return false };

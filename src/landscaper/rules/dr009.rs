@@ -1,4 +1,4 @@
-//! DR009: reports switches between dry run and real run during a run or after a deployment.
+//! DR009: reports a root Installation that is switched between dry run and real run during a run or after a deployment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Switch {
         }
     }
 
-    /// Reports whether a DeployItem below the root prevents the switch.
+    /// Reports whether a DeployItem below the root Installation prevents this switch of the root.
     fn is_prevented_by(self, item: &Value) -> bool {
         let is_dry_run = DryRunAnnotations::of(item).is_dry_run();
         match self {
@@ -111,8 +111,8 @@ fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Op
     Some(RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(help))
 }
 
-/// Returns the name and the current content of a DeployItem, if the DeployItem still prevents the switch after a live
-/// read.
+/// Returns the name and the current content of the DeployItem `item`, if it still prevents the switch between dry run
+/// and real run. The current content is from a live read, or from the catalog if the live read failed.
 fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) -> Option<(String, Value)> {
     let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
     let now = match view.live_read(&reference) {
@@ -123,16 +123,18 @@ fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) 
     switch.is_prevented_by(&now).then(|| (item.name().to_owned(), now))
 }
 
-/// Reports whether a deployer other than the dry-run deployer has processed an item.
+/// Reports whether a deployer other than the dry-run deployer has processed a DeployItem.
 ///
-/// It checks the status, not the annotation, because the annotation changes with that of the root.
+/// Reads the status of the DeployItem, not its dry-run annotation, because the annotation changes when that of the root
+/// changes.
 fn is_deployed(item: &Value) -> bool {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let was_dry_run = text("/status/deployer/name") == run::NAME && !run::shows_deployment(item);
     !text("/status/phase").is_empty() && !was_dry_run
 }
 
-/// Returns up to [`MAX_LIVE_READS`] DeployItems below a root that prevent a switch, from the catalog.
+/// Returns up to [`MAX_LIVE_READS`] DeployItems below a root that prevent its switch between dry run and real run, from
+/// the catalog.
 fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
     let mut found = Vec::new();
     let mut open = VecDeque::from([(&INSTALLATIONS, request.display_name())]);

@@ -39,16 +39,17 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The prediction of how an item in dry run is processed.
+/// The prediction of how a DeployItem in dry run is processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
-    /// The item is processed as a dry run, or its deployer is not in the configuration.
+    /// The DeployItem is processed as a dry run, or its deployer is not in the configuration.
     Fine,
-    /// The deployer with this name would really deploy the item.
+    /// The deployer with this name would really deploy the DeployItem.
     Deployed(String),
-    /// The deployer with this name may really deploy the item: the Target or the DeployerRegistration is unknown.
+    /// The deployer with this name may really deploy the DeployItem. This is not certain, because the Target or the
+    /// DeployerRegistration is unknown.
     Unknown(String),
-    /// The dry-run deployer does not process the type of the item.
+    /// The dry-run deployer does not process the type of the DeployItem.
     NotProcessed,
 }
 
@@ -80,8 +81,8 @@ fn is_in_scope(request: &Request<'_>) -> bool {
     DryRunAnnotations::of(request.object()).is_dry_run() && !kinds::is(&INSTALLATIONS, request)
 }
 
-/// Checks a root Installation in dry run. Its DeployItems do not exist yet, so only deployers without Target selectors
-/// count.
+/// Checks a root Installation in dry run. Its DeployItems do not exist yet, and their Targets are unknown, so only a
+/// deployer without Target selectors is reported.
 fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if owner(request.object()).is_some() || DryRuns::of(view).routes {
         return Vec::new();
@@ -103,7 +104,8 @@ const HELP: &str = "route items to the dry-run deployer (section dryRun, mutator
 const HELP_FOR_TYPE: &str = "leave such items out of dry runs, or name the type in dryRun.types and in --dry-run-type, or set \
                              honoursDryRun: true for a deployer that honours the annotation";
 
-/// Checks a DeployItem or the templates of an Execution. Returns one finding for each type and Target.
+/// Checks the DeployItem in a request, or the templates of the Execution in it. Returns at most one finding for each
+/// pair of a DeployItem type and a Target.
 fn below(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let mut items = items(request);
     let mut seen = std::collections::BTreeSet::new();
@@ -131,7 +133,7 @@ fn finding(item: &Item, fate: &Fate, view: &View<'_>) -> Option<Finding> {
     Some(finding.allowed(DryRuns::of(view).types.join(", ")).help(help))
 }
 
-/// Predicts how an item in dry run is processed. Also returns the objects that live reads must confirm.
+/// Predicts how a DeployItem in dry run is processed. Also returns the objects that live reads must confirm.
 fn fate(item: &Item, namespace: &str, view: &View<'_>) -> (Fate, Vec<Reference>) {
     let dry_runs = DryRuns::of(view);
     if dry_runs.routes && dry_runs.processes(&item.type_name) {

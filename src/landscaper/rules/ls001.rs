@@ -1,4 +1,4 @@
-//! LS001: an object that Landscaper cannot decode.
+//! LS001: reports an object that Landscaper cannot decode.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

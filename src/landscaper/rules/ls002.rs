@@ -1,4 +1,4 @@
-//! LS002: metadata of an Installation that Landscaper rejects.
+//! LS002: reports metadata of an Installation that Landscaper rejects.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! LS003: a blueprint or component descriptor with both, or neither, of `inline` and `ref`.
+//! LS003: reports a blueprint or component descriptor with both, or neither, of `inline` and `ref`.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

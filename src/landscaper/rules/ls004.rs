@@ -1,4 +1,4 @@
-//! LS004: imports of an Installation that Landscaper rejects.
+//! LS004: reports imports of an Installation that Landscaper rejects.
 
 use std::collections::HashSet;
 

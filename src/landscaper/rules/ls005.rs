@@ -1,4 +1,4 @@
-//! LS005: exports of an Installation that Landscaper rejects.
+//! LS005: reports exports of an Installation that Landscaper rejects.
 
 use std::collections::HashSet;
 

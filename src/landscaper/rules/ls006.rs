@@ -1,4 +1,4 @@
-//! LS006: an invalid cron schedule in an Installation.
+//! LS006: reports an invalid cron schedule in an Installation.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

@@ -1,4 +1,4 @@
-//! LS007: a DeployItem without a type, or with an incomplete Target.
+//! LS007: reports a DeployItem without a type, or with an incomplete Target.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

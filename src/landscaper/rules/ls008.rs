@@ -1,4 +1,4 @@
-//! LS008: templates of DeployItems that Landscaper rejects.
+//! LS008: reports DeployItem templates in an Execution that Landscaper rejects.
 
 use std::collections::HashSet;
 

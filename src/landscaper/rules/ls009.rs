@@ -1,4 +1,4 @@
-//! LS009: templates with circular dependencies, or dependencies that do not exist.
+//! LS009: reports templates with circular dependencies, or with dependencies that do not exist.
 
 use std::collections::HashMap;
 
@@ -100,10 +100,10 @@ fn cycles(templates: &[Template<'_>], names: &HashMap<&str, usize>) -> Vec<Vec<u
     cycles
 }
 
-/// The state of the depth-first search for cycles.
+/// The state of the depth-first search for cycles in the dependencies of templates.
 struct Walk {
     seen: Vec<bool>,
-    /// The index of each template in `path`; `None` if it is not in the path.
+    /// For each template, its index in `path`; `None` if the template is not in the path that is being searched.
     depth: Vec<Option<usize>>,
     path: Vec<(usize, std::vec::IntoIter<usize>)>,
 }

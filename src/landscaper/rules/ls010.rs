@@ -1,4 +1,4 @@
-//! LS010: a Target with both `config` and `secretRef`.
+//! LS010: reports a Target with both `config` and `secretRef`.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

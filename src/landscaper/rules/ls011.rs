@@ -1,4 +1,4 @@
-//! LS011: an export of a DeployItem without a required field.
+//! LS011: reports an export of a DeployItem without a required field.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -48,8 +48,8 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     findings.into_found()
 }
 
-/// The required fields of an export and of the objects in it, by the name of the object; the empty name is the export
-/// itself.
+/// The required fields of an export and of the objects in it. Each entry is the key of an object and its required
+/// fields; the empty key stands for the export itself.
 const PARTS: [(&str, &[&str]); 3] = [
     ("", &["key", "jsonPath"]),
     ("fromResource", &["apiVersion", "kind", "name"]),

@@ -1,4 +1,5 @@
-//! OW001: a value in overwrites, a Context or a component reference that Landscaper cannot decode.
+//! OW001: reports a value in a ComponentVersionOverwrites object, a Context or a component reference that Landscaper
+//! cannot decode.
 
 use super::WRITES;
 use crate::admission::{Finding, Level, Request};
@@ -10,9 +11,9 @@ use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::substitution::Entries;
 use crate::rule::{FailurePolicy, Match, MatchCondition, Rule, RuleInfo};
 
-/// Match condition that excludes Contexts without overwrites from failure policy `Fail`. Landscaper's context
-/// controller creates a Context `default`, without overwrites, in every namespace, and retries a denied write about
-/// every 40 ms.
+/// Match condition for failure policy `Fail`: it excludes Contexts that name no overwrites, so that these are admitted
+/// if the webhook does not answer. Landscaper's context controller creates a Context `default` without overwrites in
+/// every namespace, and retries a denied write about every 40 ms.
 static WITHOUT_OVERWRITES: MatchCondition = MatchCondition {
     name: "without-overwrites",
     expression:

@@ -1,4 +1,4 @@
-//! OW002: an entry of overwrites that can never take effect.
+//! OW002: reports a ComponentVersionOverwrites entry that can never take effect.
 
 use std::collections::HashMap;
 
@@ -48,11 +48,12 @@ const MAX_TRIED: usize = 4096;
 /// Maximum number of matches of an entry with a reference for one object, so that a long list takes milliseconds.
 const MAX_MATCHES: usize = 2_000_000;
 
-/// Returns the entries of overwrites that never take effect, each with the entries that set its attributes before it
-/// does.
+/// Returns the indexes of the entries that never take effect, each with the indexes of the entries that set its
+/// attributes first.
 ///
-/// The result for a reference depends only on which sources match it. So for each attribute it is enough to try the
-/// values that occur in sources and one other value: these represent every possible reference.
+/// Whether an entry takes effect for a reference depends only on which entries match the reference. So it is enough to
+/// try, for each attribute, the values that occur in a `source` and one other value: these represent every possible
+/// reference.
 fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     let forms = Forms::of(entries);
     let mut matches_made = 0;
@@ -89,9 +90,10 @@ impl Forms {
         Self(entries.iter().map(form).collect())
     }
 
-    /// Returns an earlier entry that matches every reference that the entry at `at` matches, and sets only attributes
-    /// that this entry also sets. Whenever the earlier entry is applied, the later one is rejected; whenever the
-    /// earlier one is rejected, the later one is rejected for the same reason.
+    /// Returns the index of an earlier entry that always prevents the entry at index `at` from taking effect. The
+    /// earlier entry matches every reference that the later one matches, and sets only attributes that the later one
+    /// also sets. So if the earlier entry is applied, the later one is rejected. If the earlier one is rejected, the
+    /// later one is rejected for the same reason.
     fn simply_shadowed(&self, at: usize) -> Option<usize> {
         let this = &self.0[at];
         let shadows = |earlier: &Form| {
@@ -102,8 +104,9 @@ impl Forms {
         self.0[..at].iter().position(shadows)
     }
 
-    /// Returns the entries that prevent the entry at `at` from taking effect, if they do for all references that it
-    /// matches. Returns `None` if the entry takes effect for a reference, or if there are too many references to try.
+    /// Returns the earlier entries that together prevent the entry at index `at` from taking effect, for every
+    /// reference that it matches. Returns `None` if the entry takes effect for a reference, or if there are too many
+    /// references to try.
     fn always_shadowed(&self, at: usize, matches_made: &mut usize) -> Option<Vec<usize>> {
         let values: Vec<Vec<u32>> = (0..3).map(|part| self.values(at, part)).collect();
         let tried = values.iter().map(Vec::len).try_fold(1usize, usize::checked_mul)?;
@@ -124,8 +127,9 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values to try for one attribute of a reference: the value in the entry's source, or else all values
-    /// in earlier sources and one other value.
+    /// Returns the values of one attribute of a reference that must be tried for the entry at index `at`. This is the
+    /// value in the entry's source. If the source does not specify the attribute, these are all values in earlier
+    /// sources and one other value.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -137,8 +141,8 @@ impl Forms {
         values
     }
 
-    /// Returns the earlier entries that set, in this reference, an attribute that the entry at `at` would set; `None`
-    /// if that entry takes effect.
+    /// Returns the earlier entries that prevent the entry at index `at` from changing this reference, because they set
+    /// one of its attributes first; `None` if the entry takes effect.
     fn blockers(&self, at: usize, reference: [u32; 3]) -> Option<Vec<usize>> {
         let mut set_by: [Option<usize>; 3] = [None; 3];
         for (index, form) in self.0[..at].iter().enumerate() {
@@ -156,7 +160,7 @@ impl Forms {
     }
 }
 
-/// A table that assigns a number to each value in the sources of entries. Equal values get the same number.
+/// A table that assigns a number to each attribute value in the `source` of entries. Equal values get the same number.
 #[derive(Default)]
 struct Numbers {
     texts: HashMap<(usize, String), u32>,
@@ -208,7 +212,8 @@ mod tests {
         proptest::collection::vec(entry, 1..7)
     }
 
-    /// Returns every reference over the values of the strategy and one other value per attribute.
+    /// Returns all references whose attributes are values that the strategies of this test generate, or one other value
+    /// per attribute.
     fn references() -> Vec<ComponentReference> {
         let mut all = Vec::new();
         for component_name in ["a", "b", "z"] {
@@ -224,7 +229,8 @@ mod tests {
     }
 
     proptest! {
-        /// An entry is reported if and only if no reference makes it set an attribute.
+        /// Checks that an entry with a substitution is reported if and only if there is no reference for which it takes
+        /// effect.
         #[test]
         fn reports_exactly_the_entries_that_never_apply(entries in entries()) {
             let reported: Vec<usize> = shadowed(&entries).into_iter().map(|(at, _)| at).collect();

@@ -1,4 +1,4 @@
-//! OW003: an entry of overwrites whose substitution has no effect.
+//! OW003: reports a ComponentVersionOverwrites entry whose `substitution` has no effect.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

@@ -1,4 +1,4 @@
-//! OW005: an object that names a Context or a ComponentVersionOverwrites object that does not exist.
+//! OW005: reports an object that refers to a Context or ComponentVersionOverwrites object that does not exist.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -27,17 +27,18 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// A Context or ComponentVersionOverwrites object that must exist, and the field that names it.
+/// A Context or ComponentVersionOverwrites object that must exist, and the field that refers to it.
 struct Named {
     kind: &'static Kind,
     name: String,
     field: FieldPath,
-    /// The Context that names the object, if the object under admission does not name it itself.
+    /// The Context that names the object, if the Installation under admission refers to it only through this Context.
     by: Option<String>,
 }
 
-/// Returns the objects that must exist for an Installation or Context to work. The overwrites of an Installation's
-/// Context are included if the catalog contains the Context.
+/// Returns the objects that the Installation or Context in a request refers to, and that must exist: the Context of an
+/// Installation, and the ComponentVersionOverwrites object of a Context. For an Installation, the latter is included
+/// only if the catalog contains the Context.
 fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
     let object = request.object();
     if kinds::is(&CONTEXTS, request) {

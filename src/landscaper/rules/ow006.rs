@@ -1,4 +1,4 @@
-//! OW006: deletion of a Context or overwrites that are still used.
+//! OW006: reports the deletion of a Context or ComponentVersionOverwrites object that is still used.
 
 use super::DELETION;
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -73,7 +73,7 @@ fn finding(request: &Request<'_>, users: &Users, first: &str) -> Finding {
     })
 }
 
-/// The objects in the catalog that name the object to be deleted: Contexts, or Installations.
+/// The objects in the catalog that refer to the object to be deleted: Contexts, or Installations.
 struct Users {
     kind: &'static Kind,
     names: Vec<String>,

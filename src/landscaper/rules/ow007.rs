@@ -1,4 +1,4 @@
-//! OW007: a change of overwrites or a Context that changes the components of Installations.
+//! OW007: reports a change of a ComponentVersionOverwrites object or Context that gives Installations other components.
 
 use std::sync::Arc;
 
@@ -60,8 +60,8 @@ struct Changes {
     not_examined: usize,
 }
 
-/// A Context with its overwrites. Together they determine the component version that an Installation's reference leads
-/// to.
+/// A Context, and the entries of the ComponentVersionOverwrites object that it names. Both determine which component an
+/// Installation with this Context gets.
 struct Resolver<'a> {
     context: &'a Context,
     entries: &'a [Entry],
@@ -74,8 +74,8 @@ impl Resolver<'_> {
     }
 }
 
-/// Calls `read` for the object as it was before the change. In `portcullis check`, the catalog contains the checked
-/// files, so nothing changes.
+/// Calls `read` for the object in a request as it was before the change: the old object of an update, or else the
+/// object in the catalog. In `portcullis check`, the catalog contains the checked files, so nothing changes.
 fn before<T>(request: &Request<'_>, view: &View<'_>, kind: &'static Kind, read: fn(&Value) -> T) -> T {
     if request.operation == Operation::Update {
         return read(request.old_object());

@@ -1,4 +1,4 @@
-//! OW008: an overwritten reference to a component version that does not exist.
+//! OW008: reports an overwritten component reference that leads to a component version that does not exist.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,9 @@ fn of_installation(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     note.missing.iter().map(|missing| finding(field.clone(), missing)).collect()
 }
 
-/// Returns findings about entries of overwrites that produce a reference to a missing component version, according to
-/// the tree annotation of an Installation.
+/// Returns findings about entries of the ComponentVersionOverwrites object in a request that produce a reference to a
+/// missing component version. The missing versions are read from the tree annotations of the Installations that use the
+/// object.
 fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let entries = Entries::of(request);
     let mut found: BTreeMap<usize, Missing> = BTreeMap::new();
@@ -69,8 +70,8 @@ fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     found.iter().map(|(at, missing)| finding(field.index(*at).key("substitution"), missing)).collect()
 }
 
-/// Reports whether an entry of overwrites, if applied, produces the reference `target`: the entry must set or require
-/// its name and version.
+/// Reports whether an entry can produce the reference `target` when it is applied. The `substitution` or the `source`
+/// of the entry must specify the component name and the version of `target`.
 fn produces(entry: &Entry, target: &ComponentReference) -> bool {
     let sets = entry.substitution.specified().next().is_some();
     sets && Attribute::ALL.into_iter().all(|part| {

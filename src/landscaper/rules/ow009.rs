@@ -1,4 +1,5 @@
-//! OW009: an entry of overwrites that matches no component in any tree.
+//! OW009: reports a ComponentVersionOverwrites entry that matches no component in the tree of any Installation that
+//! uses it.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! OW010: a component tree with two versions of a component, because an entry matches only some references to it.
+//! OW010: reports a component tree with two versions of a component, because an entry of overwrites matches only some
+//! references to the component.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

@@ -1,8 +1,8 @@
-//! OW011: an Installation whose Context is being deleted.
+//! OW011: reports an Installation whose Context is being deleted.
 //!
-//! Source: `GetExternalContext` in Landscaper's `pkg/landscaper/installations/context.go`, which every reconcile and
-//! every deletion of an Installation calls. It reads the Context without looking at its `deletionTimestamp`, so an
-//! Installation works until the Context is gone, and fails from then on.
+//! Source: `GetExternalContext` in Landscaper's `pkg/landscaper/installations/context.go`, which Landscaper calls
+//! whenever it reconciles or deletes an Installation. The function ignores the `deletionTimestamp` of the Context, so
+//! an Installation works until the Context is gone, and fails from then on.
 
 use std::sync::Arc;
 

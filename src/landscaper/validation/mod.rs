@@ -50,7 +50,7 @@ impl<'a> Findings<'a> {
         self.found.push(self.rule.finding(field, message).help(help));
     }
 
-    /// Adds a finding if the string field `key` of an object is missing or empty.
+    /// Adds a finding if the string field `key` of `object` is missing or empty. `place` is the field path of `object`.
     pub(super) fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
         if text(object, key).is_empty() {
             self.add(place.key(key), format!("{key} is missing"), format!("write {key}"));
@@ -97,8 +97,8 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     member(object, key).as_str().unwrap_or_default()
 }
 
-/// Reports whether a field of an object is set, as in Go: an empty string counts as not set, an empty list or object as
-/// set.
+/// Reports whether a field of an object is set, in the sense of Go: `null` and the empty string count as not set, an
+/// empty list or object counts as set.
 pub(super) fn is_set(object: &Value, key: &str) -> bool {
     let value = member(object, key);
     !value.is_null() && value.as_str() != Some("")

@@ -19,8 +19,8 @@ pub(in crate::landscaper) fn label(text: &str) -> Vec<String> {
     problems
 }
 
-/// Describes the mistake in the key of a label or an annotation; `None` if it is valid. A key is a name, with an
-/// optional prefix such as `example.org/`.
+/// Describes the mistake in the key of a label or an annotation; `None` if the key is valid. A valid key is a name with
+/// an optional prefix, such as `example.org/name`.
 pub(in crate::landscaper) fn key(text: &str) -> Option<&'static str> {
     let (prefix, name) = match text.split_once('/') {
         Some((_, name)) if name.contains('/') => return Some("it can contain only one slash"),
@@ -37,7 +37,7 @@ pub(in crate::landscaper) fn key(text: &str) -> Option<&'static str> {
         .then_some("its name can contain letters, digits, '-', '_' and '.', and starts and ends with a letter or digit")
 }
 
-/// Describes the mistake in the value of a label; `None` if it is valid.
+/// Describes the mistake in the value of a label; `None` if the value is valid.
 pub(in crate::landscaper) fn label_value(text: &str) -> Option<&'static str> {
     (!names::is_label_value(text))
         .then_some("it can have up to 63 letters, digits, '-', '_' and '.', and starts and ends with a letter or digit")

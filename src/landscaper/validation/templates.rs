@@ -11,9 +11,10 @@ use crate::landscaper::execution;
 pub(in crate::landscaper) struct Template<'t> {
     /// The template as written. Landscaper ignores letter case in the names of its fields.
     pub(in crate::landscaper) value: &'t Value,
-    /// The field path of the template, or `spec.deployItemsCompressed` if the templates are compressed.
+    /// The field path of the template, such as `spec.deployItems[0]`; `spec.deployItemsCompressed` if the templates are
+    /// compressed.
     pub(in crate::landscaper) place: FieldPath,
-    /// The field path of the list of templates.
+    /// The field path of the list that contains the template: `spec.deployItems` or `spec.deployItemsCompressed`.
     pub(in crate::landscaper) list: FieldPath,
     at: usize,
     is_compressed: bool,
@@ -37,8 +38,8 @@ impl<'t> Template<'t> {
         text(self.value, key)
     }
 
-    /// Returns the field path of the template's field with the path `keys`; `spec.deployItemsCompressed` for compressed
-    /// templates.
+    /// Returns the path of a field of the template, for findings. `keys` is the path inside the template. For
+    /// compressed templates, returns `spec.deployItemsCompressed`.
     pub(in crate::landscaper) fn field(&self, keys: &[&str]) -> FieldPath {
         let keys = if self.is_compressed { &[] } else { keys };
         keys.iter().fold(self.place.clone(), |place, key| place.key(key))
@@ -54,7 +55,8 @@ impl<'t> Template<'t> {
     }
 }
 
-/// Returns a string field of an object inside a template, ignoring letter case in its name; empty if it is missing.
+/// Returns the string field `key` of an object inside a template; empty if the field is missing. Letter case in the
+/// names of fields is ignored.
 pub(in crate::landscaper) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     execution::member(object, key).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,9 +1,10 @@
-//! Leader election by a Lease of `coordination.k8s.io`.
+//! Leader election with a Lease of `coordination.k8s.io`.
 //!
-//! The holder renews the Lease every retry period. Other replicas take it over if it has not changed for its duration
-//! by their own clocks, or at once if it was released. Every write names the resourceVersion that was read, so two
-//! replicas cannot both take it. The holder counts from before its last successful renewal, and steps down at the renew
-//! deadline, which is shorter than the duration.
+//! The replica that holds the Lease renews it every retry period. Another replica takes the Lease over at once if the
+//! holder has released it, or if the other replica has seen no change of the Lease for the lease duration, by its own
+//! clock. Every write contains the resourceVersion that was read, so two replicas cannot both acquire the Lease. The
+//! holder steps down at the renew deadline, which is shorter than the lease duration and starts when the last
+//! successful renewal was sent.
 //!
 //! Source: client-go's `tools/leaderelection`, which uses the same Leases.
 
@@ -26,16 +27,16 @@ pub struct Timing {
     /// Lease duration: others take the Lease over if it was not renewed for this time. It is the longest time without a
     /// leader.
     pub duration: Duration,
-    /// Renew deadline: the holder steps down if it could not renew for this time. The rest of the duration covers clock
-    /// drift and writes in flight.
+    /// Renew deadline: the holder steps down if it could not renew the Lease for this time. The time from here to the
+    /// end of the lease duration covers clock drift and writes in flight.
     pub deadline: Duration,
-    /// Retry period: the interval of renewals and of attempts to acquire. At least two must fit into the deadline, so
-    /// that one slow answer does not end the term.
+    /// Retry period: the interval between renewals, and between attempts to acquire the Lease. The renew deadline must
+    /// be at least two retry periods, so that one slow answer does not end the leadership.
     pub retry: Duration,
 }
 
 impl Default for Timing {
-    /// Returns the defaults of Kubernetes' own controllers.
+    /// Returns the default timing of Kubernetes' own controllers.
     fn default() -> Self {
         Self { duration: Duration::from_secs(15), deadline: Duration::from_secs(10), retry: Duration::from_secs(2) }
     }
@@ -76,7 +77,7 @@ pub struct Elector {
 
 struct Held {
     lease: Lease,
-    /// The time at which the request was sent that last renewed the Lease.
+    /// The time at which the last successful renewal of the Lease was sent.
     since: Instant,
 }
 
@@ -135,8 +136,8 @@ impl Elector {
         }
     }
 
-    /// Writes the Lease without a holder, so that others can take it. A renewal in flight at the end of the term may
-    /// make `lease` outdated; the latest Lease is then read and written.
+    /// Writes the Lease without a holder, so that other replicas can acquire it. If `lease` is outdated, because a
+    /// renewal was still in flight, reads the latest Lease and writes that one.
     async fn give_back(&self, mut lease: Lease) -> Result<(), kube::Error> {
         loop {
             record::released(&mut lease, Timestamp::now());
@@ -188,8 +189,9 @@ impl Elector {
         true
     }
 
-    /// Stores a Lease that this process holds, but whose renewal time is unknown: the next renewal extends it, and the
-    /// deadline is unchanged.
+    /// Replaces the stored Lease by a newer version, which this process also holds. The time of the last renewal is
+    /// kept, because it is unknown when the newer version was written. So the renew deadline stays the same until the
+    /// next renewal.
     fn keep_as_it_was(&mut self, lease: Lease) -> bool {
         if let Some(held) = &mut self.held {
             held.lease = lease;

@@ -1,4 +1,4 @@
-//! Reads and changes Lease records. Pure functions; the time is a parameter.
+//! Reads and changes the fields of a Lease. No function here reads a clock: the current time is a parameter.
 
 use std::time::Duration;
 
@@ -79,7 +79,8 @@ pub(super) fn renew(lease: &mut Lease, now: Timestamp) {
     lease.spec.get_or_insert_default().renew_time = Some(MicroTime(now));
 }
 
-/// Removes the holder of a Lease, and sets a short duration for clients that only compare times.
+/// Removes the holder from a Lease, and sets its duration to one second, so that clients that only compare times take
+/// it over soon.
 pub(super) fn released(lease: &mut Lease, now: Timestamp) {
     let spec = lease.spec.get_or_insert_default();
     spec.holder_identity = Some(String::new());

@@ -1,8 +1,9 @@
 //! Finds the component references that overwrites change in the whole component tree of an Installation.
 //!
-//! Component descriptors come from OCI registries. The result is stored beside the Installation: patches in ConfigMaps
-//! that it owns, a note and the annotations of admission in its metadata, and, if enabled, the condition that
-//! Landscaper writes. The ConfigMaps and annotations are deleted when nothing is overwritten any more.
+//! Component descriptors come from OCI registries. The result is stored as patches in ConfigMaps that the Installation
+//! owns, as annotations of the Installation (a summary of the tree, and those that admission writes), and, if enabled,
+//! as the condition that Landscaper writes. The ConfigMaps and annotations are deleted when nothing is overwritten any
+//! more.
 
 mod pull_secrets;
 mod write;
@@ -34,9 +35,10 @@ use crate::landscaper::overwrites::record::Record;
 /// Timeout for fetching one tree. A partial result is kept and completed next time. Shorter than the timeout of a
 /// reconciliation.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(40);
-/// Interval for a tree with missing or unreadable components.
+/// Interval between reconciliations of an Installation whose component tree has missing or unreadable components.
 const INCOMPLETE_INTERVAL: Duration = Duration::from_secs(90);
-/// Interval for a complete tree. Component versions are usually immutable.
+/// Interval between reconciliations of an Installation with a complete component tree. Component versions are usually
+/// immutable.
 const COMPLETE_INTERVAL: Duration = Duration::from_secs(3600);
 /// Maximum number of Installations that a change of a Context or of overwrites queues: the capacity of a queue.
 const MAX_INSTALLATIONS: usize = 100_000;
@@ -143,8 +145,8 @@ impl Controller for OverwriteTrees {
 }
 
 impl OverwriteTrees {
-    /// Returns the parts of an Installation that affect its component tree. Landscaper's frequent changes of the status
-    /// are not among them.
+    /// Returns the fields of an Installation that affect its component tree or what this controller writes. A change of
+    /// other fields, such as most of the status, requires no reconciliation.
     fn part(&self, stored: Option<&Stored>) -> Option<Value> {
         let value = stored?.value();
         let at = |pointer: &str| value.pointer(pointer).cloned().unwrap_or_default();

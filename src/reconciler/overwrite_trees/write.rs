@@ -1,4 +1,4 @@
-//! Writes ConfigMaps, annotations and the condition, if they differ from what is stored.
+//! Writes the ConfigMaps, annotations and status condition of an Installation, if they differ from the stored ones.
 
 use k8s_openapi::jiff::{Timestamp, Unit};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
@@ -24,13 +24,14 @@ const MAX_LABEL_LENGTH: usize = 63;
 /// A writer of the ConfigMaps, annotations and condition of one Installation.
 pub(super) struct Write<'a> {
     pub(super) object: &'a Reference,
-    /// The Installation, from the watch.
+    /// The Installation as the watch last reported it.
     pub(super) installation: &'a Value,
     pub(super) tools: &'a Tools,
 }
 
 impl Write<'_> {
-    /// Deletes the ConfigMaps of the Installation, and the annotations about overwrites, including the note.
+    /// Deletes the ConfigMaps of the Installation, and those of its annotations about overwrites that this controller
+    /// writes.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
         let before = self.delete_stale(&[]).await?;
         self.annotate(None, None).await?;
@@ -38,8 +39,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes stale ConfigMaps, then writes the annotations including the note, then the ConfigMaps. The note lists
-    /// the ConfigMaps before they exist, so none is orphaned.
+    /// Deletes stale ConfigMaps, then writes the annotations, then the new ConfigMaps. One annotation, the note, lists
+    /// the ConfigMaps before they exist, so that an interrupted write leaves no unlisted ConfigMap.
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
         let mut before = self.delete_stale(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;
@@ -154,8 +155,9 @@ impl Write<'_> {
         serde_json::from_value(config_map_manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
     }
 
-    /// Writes the note, and the annotations that admission also writes. If admission patches the spec itself, only
-    /// admission writes these annotations, because they are needed to revert the patch.
+    /// Writes the annotation with the summary of the component tree (`note`), and the annotations that admission also
+    /// writes. If admission patches the spec itself, only admission writes the latter, because they are needed to
+    /// revert the patch.
     async fn annotate(&self, effect: Option<&Effect>, note: Option<&Note>) -> Result<(), Failure> {
         // A note consists of JSON values, so it serializes.
         let note = note.map(|note| serde_json::to_string(note).unwrap_or_default());
@@ -179,7 +181,7 @@ impl Write<'_> {
         source.get("mode").is_some_and(|mode| mode == "apply")
     }
 
-    /// Writes the condition about overwrites into the status of the Installation, as Landscaper does.
+    /// Writes Landscaper's condition about component version overwrites into the status of the Installation.
     pub(super) async fn condition(&self, condition: &Condition) -> Result<(), Failure> {
         let read = cluster::read(&self.tools.client, self.object).await.map_err(Failure::api("reading it"))?;
         let Some(installation) = read else { return Ok(()) };

@@ -18,14 +18,14 @@ impl IdleCredit {
         Self { left: policy.burst, updated: now, is_overload: false }
     }
 
-    /// Adds credit for the time since the last update, in which a permit was free.
+    /// Adds credit for the time since the last update, if a permit was free during this time.
     pub(super) fn earn(&mut self, now: Instant, policy: QueuePolicy) {
         let earned = now.saturating_duration_since(self.updated).saturating_mul(policy.idle_credit);
         let left = self.left.saturating_add(earned).min(policy.burst);
         *self = Self { left, updated: now, is_overload: self.is_overload && left < policy.burst };
     }
 
-    /// Spends credit for the time since the last update, in which no permit was free and `waiting` requests waited.
+    /// Spends credit for the time since the last update, during which no permit was free and `waiting` requests waited.
     pub(super) fn spend(&mut self, now: Instant, waiting: usize, policy: QueuePolicy) {
         // A longer step means that this process itself was not scheduled.
         let spent = now.saturating_duration_since(self.updated).min(policy.overload_deadline);

@@ -21,7 +21,7 @@ pub enum BadRequest {
     Unreadable,
     /// A request whose head did not arrive in time; its connection is closed.
     SlowHead,
-    /// A head that is not HTTP/1.1 or too large. hyper answers it and closes the connection.
+    /// A request head that is too large, or that is not HTTP/1.1. hyper answers it and closes the connection.
     MalformedHead,
 }
 

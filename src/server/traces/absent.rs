@@ -5,16 +5,16 @@ use axum::http::{HeaderMap, StatusCode};
 use super::TracesError;
 use crate::admission::{Phase, Request, Verdict};
 
-/// The exporter of spans; never exists without the feature.
+/// The exporter of spans. Without the cargo feature `otlp`, no value of this type exists.
 #[derive(Debug, Clone)]
 pub enum Traces {}
 
-/// The span of a call; never exists without the feature.
+/// The span of a webhook call. Without the cargo feature `otlp`, no value of this type exists.
 #[derive(Debug, Clone)]
 pub(in crate::server) enum Span {}
 
 impl Traces {
-    /// Fails, and names the builds that support traces.
+    /// Returns an error that names the builds of portcullis that support traces.
     ///
     /// # Errors
     /// Always.

@@ -45,7 +45,7 @@ impl Span {
         self.failed("unreadable");
     }
 
-    /// Records in the span a request that no rule matches.
+    /// Sets the attributes of the span for a request that no rule matches.
     pub(in crate::server) fn unhandled(&self, request: &Request<'_>) {
         self.about(request);
         self.note("portcullis.decision", "unhandled");

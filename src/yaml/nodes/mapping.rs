@@ -18,7 +18,8 @@ use crate::yaml::scalar;
 const NO_KEY: &str = "there is no key before this `:`";
 const PAIR: &str = "a `?` without a key stands in a list within brackets";
 
-/// A key: its text, its type, and the number of values in it. A list or mapping has no text, as in kyaml.
+/// A mapping key: its text, its type, and the number of values in it. If the key is a list or mapping, it has no text,
+/// as in kyaml.
 struct Key {
     text: Arc<str>,
     tag: Tag,
@@ -42,7 +43,7 @@ struct Fields {
     size: usize,
     height: usize,
     merges: bool,
-    /// Whether there is a key `<<`, quoted or not.
+    /// Whether the mapping has a key `<<`, quoted or not.
     has_merge: bool,
     /// The merge key that kyaml does not remove, because it removes a quoted `<<` before it.
     kept_merge: Option<Entry>,
@@ -67,8 +68,8 @@ impl<'t> NodeReader<'t, '_> {
         }
     }
 
-    /// Adds an entry that is written in the mapping itself. kyaml removes the first `<<` after merging, even if it is
-    /// quoted.
+    /// Adds an entry that the text of the mapping contains, not one that `<<` merges into it. kyaml removes the first
+    /// `<<` after merging, even if it is quoted.
     fn entry(&mut self, fields: &mut Fields, key: Key, span: Span, depth: usize) -> Result<(), YamlError> {
         let comment = self.comment(span);
         let is_lost = &*key.text == scalar::MERGE && !mem::replace(&mut fields.has_merge, true);
@@ -89,7 +90,7 @@ impl<'t> NodeReader<'t, '_> {
         Ok(())
     }
 
-    /// Parses a key of the mapping that begins at `start`.
+    /// Parses a mapping key from `event` at `span`. `start` is the start of the mapping.
     fn key(&mut self, event: Event<'t>, span: Span, start: Span, depth: usize) -> Result<Key, YamlError> {
         self.events.tag(&event, span)?;
         match event {
@@ -119,7 +120,8 @@ impl<'t> NodeReader<'t, '_> {
         }
     }
 
-    /// Returns the error of an absent key, if any: go-yaml accepts one after `?`, but not in a list within brackets.
+    /// Returns the error of a mapping entry without a key, if any. go-yaml accepts such an entry only after `?`, and
+    /// not in a list within brackets.
     fn absent_key(&self, span: Span, start: Span) -> Option<Problem> {
         if !self.is_explicit(span) {
             return Some(Problem::Syntax(NO_KEY.to_owned()));
@@ -147,7 +149,7 @@ impl<'t> NodeReader<'t, '_> {
         Some(self.events.error(start, Problem::Dialect(what.to_owned())))
     }
 
-    /// Returns the rest of the text from the start of a span on.
+    /// Returns the text from the start of `start` to the end of the document.
     fn behind(&self, start: Span) -> &str {
         self.events.around(Span::empty(start.start)).map(|(_, behind)| behind).unwrap_or_default()
     }
@@ -181,8 +183,8 @@ impl<'t> NodeReader<'t, '_> {
         Ok(())
     }
 
-    /// Creates the error of an invalid `<<`. Inside the value of another `<<`, the result is unknown, because kyaml
-    /// does not always read it.
+    /// Creates the error of an invalid `<<`. If this `<<` is within the value of another `<<`, the error says that
+    /// kustomize's result is unknown, because kyaml does not always read an inner `<<`.
     fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
         self.events.error(span, if self.merging == 0 { problem } else { Problem::WithinMerged })
     }

@@ -1,4 +1,4 @@
-//! The tree of folders with changed roots.
+//! The tree of folders that contain changed kustomize roots, for the navigation of the HTML page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::super::super::page::escape;
 use crate::kustomize::changes::RootChange;
 
-/// A folder in the tree of changed roots.
+/// A folder in the tree of folders that contain changed kustomize roots.
 #[derive(Default)]
 pub(super) struct Folder<'p> {
     folders: BTreeMap<&'p str, Self>,
@@ -16,7 +16,8 @@ pub(super) struct Folder<'p> {
 }
 
 impl<'p> Folder<'p> {
-    /// Builds the tree of folders for `roots`, and stores the index of each root in its folder.
+    /// Builds the tree of the folders that contain the changed kustomize roots `roots`. Each folder stores the index of
+    /// its root in `roots`.
     pub(super) fn of(roots: &[&'p RootChange]) -> Self {
         let mut top = Self::default();
         for (number, root) in roots.iter().enumerate() {
@@ -42,7 +43,8 @@ impl<'p> Folder<'p> {
         out.push_str("</ul>\n");
     }
 
-    /// Joins the names of a chain of folders, each of which contains only the next one.
+    /// Returns the innermost folder of a chain in which each folder contains only the next one, and the joined name of
+    /// the chain, such as `clusters/production`.
     fn joined(&self, name: String) -> (String, &Self) {
         let mut folders = self.folders.iter();
         match (folders.next(), folders.next()) {

@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut String, before: &str, after: &str) {
     out.push_str("</table>\n");
 }
 
-/// Writes the rows of one operation. Removed and added lines stand beside each other.
+/// Writes the table rows of one difference, or of lines that are equal. Removed and added lines are side by side.
 fn rows(out: &mut String, change: DiffOp, (before, after): (&[&str], &[&str])) {
     let is_equal = matches!(change, DiffOp::Equal { .. });
     let (old, new) = (change.old_range(), change.new_range());

@@ -1,4 +1,5 @@
-//! Shows what the overwrites and Contexts in `--diff` would change in every Installation.
+//! `portcullis explain overwrites --diff`: shows what the overwrites and Contexts in other files would change in every
+//! Installation.
 
 use std::path::{Path, PathBuf};
 

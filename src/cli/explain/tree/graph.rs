@@ -10,7 +10,7 @@ use crate::landscaper::components::closure::{Step, Target};
 /// A component reference as a node of the drawing.
 struct Node<'t> {
     step: &'t Step,
-    /// The index of the parent node; `None` for the reference of an Installation.
+    /// The index of the parent node; `None` for the component reference of an Installation, which has no parent.
     parent: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Sources of component descriptors: registries or a folder.
+//! The sources of component descriptors for component trees: Installations, a folder, or OCI registries.
 
 use std::time::Duration;
 

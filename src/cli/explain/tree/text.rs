@@ -50,8 +50,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns a line for each overwrite of the component of a reference: whether it applies, and why not. Omits
-    /// overwrites of other components.
+    /// Returns a line for each overwrite for the component that `step` refers to: whether the overwrite applies, or why
+    /// not. Omits overwrites for other components.
     fn reasons(&self, step: &Step) -> Vec<String> {
         let entries = self.effect.overwrites.entries.iter().zip(&step.substitution.trace).enumerate();
         let is_about = |outcome: &Outcome| match outcome {
@@ -65,7 +65,7 @@ impl Writer<'_> {
     }
 }
 
-/// Returns a line with a component reference and the result of its overwrites.
+/// Formats a component reference and how overwrites change it, in one line.
 pub(super) fn line(step: &Step) -> String {
     let substitution = &step.substitution;
     let mut line = if step.name.is_empty() { String::new() } else { format!("{}: ", step.name) };

@@ -6,7 +6,7 @@ use super::super::{FallbackTo, MatchPattern, MatchTransform, PatternType};
 use super::TransformError;
 use crate::go::{Any, floats, regexp};
 
-/// Returns the value in the pairs of a `map` transform for an input string.
+/// Looks up an input string in `pairs`, the pairs of a `map` transform.
 pub(super) fn resolve_map(pairs: &Map<String, Value>, input: &Any) -> Result<Any, TransformError> {
     let Any::Json(Value::String(key)) = input else {
         let found = input.type_name();
@@ -59,7 +59,8 @@ impl MatchPattern {
     }
 }
 
-/// Returns the string to match. `null` is the name of a null value in the error message.
+/// Returns the input of a `match` transform as the string to compare. `null` is the word for a null value in the error
+/// message.
 fn text<'i>(input: &'i Any, null: &str) -> Result<&'i str, TransformError> {
     match input {
         Any::Json(Value::String(text)) => Ok(text),

@@ -38,8 +38,8 @@ impl Transform {
     /// Returns the result of this transform for a value.
     ///
     /// # Errors
-    /// Upstream's error message. Errors of our own: a negative group, at which upstream panics, and a text of more than
-    /// [`crate::go::fmt::MAX_TEXT`] bytes.
+    /// Upstream's error message. Two errors do not exist upstream: a negative capture group, at which upstream panics,
+    /// and a text of more than [`crate::go::fmt::MAX_TEXT`] bytes.
     pub fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {
         let name = self.transform_type.as_str();
         let result = match &self.transform_type {

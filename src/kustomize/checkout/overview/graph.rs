@@ -11,7 +11,7 @@ const MAX_NODES: usize = 60;
 /// A Kustomization, or a group of Kustomizations that have the same renderer and a common prefix of their folders.
 struct Node<'o> {
     entries: Vec<&'o Entry>,
-    /// The common prefix of the folders of a group.
+    /// The common prefix of the folders of the grouped Kustomizations, such as `apps/team-a`.
     prefix: String,
     parent: Option<usize>,
     depth: usize,

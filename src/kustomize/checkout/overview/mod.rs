@@ -69,9 +69,9 @@ pub enum Builds {
 /// The kustomizations and manifests to which nothing refers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Unused {
-    /// Kustomizations that nothing includes.
+    /// Folders of Kustomizations that no object builds, and that no other kustomization includes.
     pub roots: Vec<String>,
-    /// Components that nothing includes.
+    /// Folders of Components that no kustomization includes.
     pub components: Vec<String>,
     /// Manifests that no kustomization lists.
     pub files: Vec<String>,
@@ -133,8 +133,8 @@ impl ClusterOverview {
     }
 }
 
-/// A lookup of what each Kustomization builds: the builds of a survey; and for Kustomizations without a build, by name,
-/// the repository, the artifact or the reason.
+/// A lookup of what each Kustomization builds. For a Kustomization that is not built from the checkout, the lookup
+/// contains the name of the other repository or artifact, or the reason why the path or source is unknown.
 struct Reasons<'s> {
     builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,
@@ -192,8 +192,9 @@ fn depends_on(object: &Object) -> Vec<String> {
     list.into_iter().flatten().map(entry).collect()
 }
 
-/// Returns the Kustomizations: parents before children, siblings by stage and name. A Kustomization that is rendered
-/// several times, for example because it renders itself, is included once.
+/// Returns one entry of the overview for each Kustomization. A Kustomization comes before those that it renders, and
+/// these are sorted by stage and name. A Kustomization that is rendered several times, for example because it renders
+/// itself, is included once.
 fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -> String) -> Vec<Entry> {
     let names: Vec<_> = members.iter().map(|member| member.object.qualified_name()).collect();
     let dependencies: Vec<_> = members.iter().map(|member| depends_on(&member.object)).collect();

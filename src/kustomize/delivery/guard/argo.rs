@@ -25,7 +25,8 @@ const CONTROL_NAMESPACE: &str = "argocd";
 /// followed by another one.
 const APPROVAL: Duration = Duration::HOUR;
 
-/// The kind Application, which is read live only.
+/// The kind Application of Argo CD. Applications are not cached: a decision that needs one reads it from the API
+/// server.
 pub(super) static APPLICATIONS: Kind = Kind {
     group: "argoproj.io",
     version: "v1alpha1",

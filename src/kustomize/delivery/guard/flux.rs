@@ -47,7 +47,7 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
 }
 
 /// Returns the findings that do not depend on the tree, and the root of the Kustomization that deletes the object;
-/// `None` if Flux does not delete it.
+/// `None` if it is not Flux that deletes the object.
 pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
     let reference = owner(deletion)?;
     let Some(deleting) = Deleting::of(deletion, &reference) else {

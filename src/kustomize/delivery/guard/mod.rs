@@ -18,7 +18,7 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::object_id::ObjectId;
 use crate::rule::{ANY, FailurePolicy, Match};
 
-/// The family of the guard, which is off by default.
+/// The rule family of the guard, which is off by default.
 pub const FAMILY: &str = "GD";
 /// The key of the guard's section in the configuration file.
 pub const SECTION: &str = "guard";
@@ -51,7 +51,7 @@ static LOOKS_UP: [&Kind; 6] = [
     &source::EXTERNAL_ARTIFACTS,
 ];
 
-/// Judges deletions by GitOps controllers.
+/// The delivery `guard`: checks deletions by Flux and Argo CD, which are denied if they exceed the limits.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "guard",
     family: FAMILY,
@@ -87,7 +87,7 @@ pub struct Guard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Hold {
-    /// At the Flux source of the revision, which keeps its old artifact for all Kustomizations.
+    /// The revision is stopped at its Flux source: the source keeps its old artifact for all Kustomizations.
     Source,
 }
 
@@ -102,7 +102,7 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// Returns the section as JSON, in the form that rules read.
+    /// Returns the section `guard` as JSON, in the form in which rules read their settings.
     pub fn to_value(&self) -> Value {
         // All fields are texts, whose serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
@@ -127,7 +127,7 @@ struct Deletion<'a> {
 }
 
 impl<'a> Deletion<'a> {
-    /// Creates a deletion from a request; `None` if the object is already being deleted.
+    /// Reads the deletion from a request; `None` if the object is already being deleted.
     fn of(request: &'a Request<'a>, view: &'a View<'a>) -> Option<Self> {
         let metadata = Metadata::of(request.old_object());
         let id = ObjectId {

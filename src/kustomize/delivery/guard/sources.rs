@@ -22,7 +22,8 @@ use crate::kustomize::object_id::ObjectId;
 /// inventory while source-controller waits; an inventory of 5,000 objects takes some 500 KB.
 const MAX_JUDGED: usize = 100;
 
-/// Judges the deletions that a new artifact of a Flux source causes. It is off unless `guard.hold` is `source`.
+/// The delivery `guard-sources`: checks the deletions that a new artifact of a Flux source causes. It is off unless
+/// `guard.hold` is `source`.
 pub(in super::super) static DELIVERY: Delivery = Delivery {
     name: SOURCES,
     family: FAMILY,
@@ -50,8 +51,8 @@ struct Publication {
 }
 
 impl Publication {
-    /// Returns the new artifact that a request publishes, with its source; `None` if there is none, or if it has no
-    /// revision, which an approval must name.
+    /// Returns the new artifact that a request publishes, with its source; `None` if there is no new artifact, or if it
+    /// has no revision. An approval must name the revision.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (source, artifact) = flux_sources::published(request)?;
         (!artifact.revision.is_empty()).then_some(Self { source, artifact })
@@ -118,8 +119,8 @@ fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding>
     Some(if is_approved { gd002::approved(&excess) } else { gd002::found(&excess) })
 }
 
-/// Returns the finding that the objects of a revision are unknown; `None` if the revision cannot be built, because Flux
-/// then deletes nothing.
+/// Returns the finding that the deletions of a revision are unknown, because the names of its objects are; `None` if
+/// the revision cannot be built, because Flux then deletes nothing.
 fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
     let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
     let why = "the names of its objects depend on what is not known here";

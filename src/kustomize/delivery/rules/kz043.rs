@@ -14,7 +14,7 @@ use crate::catalog::{LiveRead, Reference, View};
 use crate::kustomize::delivery::kustomization::{KUSTOMIZATIONS, MATCHERS, is_open};
 use crate::rule::{Rule, RuleInfo};
 
-/// The definition of KZ043.
+/// The rule definition of KZ043.
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
         id: "KZ043",

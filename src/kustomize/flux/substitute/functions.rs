@@ -1,4 +1,4 @@
-//! The functions of the substitution language.
+//! The functions of Flux's substitution language, such as `${name^^}` for upper case.
 
 use super::Failure;
 

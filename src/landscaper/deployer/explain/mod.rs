@@ -15,9 +15,9 @@ pub struct Edge {
     pub from: State,
     /// The state after the transitions.
     pub to: State,
-    /// The actor of the transitions.
+    /// Who makes these transitions: Landscaper or a deployer.
     pub by: Actor,
-    /// The names of the transitions.
+    /// The names of the transitions, such as `pickup`.
     pub names: Vec<&'static str>,
 }
 

@@ -26,7 +26,7 @@ pub enum Configuration<'v> {
 /// The reason why the dry run of a DeployItem fails. Users read the text in `status.lastError`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// The item exports values, but does not name a DryRunConfiguration.
+    /// The DeployItem exports values, but does not name a DryRunConfiguration.
     #[error(
         "this DeployItem exports values, but has no annotation landscaper.gardener.cloud/dry-run-configuration: create a \
          DryRunConfiguration, and name it in this annotation of the root Installation"
@@ -35,7 +35,7 @@ pub enum RunError {
     /// The named DryRunConfiguration does not exist.
     #[error("DryRunConfiguration {0:?} does not exist in this namespace: create it")]
     Missing(String),
-    /// The dry-run deployer does not process this type.
+    /// The dry-run deployer does not process DeployItems of this type.
     #[error(
         "the dry-run deployer does not process DeployItems of type {0:?}: leave them out of dry runs, or name the type in \
          --dry-run-type and in dryRun.types of the configuration"
@@ -44,16 +44,16 @@ pub enum RunError {
     /// Some exports have no value; the text lists them with the reasons.
     #[error("{0}")]
     Exports(String),
-    /// The result, of this many bytes, is too large for a Secret.
+    /// The exported values are too large for a Secret. The number is their size in bytes.
     #[error("the exported values have {0} bytes, and the limit is {MAX_BYTES}")]
     TooLarge(usize),
-    /// A Secret with this name exists, and the item does not own it.
+    /// A Secret with this name exists, but the DeployItem does not own it.
     #[error("Secret {0:?} already exists and does not belong to this DeployItem, so it is not overwritten: delete it")]
     SecretOfOthers(String),
 }
 
 impl RunError {
-    /// Returns the value of `status.lastError.reason`.
+    /// Returns the text for `status.lastError.reason` of the DeployItem, such as `ExportTooLarge`.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Type(_) => "TypeNotProcessed",

@@ -1,15 +1,16 @@
 //! The dry-run deployer: computes the next write for a stored DeployItem.
 //!
-//! It follows the deployer contract, but does not access targets, does not wait for readiness, and reads exports from
-//! the DryRunConfiguration. All its state is in the stored objects, so it resumes an interrupted run at the next step:
+//! It follows Landscaper's contract for deployers, but does not access targets, does not wait for readiness, and reads
+//! exports from the DryRunConfiguration. All its state is in the stored objects, so it resumes an interrupted run at
+//! the next step:
 //!
 //! ```text
 //! an open job        ─► Init ─► finalizer ─► Progressing ─► export Secret ─► Succeeded or Failed, and the job is finished
 //! … of a deletion    ─► InitDelete ─► Deleting ─► the finalizer is removed
 //! ```
 //!
-//! Source: `controller.Reconcile` and `CreateOrUpdateExport` in Landscaper's `pkg/deployer/lib`, of both generations:
-//! the current one, with `status.phase` only, and the one before, which reads `status.deployItemPhase`.
+//! Source: `controller.Reconcile` and `CreateOrUpdateExport` in Landscaper's `pkg/deployer/lib`, in two versions: the
+//! current one, which uses only `status.phase`, and the previous one, which reads `status.deployItemPhase`.
 
 mod exports;
 mod other_deployer;
@@ -29,8 +30,8 @@ pub use exports::{Configuration, RunError};
 pub use other_deployer::{OtherDeployer, shows_deployment};
 pub use secret::reference as secret_reference;
 
-/// The name that the dry-run deployer writes into `status.deployer`. Another deployer may have deployed the item
-/// nevertheless.
+/// The name that the dry-run deployer writes into `status.deployer` of a DeployItem. The name does not prove that the
+/// DeployItem was never deployed: another deployer may have deployed it before.
 pub const NAME: &str = "portcullis.dev/dry-run";
 /// The field manager of the dry-run deployer in `metadata.managedFields`.
 pub const MANAGER: &str = "portcullis-dry-run-deployer";
@@ -44,19 +45,19 @@ pub struct Deployer {
     pub types: Vec<String>,
     /// The identity of the instance, for `status.deployer.identity`.
     pub identity: String,
-    /// Whether the deployer also writes `status.deployItemPhase`, for Landscaper before v0.52. It always updates an
-    /// existing value.
+    /// Whether the deployer writes `status.deployItemPhase` even if it does not exist, for Landscaper before v0.52. An
+    /// existing value is always updated.
     pub has_old_phase: bool,
 }
 
 /// The inputs of [`Deployer::next`], in addition to the DeployItem.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'v> {
-    /// The DryRunConfiguration that the item names.
+    /// The DryRunConfiguration that the DeployItem names, or the reason why there is none.
     pub configuration: Configuration<'v>,
-    /// The Secret at [`secret_reference`] of the item, if it exists.
+    /// The Secret that [`secret_reference`] names for the DeployItem, if it exists.
     pub secret: Option<&'v Value>,
-    /// The components that have reported Events on the item since its job was generated.
+    /// The controllers that have reported Events on the DeployItem since its job was generated.
     pub reporters: &'v [String],
     /// The current time, such as `2026-01-31T12:00:00Z`.
     pub now: &'v str,
@@ -68,17 +69,17 @@ pub struct Inputs<'v> {
 pub enum Step {
     /// No write is needed.
     Nothing,
-    /// Another deployer processes the item, so the dry-run deployer does not write.
+    /// Another deployer processes the DeployItem, so the dry-run deployer does not write.
     Yield(OtherDeployer),
-    /// Patches the item.
+    /// Patches the DeployItem.
     Item(Value),
-    /// Patches the status of the item.
+    /// Patches the status of the DeployItem.
     Status(Value),
-    /// Patches the status of the item, which finishes the job with this result.
+    /// Patches the status of the DeployItem. The patch finishes its job with this result.
     Finish(Value, Result<(), RunError>),
     /// Creates the Secret with the exported values.
     CreateSecret(Value),
-    /// Patches the Secret with the exported values.
+    /// Patches the existing Secret with the exported values.
     Secret(Value),
 }
 
@@ -87,36 +88,36 @@ pub enum Step {
 enum Stage {
     /// No deployer has picked up the job yet.
     Waiting,
-    /// The job is picked up.
+    /// A deployer has picked up the job, but does not process it yet.
     Init,
     /// The job is being processed.
     Working,
 }
 
-/// Reports whether admission has routed an item to the dry-run deployer.
+/// Reports whether admission has routed a DeployItem to the dry-run deployer.
 pub fn is_routed(item: &Value) -> bool {
     annotations::text(item, TYPE_ANNOTATION) == Some(ROUTE)
 }
 
-/// Reports whether an item has an open job. Callers check this before they read other objects, because most items have
-/// none.
+/// Reports whether a DeployItem has an open job. Callers check this before they read other objects, because most
+/// DeployItems have none.
 pub fn has_job(item: &Value) -> bool {
     let status = Status::of(item);
     status.job() == Job::Open && !status.job.is_empty()
 }
 
-/// Reports whether the status of an item would make a deployer skip the next real run (`updateOnChangeOnly`), although
-/// only a dry run has processed the item.
+/// Reports whether the status of a DeployItem would make a deployer with `updateOnChangeOnly` skip the next real run,
+/// although only a dry run has processed the DeployItem.
 pub fn claims_deployment(item: &Value) -> bool {
     status::claims_generation(item)
 }
 
 impl Deployer {
-    /// Reports whether this deployer is responsible for an item: the item is in dry run, and its type is processed or
-    /// admission has routed it to the dry-run deployer.
+    /// Reports whether this deployer is responsible for a DeployItem: the DeployItem is in dry run, and either the
+    /// deployer processes its type, or admission has routed it to the dry-run deployer.
     ///
-    /// No other deployer processes a routed item: without this deployer, its job would never end and its finalizer
-    /// would stay.
+    /// No other deployer processes a routed DeployItem: without this deployer, its job would never end and its
+    /// finalizer would stay.
     pub fn is_responsible(&self, item: &Value) -> bool {
         DryRunAnnotations::of(item).is_dry_run() && (self.processes(item) || is_routed(item))
     }
@@ -126,23 +127,23 @@ impl Deployer {
         self.types.iter().any(|held| held == of)
     }
 
-    /// Reports whether an item may need a write of the dry-run deployer. Reads no other objects.
+    /// Reports whether a DeployItem may need a write of the dry-run deployer. Decides from the DeployItem alone.
     pub fn is_wanted(&self, item: &Value) -> bool {
         claims_deployment(item) || self.has_dry_run(item)
     }
 
-    /// Reports whether an item has an open job that the dry-run deployer must process.
+    /// Reports whether a DeployItem has an open job that the dry-run deployer must process.
     pub fn has_dry_run(&self, item: &Value) -> bool {
         self.is_responsible(item) && has_job(item)
     }
 
-    /// Reports whether the next write for an item depends on the DryRunConfiguration and the Secret in [`Inputs`], so
-    /// that the caller must read them.
+    /// Reports whether the next write for a DeployItem depends on the DryRunConfiguration and the Secret in [`Inputs`],
+    /// so that the caller must read them.
     pub fn reads(&self, item: &Value) -> bool {
         status::stage(item) == Stage::Working && !Metadata::of(item).is_deleting() && has_finalizer(item)
     }
 
-    /// Returns the next write of the dry-run deployer for an item.
+    /// Returns the next write of the dry-run deployer for a DeployItem.
     pub fn next(&self, item: &Value, inputs: &Inputs<'_>) -> Step {
         if claims_deployment(item) {
             return Step::Status(status::retract_claim(item));
@@ -164,7 +165,8 @@ impl Deployer {
         }
     }
 
-    /// Returns the next write for an item that is being deleted. A dry run has nothing to remove from a target.
+    /// Returns the next write for a DeployItem that is being deleted. A dry run has deployed nothing, so there is
+    /// nothing to remove from the target.
     fn delete(&self, item: &Value) -> Step {
         match status::text(item, "phase") {
             "Deleting" => {}
@@ -209,8 +211,8 @@ fn has_finalizer(item: &Value) -> bool {
     finalizers(item).contains(&FINALIZER)
 }
 
-/// Returns a merge patch that changes the finalizers of an item. It replaces the whole list; the resourceVersion
-/// prevents lost updates.
+/// Returns a JSON merge patch that changes the finalizers of a DeployItem. The patch replaces the whole list; its
+/// resourceVersion prevents lost updates.
 fn with_finalizers<'v>(item: &'v Value, change: impl FnOnce(&mut Vec<&'v str>)) -> Value {
     let mut finalizers = finalizers(item);
     change(&mut finalizers);

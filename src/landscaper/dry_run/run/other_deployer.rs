@@ -1,26 +1,26 @@
-//! Detects another deployer that processes the same item.
+//! Detects that another deployer processes the same DeployItem as the dry-run deployer.
 //!
-//! That deployer really deploys, and two deployers would overwrite each other's status without end. The dry-run
-//! deployer yields, because waiting does no harm.
+//! The other deployer really deploys, and the two deployers would overwrite each other's status without end. The
+//! dry-run deployer yields, because waiting does no harm.
 
 use serde_json::Value;
 
 use super::{FINALIZER, MANAGER, NAME, Stage, finalizers, status};
 use crate::admission::Metadata;
 
-/// A sign that another deployer processes the item.
+/// A sign that another deployer processes the same DeployItem as the dry-run deployer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OtherDeployer {
-    /// `status.deployer` names this other deployer.
+    /// `status.deployer` of the DeployItem contains this name, which is not that of the dry-run deployer.
     #[error("status.deployer names {0:?}: that deployer has picked up this item")]
     Deployer(String),
-    /// The item has this finalizer of another controller.
+    /// The DeployItem has this finalizer, which belongs neither to Landscaper nor to Kubernetes.
     #[error("the finalizer {0:?} is not Landscaper's: another controller has resources to clean up")]
     Finalizer(String),
-    /// The job is picked up, but `status.deployer` is empty. The value is the phase.
+    /// The job is picked up, but `status.deployer` is empty. The text is the phase of the DeployItem.
     #[error("status.phase is {0:?} and status.deployer is empty: another deployer has picked up this job")]
     Phase(String),
-    /// `status.providerStatus` describes a deployment.
+    /// `status.providerStatus` of the DeployItem describes a deployment.
     #[error("status.providerStatus is set, which a dry run never sets: another deployer processes this item")]
     ProviderStatus,
     /// Another field manager last wrote a field of the status that deployers write.
@@ -31,7 +31,7 @@ pub enum OtherDeployer {
         /// The name of the field manager, from `metadata.managedFields`.
         manager: String,
     },
-    /// This component reported an Event on the item during the job.
+    /// This other deployer reported an Event on the DeployItem during the job.
     #[error("{0:?} has reported an Event on this item during the job")]
     Event(String),
 }
@@ -65,15 +65,15 @@ pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<Oth
     })
 }
 
-/// Fields of the status that a deployer writes when it picks up a job, and that Landscaper does not write before the
-/// job ends.
+/// The status fields that a deployer writes when it picks up a job, and that Landscaper does not write before the job
+/// ends. Each has a name, and a JSON pointer in an entry of `metadata.managedFields`.
 const FIELDS: [(&str, &str); 3] = [
     ("phase", "/fieldsV1/f:status/f:phase"),
     ("lastReconcileTime", "/fieldsV1/f:status/f:lastReconcileTime"),
     ("deployer.name", "/fieldsV1/f:status/f:deployer/f:name"),
 ];
 
-/// Reports whether an item that the dry-run deployer has processed was also deployed by another deployer.
+/// Reports whether another deployer has also deployed a DeployItem that the dry-run deployer has processed.
 pub fn shows_deployment(item: &Value) -> bool {
     has_provider_status(item) || foreign_finalizer(item).is_some()
 }
@@ -95,8 +95,8 @@ fn foreign_finalizer(item: &Value) -> Option<&str> {
     finalizers(item).into_iter().find(is_foreign)
 }
 
-/// Returns the names of the field managers that own a field, according to `metadata.managedFields`; `pointer` is the
-/// path of the field in an entry.
+/// Returns the names of the field managers that own a field of a DeployItem. `pointer` is the JSON pointer of the field
+/// in an entry of `metadata.managedFields`.
 fn writers<'v>(item: &'v Value, pointer: &str) -> Vec<&'v str> {
     let entries = Metadata::of(item).managed_fields();
     let wrote = |entry: &&Value| entry.pointer(pointer).is_some();

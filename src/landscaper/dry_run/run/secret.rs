@@ -11,11 +11,11 @@ use crate::admission::Metadata;
 
 const KEY: &str = "config";
 
-/// Returns the name of the Secret with an item's exports: the name in `status.exportRef` if that Secret is in the
-/// namespace of the item, otherwise the default name.
+/// Returns the name of the Secret with the exports of a DeployItem: the name in `status.exportRef` if that Secret is in
+/// the namespace of the DeployItem, otherwise the default name `<item>-export`.
 ///
-/// Other namespaces are ignored, unlike in Landscaper's deployers: otherwise users who may write a status could make
-/// Portcullis write to any namespace.
+/// A Secret in another namespace is ignored, unlike in Landscaper's deployers: otherwise users who may write a status
+/// could make Portcullis write to any namespace.
 pub(super) fn name(item: &Value) -> String {
     let reference = |key: &str| item.pointer("/status/exportRef").and_then(|of| of.get(key)?.as_str());
     let is_here = reference("namespace") == Some(Metadata::of(item).namespace());
@@ -23,12 +23,12 @@ pub(super) fn name(item: &Value) -> String {
     referred.map_or_else(|| format!("{}-export", Metadata::of(item).name()), str::to_owned)
 }
 
-/// Returns the namespace and name of the Secret with an item's exports.
+/// Returns the namespace and name of the Secret with the exports of a DeployItem.
 pub fn reference(item: &Value) -> (String, String) {
     (Metadata::of(item).namespace().to_owned(), name(item))
 }
 
-/// Returns the manifest of a new Secret with the exported values, owned by the item.
+/// Returns the manifest of a new Secret with the exported values. The DeployItem `item` owns the Secret.
 pub(super) fn manifest(item: &Value, name: &str, values: &Value) -> Value {
     json!({
         "apiVersion": "v1",
@@ -48,7 +48,7 @@ pub(super) fn manifest(item: &Value, name: &str, values: &Value) -> Value {
     })
 }
 
-/// Reports whether the item owns a Secret.
+/// Reports whether the DeployItem `item` owns the Secret `secret`.
 pub(super) fn belongs_to(secret: &Value, item: &Value) -> bool {
     Metadata::of(item).uid().is_some_and(|uid| Metadata::of(secret).is_owned_by(uid))
 }

@@ -1,4 +1,5 @@
-//! The status of a DeployItem in a dry run: the stage of its job, and the patches to the next stage.
+//! Reads and patches the status of a DeployItem in a dry run: determines the stage of its job, and computes the patch
+//! that leads to the next stage.
 
 use serde_json::{Value, json};
 
@@ -6,12 +7,12 @@ use super::{Deployer, NAME, RunError, Stage, version};
 use crate::admission::Metadata;
 use crate::landscaper::deployer::status::Status;
 
-/// Returns a string field of an item's status; empty if it is missing.
+/// Returns a string field of the status of a DeployItem; empty if the field is missing.
 pub(super) fn text<'v>(item: &'v Value, key: &str) -> &'v str {
     item.get("status").and_then(|status| status.get(key)?.as_str()).unwrap_or_default()
 }
 
-/// Returns the name or identity in `status.deployer`; empty if both are missing.
+/// Returns the name in `status.deployer` of a DeployItem, or else the identity there; empty if both are missing.
 pub(super) fn deployer(item: &Value) -> &str {
     let of = |key| item.pointer(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     of("/status/deployer/name").or_else(|| of("/status/deployer/identity")).unwrap_or_default()
@@ -25,7 +26,8 @@ pub(super) fn deployer(item: &Value) -> &str {
 /// Source: `reconcilePrivate` in Landscaper's `pkg/deployer/lib/controller.go`.
 const NEVER_OBSERVED: i64 = 0;
 
-/// Reports whether the status of an item claims that its generation was deployed, although a dry run wrote it last.
+/// Reports whether the status of a DeployItem claims that its current generation was deployed, although a dry run wrote
+/// the status last.
 ///
 /// Versions of the dry-run deployer before 0.2 wrote this claim.
 pub(super) fn claims_generation(item: &Value) -> bool {
@@ -33,14 +35,14 @@ pub(super) fn claims_generation(item: &Value) -> bool {
     deployer(item) == NAME && observed != NEVER_OBSERVED && stage(item) == Stage::Waiting
 }
 
-/// Returns the patch that resets `status.observedGeneration` to [`NEVER_OBSERVED`], for an item for which
+/// Returns the patch that resets `status.observedGeneration` of a DeployItem to [`NEVER_OBSERVED`]. Callers use it if
 /// [`claims_generation`] returns `true`.
 pub(super) fn retract_claim(item: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
 }
 
-/// Returns the stage of an item's open job, from the phase. The job is waiting if the phase is empty, or the final
-/// phase of the previous job.
+/// Returns the stage of a DeployItem's open job, from the phase. The stage is `Waiting` if the phase is empty, or still
+/// the final phase of the previous job.
 pub(super) fn stage(item: &Value) -> Stage {
     match text(item, "phase") {
         _ if !Status::of(item).phase.is_working() => Stage::Waiting,
@@ -49,10 +51,10 @@ pub(super) fn stage(item: &Value) -> Stage {
     }
 }
 
-/// Returns the patch of an item's status that picks up a job.
+/// Returns the patch of a DeployItem's status with which the dry-run deployer picks up a job.
 ///
-/// `lastReconcileTime` is never before the generation time of the job or its own old value. Otherwise, with a clock
-/// behind that of Landscaper, the job would look as if no deployer had picked it up.
+/// The new `lastReconcileTime` is never before the generation time of the job or the old `lastReconcileTime`.
+/// Otherwise, if the clock is behind that of Landscaper, the job would look as if no deployer had picked it up.
 pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now: &str) -> Value {
     let time = [now, text(item, "jobIDGenerationTime"), text(item, "lastReconcileTime")].into_iter().max();
     let (phase, old) = if is_deletion { ("InitDelete", "Deleting") } else { ("Init", "Progressing") };
@@ -69,12 +71,13 @@ pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now:
     patch(deployer, item, status, old)
 }
 
-/// Returns the patch of an item's status that sets a working phase, such as `Progressing`.
+/// Returns the patch of a DeployItem's status that sets a phase of work in progress, such as `Progressing`.
 pub(super) fn work(deployer: &Deployer, item: &Value, phase: &str) -> Value {
     patch(deployer, item, json!({"phase": phase}), phase)
 }
 
-/// Returns the patch of an item's status that finishes a job: final phase, `jobIDFinished` and result in one write.
+/// Returns the patch of a DeployItem's status that finishes a job: it writes the final phase, `jobIDFinished` and the
+/// result at once.
 pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&str>, &RunError>, now: &str) -> Value {
     let mut status = json!({
         "jobIDFinished": text(item, "jobID"),
