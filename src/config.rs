@@ -88,8 +88,8 @@ pub enum ConfigError {
     },
 }
 
-/// Returns one line for each problem, in the form `path:line:column: text`, which editors and CI systems link to the
-/// file.
+/// Returns one line for each problem, in the form `path:line:column: text`. Editors and CI systems link such lines to
+/// the file.
 fn lines(path: &str, problems: &[Problem]) -> String {
     problems.iter().map(|problem| format!("{path}:{problem}")).collect::<Vec<_>>().join("\n")
 }
@@ -114,8 +114,8 @@ struct File {
     check: Option<Spanned<Repository>>,
 }
 
-/// The section `check` of the configuration file, which gives `portcullis check` facts that are not in the files of the
-/// checked repository. Folders are relative to the configuration file.
+/// The section `check` of the configuration file. It gives `portcullis check` facts that the checked files do not
+/// contain. Folders are relative to the configuration file.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Repository {
@@ -130,7 +130,7 @@ impl Repository {
     /// The key of this section in the configuration file.
     const SECTION: &'static str = "check";
 
-    /// Returns the section `check` of a policy; the default if it has none.
+    /// Returns the section `check` of a policy. Returns the default section if the policy has none.
     pub fn of(policy: &Policy) -> Self {
         let section = policy.settings.section(Self::SECTION);
         section.and_then(|section| Self::deserialize(section.value()).ok()).unwrap_or_default()
@@ -172,9 +172,10 @@ pub fn load(path: &Path, registry: &Registry) -> Result<Policy, ConfigError> {
     parse(&text, &shown, registry)
 }
 
-/// Parses the text of a configuration file; `path` is used only in messages.
+/// Parses the text of a configuration file. `path` is used only in messages.
 ///
 /// # Errors
+///
 /// See [`load`].
 pub fn parse(text: &str, path: &str, registry: &Registry) -> Result<Policy, ConfigError> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {

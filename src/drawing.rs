@@ -29,7 +29,7 @@ pub fn label(text: &str) -> String {
 /// A row of an [`outline`]: one node of a tree.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// The index of the row of the parent node, which is above this row; `None` for the root.
+    /// The index of the row of the parent node. This row is above the current row. `None` for the root.
     pub parent: Option<usize>,
     /// The depth in the tree; 0 for the root.
     pub depth: usize,
@@ -83,7 +83,8 @@ impl Row {
         )
     }
 
-    /// Returns an SVG line from the parent's row to this one, first down and then to the right.
+    /// Returns an SVG line from the row of the parent to the row with this number. The line first goes down and then to
+    /// the right.
     fn line(&self, parent: usize, number: usize) -> String {
         let (x, from, to) = (self.x() - STEP / 2, 34 + parent * ROW, 22 + number * ROW);
         format!("<path d=\"M{x} {from} V{to} H{}\" fill=\"none\" stroke=\"{}\"/>\n", self.x(), self.stroke)
@@ -98,7 +99,7 @@ pub fn outline(rows: &[Row]) -> String {
     svg(width, rows.len() * ROW + 20, &lines.chain(shapes).collect::<String>())
 }
 
-/// Returns an SVG document that contains the SVG elements `shapes`. `width` and `height` are in pixels; text is 13
+/// Returns an SVG document that contains the SVG elements `shapes`. `width` and `height` are in pixels. Text is 13
 /// pixels high.
 pub fn svg(width: usize, height: usize, shapes: &str) -> String {
     format!(

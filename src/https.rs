@@ -10,8 +10,8 @@ use rustls_pki_types::CertificateDer;
 
 use crate::cryptography;
 
-/// Returns a connector for HTTP/1.1, with TLS for `https` URLs and a connect timeout. It trusts the system's CAs and
-/// `authorities`.
+/// Returns a connector for HTTP/1.1 with a connect timeout. It uses TLS for `https` URLs, and trusts the system's CAs
+/// and `authorities`.
 ///
 /// # Errors
 /// If an authority is not a valid certificate.

@@ -2,9 +2,10 @@
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/validation`.
 
-/// Longest label name and longest label value.
+/// Maximum length of a label name and of a label value, in bytes.
 const MAX_LABEL_LENGTH: usize = 63;
-/// Longest DNS subdomain, which is the prefix of a label key or the name of an object.
+/// Maximum length of a DNS subdomain, in bytes. The prefix of a label key is a DNS subdomain, and so is the name of an
+/// object.
 const MAX_SUBDOMAIN_LENGTH: usize = 253;
 
 /// Returns whether a text is a valid label key: a name, optionally after a DNS subdomain and a slash.
@@ -32,8 +33,8 @@ pub fn is_dns_word(text: &str) -> bool {
     is_word(text, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit(), |byte| byte == b'-')
 }
 
-/// Returns whether a text begins and ends with a letter, and contains only letters and inner characters. The closures
-/// define which bytes these are.
+/// Returns whether a text begins and ends with a letter, and contains only letters and inner characters. `is_letter`
+/// and `is_inner` define which bytes are letters and inner characters.
 fn is_word(text: &str, is_letter: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(&is_letter);
     is_end(text.bytes().next())

@@ -1,16 +1,16 @@
-//! The types of rules and mutators, which the modules of kustomize, Landscaper and Crossplane define, and the gate
-//! runs.
+//! The types of rules and mutators. The modules of kustomize, Landscaper and Crossplane define rules and mutators, and
+//! the gate runs them.
 //!
-//! Each rule is a file with one definition: a `static RULE: Rule`. Its function is pure: it maps the request and the
-//! catalog to findings, without I/O and clock. If a stale answer of the catalog would be unsafe, the rule names objects
-//! to read live, and the gate reads them from the API server before it runs the rule.
+//! Each rule is a file with one definition, a `static RULE: Rule`. The function of a rule is pure: it maps the request
+//! and the catalog to findings, without I/O and clock. If a stale answer of the catalog would be unsafe, the rule names
+//! objects to read live. The gate then reads these objects from the API server before it runs the rule.
 
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
 use crate::catalog::{Declaration, Kind, Reference, View};
 
-/// The description of a rule, which checks requests or kustomize trees: id, name, level, summary and page. Levels in
-/// the configuration, metrics labels, `portcullis rules` and SARIF are derived from it.
+/// The description of a rule that checks requests or kustomize trees. It consists of id, name, level, summary and page.
+/// The levels in the configuration, metrics labels, `portcullis rules` and SARIF are derived from it.
 #[derive(Debug)]
 pub struct RuleInfo {
     /// Stable id of the rule, such as `OW001`. The meaning of an id never changes.
@@ -26,7 +26,7 @@ pub struct RuleInfo {
 }
 
 impl RuleInfo {
-    /// Returns the family of the rule: the letters of its id, such as `OW`.
+    /// Returns the family of the rule, which is the letters of its id, such as `OW`.
     pub fn family(&self) -> &'static str {
         self.id.trim_end_matches(|c: char| c.is_ascii_digit())
     }
@@ -36,7 +36,7 @@ impl RuleInfo {
         Finding::new(self.id, self.level, field, message)
     }
 
-    /// Returns the text below a heading of the second level on the rule's page; empty without such a heading.
+    /// Returns the text below a heading of the second level on the rule's page. Empty if the page has no such heading.
     pub fn section(&self, heading: &str) -> &'static str {
         let mut sections = self.page.split("\n## ").filter_map(|section| section.split_once('\n'));
         sections.find(|(title, _)| *title == heading).map(|(_, text)| text.trim()).unwrap_or_default()
@@ -51,9 +51,9 @@ pub struct Rule {
     pub matchers: &'static [Match],
     /// The kinds of objects that the rule looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// Returns references to objects that the gate reads from the API server before it calls `check`. The gate calls
-    /// the function again with the objects that it has read, until there are no further references. `None` if the rule
-    /// reads no objects live.
+    /// Returns references to the objects that the rule needs from the API server. The gate reads these objects live
+    /// before it calls `check`. Then it calls this function again with the objects, until the function returns no
+    /// further references. `None` if the rule reads no objects live.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// Returns the findings of the rule for a request.
     pub check: fn(&Request<'_>, &View<'_>) -> Vec<Finding>,
@@ -66,11 +66,11 @@ impl Rule {
     }
 }
 
-/// A mutator, which computes a change of the object in a request. The change is sent as a JSON Patch.
+/// A mutator. It computes a change of the object in a request, and the change is sent as a JSON Patch.
 pub struct Mutator {
     /// Stable name of the mutator, such as `overwrite-patch`.
     pub name: &'static str,
-    /// The family of rules, such as `OW`; the mutator is on if this family is on.
+    /// The family of rules, such as `OW`. The mutator is on if this family is on.
     pub family: &'static str,
     /// Summary of what the mutator adds to the object, in one line.
     pub summary: &'static str,
@@ -78,11 +78,11 @@ pub struct Mutator {
     pub matchers: &'static [Match],
     /// The kinds of objects that the mutator looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// Returns the objects to read live, as in [`Rule::live_reads`].
+    /// Returns references to the objects that the gate reads live for the mutator, as in [`Rule::live_reads`].
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// The mode of the mutator, unless the configuration sets another one.
     pub mode: Mode,
-    /// Changes the draft of the object, and returns messages for the user, or the finding that denies the request.
+    /// Changes the draft of the object. Returns messages for the user, or the finding that denies the request.
     pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Mutated,
 }
 
@@ -92,7 +92,7 @@ pub type Mutated = Result<Vec<String>, Box<Finding>>;
 /// A CustomResourceDefinition that comes with portcullis, for objects that a family of rules reads.
 #[derive(Debug)]
 pub struct Definition {
-    /// The family of rules, such as `DR`; the definition is used if this family is on.
+    /// The family of rules, such as `DR`. The CustomResourceDefinition is used only if this family is on.
     pub family: &'static str,
     /// The file name of the manifest of the CustomResourceDefinition.
     pub file: &'static str,
@@ -100,8 +100,9 @@ pub struct Definition {
     pub text: &'static str,
 }
 
-/// The value of [`Match::group`] for kinds that objects in the cluster define, as CompositeResourceDefinitions define
-/// the kinds of composites. [`Match::plural`] is then the name of the [`Declaration`].
+/// The value of [`Match::group`] for kinds that other objects in the cluster declare. For example,
+/// CompositeResourceDefinitions declare the kinds of composites. [`Match::plural`] is then the name of the
+/// [`Declaration`].
 pub const DECLARED: &str = "*";
 
 /// The value of [`Match::group`] and [`Match::plural`] for all resources.
@@ -112,13 +113,14 @@ pub const ANY: &str = "*";
 pub struct Match {
     /// API group of the resource, or [`DECLARED`], or [`ANY`].
     pub group: &'static str,
-    /// API versions of the resource; the API server converts objects of other versions (`matchPolicy: Equivalent`).
+    /// API versions of the resource. The API server converts objects of other versions to one of these versions
+    /// (`matchPolicy: Equivalent`).
     pub versions: &'static [&'static str],
     /// Plural name of the resource, or the name of a [`Declaration`], or [`ANY`].
     pub plural: &'static str,
     /// Kind of the resource's objects, such as `Installation`.
     pub kind: &'static str,
-    /// Subresource, such as `status`; empty for the main resource.
+    /// Subresource, such as `status`. Empty for the main resource.
     pub subresource: &'static str,
     /// The operations that match, such as create and update.
     pub operations: &'static [Operation],
@@ -128,10 +130,10 @@ pub struct Match {
     pub reads: Option<&'static [Path]>,
 }
 
-/// The webhook's `failurePolicy`: the result of a request if no replica answers.
+/// The webhook's `failurePolicy`. It determines the result of a request if no replica answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FailurePolicy {
-    /// The request is denied (`Fail`): admitting it would cause lasting harm.
+    /// The request is denied (`Fail`), because its admission would cause lasting harm.
     Fail,
     /// The request is denied (`Fail`), unless the match condition is true for the request.
     FailUnless(&'static MatchCondition),
@@ -140,13 +142,13 @@ pub enum FailurePolicy {
 }
 
 impl FailurePolicy {
-    /// Returns whether requests may be denied because no replica answers; `false` only for [`Ignore`](Self::Ignore).
+    /// Returns whether requests may be denied because no replica answers. `false` only for [`Ignore`](Self::Ignore).
     pub fn fails(self) -> bool {
         self != Self::Ignore
     }
 }
 
-/// A match condition that selects requests that need not be denied if no replica answers.
+/// A match condition for requests that need not be denied if no replica answers.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatchCondition {
     /// The name of the condition, such as `roots`.
@@ -169,7 +171,7 @@ pub enum Mode {
 }
 
 impl Match {
-    /// Creates a matcher of creations and updates of a resource, which are admitted if no replica answers.
+    /// Creates a matcher of creations and updates of a resource. Such requests are admitted if no replica answers.
     pub const fn create_or_update(
         group: &'static str,
         versions: &'static [&'static str],
@@ -189,20 +191,20 @@ impl Match {
         }
     }
 
-    /// Returns the matcher with [`Match::reads`] set, so that only metadata and `parts` of objects are parsed. Parsing
-    /// is most of the work on an object.
+    /// Returns the matcher with [`Match::reads`] set to `parts`. Then only the metadata and `parts` of objects are
+    /// parsed. This saves time, because parsing is most of the work on an object.
     #[must_use]
     pub const fn reading(self, parts: &'static [Path]) -> Self {
         Self { reads: Some(parts), ..self }
     }
 
-    /// Returns whether the matcher covers kinds that a definition in the cluster declares at run time, such as the
-    /// kinds of composites.
+    /// Returns whether the matcher covers kinds that objects in the cluster declare at run time. For example,
+    /// CompositeResourceDefinitions declare the kinds of composites.
     pub fn is_declared(&self) -> bool {
         self.group == DECLARED && self.plural != ANY
     }
 
-    /// Returns whether a request matches; `declared_as` is the declaration of the request's kind, if any.
+    /// Returns whether a request matches. `declared_as` is the declaration of the request's kind, if any.
     pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
         let is_named = match declared_as {

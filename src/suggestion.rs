@@ -1,15 +1,15 @@
-//! Suggestions ("did you mean"): similar names, by edit distance.
+//! Computes suggestions ("did you mean"), which are similar names by edit distance.
 
 use std::collections::BTreeSet;
 
 use strsim::levenshtein;
 
-/// Divisor of the length: a name is similar if at most a third of its characters differ.
+/// Divisor of a name's length. A name is similar if at most a third of its characters differ.
 const FRACTION: usize = 3;
 /// Maximum length of names that are compared, because the time grows with the square of the length.
 const MAX_LENGTH: usize = 100;
 
-/// Returns the name that is most similar to `to`, ignoring case; `None` if more than a third of the letters differ.
+/// Returns the name that is most similar to `to`. Ignores case. `None` if more than a third of the letters differ.
 pub fn most_similar<'a>(to: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if to.len() > MAX_LENGTH {
         return None;
@@ -21,8 +21,8 @@ pub fn most_similar<'a>(to: &str, among: impl Iterator<Item = &'a str>) -> Optio
     (distance <= (wanted.chars().count() / FRACTION).max(1)).then_some(name)
 }
 
-/// Returns at most `max` of the names, without duplicates: the most similar to `to` first, equally similar ones in
-/// alphabetical order.
+/// Returns at most `max` of the names, without duplicates. The names most similar to `to` come first. Equally similar
+/// names are in alphabetical order.
 pub fn by_similarity<'a>(to: &str, names: impl Iterator<Item = &'a str>, max: usize) -> Vec<&'a str> {
     let distance = |name: &str| if name.len().max(to.len()) > MAX_LENGTH { usize::MAX } else { levenshtein(to, name) };
     let sorted: BTreeSet<_> = names.map(|name| (distance(name), name)).collect();

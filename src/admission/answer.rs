@@ -71,8 +71,8 @@ impl Answer {
         self.allowed
     }
 
-    /// Returns an AdmissionReview that contains this answer, as JSON. It omits the request, which would double the
-    /// traffic.
+    /// Returns an AdmissionReview that contains this answer, as JSON. The review does not contain the request, because
+    /// that would double the traffic.
     pub fn to_json(&self) -> Vec<u8> {
         let wire = WireAnswer { kind: "AdmissionReview", api_version: self.version, response: self };
         let mut json = serde_json::to_vec(&wire).unwrap_or_default();
@@ -83,8 +83,10 @@ impl Answer {
     }
 }
 
-/// Appends the patch, in Base64, as the last member of `response`. It is appended by hand because Base64 needs no
-/// escaping, and a serializer would spend more time on searching it for characters to escape than on encoding it.
+/// Appends the patch as the last member of `response`, encoded in Base64.
+///
+/// The code does not use a serializer for this. Base64 needs no escaping. A serializer would spend more time on the
+/// search for characters to escape than on the encoding.
 fn add_patch(json: &mut Vec<u8>, patch: &[u8]) {
     json.truncate(json.len().saturating_sub("}}".len()));
     json.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);

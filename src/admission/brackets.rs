@@ -1,11 +1,11 @@
-//! Finds the brackets of a JSON text, except those inside strings.
+//! Finds the brackets of a JSON text, except the brackets inside strings.
 //!
-//! Works on blocks of 64 bytes without branches: each test of a byte becomes one bit of a word. Following strings one
-//! by one would mispredict a branch at the end of each string.
+//! The code works on blocks of 64 bytes and has no branches. Each test of a byte sets one bit of a word. An algorithm
+//! that follows each string would mispredict a branch at the end of each string.
 
 use memchr::memchr2;
 
-/// Size of a block in bytes: the number of bits in a bit mask.
+/// Size of a block, in bytes. It equals the number of bits in a bit mask.
 const BLOCK: usize = u64::BITS as usize;
 /// Spaces that fill up the last block of a text.
 const BLANKS: [u8; BLOCK] = [b' '; BLOCK];
@@ -19,7 +19,7 @@ pub(super) struct Bracket {
     pub opens: bool,
 }
 
-/// An iterator over the brackets of a JSON text, in order, except those inside strings. The text must begin outside a
+/// An iterator over the brackets of a JSON text, in order. Omits brackets inside strings. The text must begin outside a
 /// string.
 #[derive(Debug)]
 pub(super) struct Brackets<'a> {
@@ -27,9 +27,10 @@ pub(super) struct Brackets<'a> {
     /// Offset of the current block in the whole text, in bytes.
     start: usize,
     rest: &'a [u8],
-    /// Bit mask with one bit per byte of the current block: set for brackets that the iterator has not returned yet.
+    /// Bit mask of brackets in the current block, with one bit for each byte. A bit is set if the byte is a bracket
+    /// that the iterator has not returned yet.
     found: u64,
-    /// All ones if the next block begins inside a string, else zero.
+    /// All ones if the next block begins inside a string. Otherwise zero.
     quoted: u64,
     /// Whether the last byte of the block is a backslash that escapes the first byte of the next block.
     escaped: bool,
@@ -75,7 +76,8 @@ impl<'a> Brackets<'a> {
         self.start += text;
     }
 
-    /// Returns a bit mask of the bytes in the current block that are escaped by a backslash before them.
+    /// Returns a bit mask of the escaped bytes in the current block. A byte is escaped if a backslash before it escapes
+    /// it.
     #[cold]
     fn escapes(&mut self) -> u64 {
         let mut backslashes = bits(&self.block, |byte| byte == b'\\');
@@ -115,7 +117,7 @@ impl Iterator for Brackets<'_> {
     }
 }
 
-/// Returns a bit mask of the bytes in `block` for which the predicate `is` returns true; the lowest bit stands for the
+/// Returns a bit mask of the bytes in `block` for which the predicate `is` returns true. The lowest bit belongs to the
 /// first byte.
 #[inline]
 fn bits(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
@@ -138,7 +140,7 @@ fn transposed(mut square: u64) -> u64 {
     square
 }
 
-/// Returns the prefix XOR of `bits`: in the result, bit n is set if an odd number of the bits 0 to n of `bits` is set.
+/// Returns the prefix XOR of `bits`. Bit n of the result is set if an odd number of the bits 0 to n is set in `bits`.
 fn prefix_xor(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << distance;

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::FieldPath;
 
-/// The level of a finding: what happens to the request.
+/// The level of a finding. It says what happens to the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// The rule does not run.
     Off,
-    /// Recorded in the API server's audit log and in the log of Portcullis; not shown to the user.
+    /// The finding is recorded in the API server's audit log and in the log of Portcullis. It is not shown to the user.
     Audit,
-    /// Shown to the user; the request is admitted.
+    /// The finding is shown to the user. The request is admitted.
     Warn,
     /// The request is denied.
     Deny,
@@ -38,19 +38,20 @@ impl fmt::Display for Level {
     }
 }
 
-/// One result of a rule, about an object. With another `Location`, it is about something else, such as a file of a
-/// kustomize tree.
+/// One result of a rule about an object. If `Location` is another type, the result is about something else, such as a
+/// file of a kustomize tree.
 ///
-/// The message is a complete sentence; `help` describes the fix. Neither may contain the words that Landscaper takes
-/// for an outage of the webhook (`connection refused`, `context deadline exceeded`, `failed to call webhook`, `proxy
-/// error`): Landscaper would retry forever instead of showing the message.
+/// The message is a complete sentence. `help` describes the fix. Neither may contain words that Landscaper treats as an
+/// outage of the webhook. These are `connection refused`, `context deadline exceeded`, `failed to call webhook` and
+/// `proxy error`. If a message contained them, Landscaper would retry forever instead of showing the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding<Location = InFiles> {
     /// The rule's id, such as `OW001`.
     pub rule: &'static str,
-    /// The level. The rule sets its default level; the gate then applies the configured levels and exemptions.
+    /// The level. The rule sets its default level. The gate then applies the configured levels and the exemptions.
     pub level: Level,
-    /// Path of the field that has the error, such as `overwrites[0].source`; the root for the whole object.
+    /// Path of the field that has the error, such as `overwrites[0].source`. It is the root path if the finding is
+    /// about the whole object.
     pub field: FieldPath,
     /// The error in one sentence, without the position.
     pub message: String,
@@ -62,7 +63,8 @@ pub struct Finding<Location = InFiles> {
     pub allowed: Option<String>,
     /// How to remove the finding, in one line.
     pub help: Option<String>,
-    /// Whether an exemption, by the configuration or by a label, reduces the level of the finding to at most `audit`.
+    /// Whether an exemption reduces the level of the finding to at most `audit`. The exemption is in the configuration,
+    /// or a label sets it.
     pub is_exempt: bool,
 }
 
@@ -90,7 +92,7 @@ impl<Location> Finding<Location> {
         Self { rule, level, field, message, location, found, allowed, help, is_exempt: false }
     }
 
-    /// Returns the finding with another location, which may have another type.
+    /// Returns the finding with another location. The type of the location may differ.
     pub fn with_location<Other>(self, location: Other) -> Finding<Other> {
         let Self { rule, level, field, message, found, allowed, help, is_exempt, .. } = self;
         Finding { rule, level, field, message, location, found, allowed, help, is_exempt }
@@ -125,8 +127,8 @@ impl<Location> Finding<Location> {
         format!("{} {}: {}", self.rule, self.field, self.message)
     }
 
-    /// Returns the finding as a paragraph: the headline, and indented below it the position in files, the allowed
-    /// values and the fix.
+    /// Returns the finding as a paragraph. The first line is the headline. The indented lines below it state the
+    /// position in files, the allowed values and the fix.
     pub fn paragraph(&self) -> String
     where
         Location: Position,
@@ -144,7 +146,7 @@ impl<Location> Finding<Location> {
     }
 }
 
-/// A type for the location of a finding. The location may have a position in files.
+/// A trait for locations of findings. A location may have a position in files.
 pub trait Position {
     /// Returns the position as text, such as `apps/kustomization.yaml:6:5`.
     fn position(&self) -> Option<String>;

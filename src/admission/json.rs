@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::scan;
 pub use crate::go::json::{JsonError, MAX_DEPTH, parse};
 
-/// Life of a CA. A rotation begins after two thirds of its life.
+/// A trait for looking up a nested member of a JSON value.
 pub trait Lookup {
     /// Returns the value at a path of keys; `None` if a member is missing.
     fn at(&self, keys: &[&str]) -> Option<&Value>;
@@ -28,7 +28,7 @@ pub(crate) fn is_too_deep(text: &str) -> bool {
     opening(text) >= MAX_DEPTH && scan::depth(text) >= MAX_DEPTH
 }
 
-/// Counts the opening braces and brackets in a text, including those in strings.
+/// Counts the opening braces and brackets in a text. Also counts braces and brackets in strings.
 fn opening(text: &str) -> usize {
     let of = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
     // The compiler vectorises sums that fit into a byte.

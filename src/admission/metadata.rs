@@ -90,12 +90,12 @@ impl<'v> Metadata<'v> {
         self.list("managedFields")
     }
 
-    /// Returns `metadata.deletionTimestamp`, the RFC 3339 text of the time at which the deletion was requested.
+    /// Returns `metadata.deletionTimestamp`. This is the time at which the deletion was requested, as RFC 3339 text.
     pub fn deletion_timestamp(self) -> Option<&'v str> {
         self.text("deletionTimestamp")
     }
 
-    /// Returns whether the object is being deleted, which means that `metadata.deletionTimestamp` is set.
+    /// Returns whether the object is being deleted. This is the case if `metadata.deletionTimestamp` is set.
     pub fn is_deleting(self) -> bool {
         self.0.get("deletionTimestamp").is_some_and(|time| !time.is_null())
     }

@@ -9,21 +9,22 @@ use serde_json::{Map, Value};
 
 use super::metadata::Metadata;
 
-/// Computes the RFC 6902 patch from `before` to `after`; `None` if they are equal.
+/// Computes the RFC 6902 patch from `before` to `after`. `None` if they are equal.
 ///
-/// Operations name the smallest parts that differ, so unknown fields are left alone.
+/// The operations change only the smallest parts that differ, so other fields stay unchanged.
 pub fn diff(before: &Value, after: &Value) -> Option<Patch> {
     let patch = json_patch::diff(before, after);
     (!patch.0.is_empty()).then_some(patch)
 }
 
-/// A draft of the changed object, which the mutators edit one after another.
+/// A draft of the changed object. The mutators edit it one after another.
 ///
-/// Most changes are annotations. They are stored separately; the original is copied only for other changes.
+/// Most changes are changes of annotations. The draft stores them separately. It copies the original object only for
+/// other changes.
 #[derive(Debug)]
 pub struct Draft<'a> {
     original: &'a Value,
-    /// Changed annotations, by key; the value is `None` for an annotation to remove.
+    /// Changed annotations, by key. The value is `None` if the annotation is removed.
     annotations: BTreeMap<String, Option<String>>,
     whole: Option<Value>,
 }
@@ -43,7 +44,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the whole object for changes other than annotations. The first call copies the original.
+    /// Returns a mutable reference to the whole object. Mutators use it for changes other than annotations. The first
+    /// call copies the original.
     pub fn to_mut(&mut self) -> &mut Value {
         if self.whole.is_none() {
             self.whole = Some(self.annotated());
@@ -98,8 +100,8 @@ impl<'a> Draft<'a> {
         object
     }
 
-    /// Returns the patch for the changed annotations. `now` is the current `metadata.annotations` of the object; the
-    /// object must have metadata.
+    /// Returns the patch for the changed annotations. `now` is the current value of `metadata.annotations`. The object
+    /// must have metadata.
     fn operations(&self, now: Option<&Value>) -> Option<Patch> {
         let map = || PointerBuf::from_tokens(["metadata", "annotations"]);
         let set = || self.annotations.iter().filter_map(|(key, text)| Some((key.clone(), text.as_deref()?.into())));
@@ -151,8 +153,8 @@ fn annotate(object: &mut Value, key: &str, text: Option<String>) {
     }
 }
 
-/// Returns the object at the member `key`, and creates it if it is missing or null; `None` if the member is not an
-/// object.
+/// Returns a mutable reference to the object at the member `key`. Creates the object if the member is missing or
+/// `null`. `None` if the member is not an object.
 fn object_at<'v>(parent: &'v mut Value, key: &str) -> Option<&'v mut Value> {
     let child = parent.as_object_mut()?.entry(key).or_insert(Value::Null);
     if child.is_null() {
@@ -161,7 +163,8 @@ fn object_at<'v>(parent: &'v mut Value, key: &str) -> Option<&'v mut Value> {
     child.is_object().then_some(child)
 }
 
-/// Removes an annotation, and the map of annotations if it becomes empty, so that removing reverts adding.
+/// Removes an annotation. Also removes the map of annotations if it becomes empty, so that adding and then removing an
+/// annotation changes nothing.
 fn remove_annotation(metadata: &mut Value, key: &str) {
     let Some(metadata) = metadata.as_object_mut() else { return };
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
@@ -177,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Compares the patch of annotations with a diff of whole objects.
+    /// Checks that a patch of annotations is equal to the diff of the whole objects.
     #[test]
     fn annotation_patches_equal_a_diff_of_objects() {
         let objects = [

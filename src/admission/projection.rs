@@ -5,23 +5,25 @@ use serde_json::{Map, Value};
 use super::json;
 use super::scan::{Jump, Scanner, Unread};
 
-/// The path of a field in an object: member names from the outermost to the innermost, such as `["spec", "path"]`.
+/// The path of a field in an object. It lists the names of the members from the outermost to the innermost, such as
+/// `["spec", "path"]`.
 pub type Path = &'static [&'static str];
 
-/// The member of an object that is always parsed, because the gate and messages use the metadata of every object.
+/// The member of an object that is always parsed. The gate and messages use the metadata of every object.
 const METADATA: &str = "metadata";
-/// The member of `metadata` that is never parsed. The API server writes it for every object; it is often half of the
-/// object's size and consists of hundreds of small maps, so parsing it would cost more than the rest.
+/// The member of `metadata` that is never parsed. The API server writes it for every object, and it is often half of
+/// the object's size. It consists of hundreds of small maps, so parsing it would cost more than parsing everything
+/// else.
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// Parses an object without `metadata.managedFields`; with `parts`, only metadata and these parts.
+/// Parses an object, except `metadata.managedFields`. If there are `parts`, parses only the metadata and these parts.
 ///
-/// Skips all other values: searches for their closing quotes and brackets, or uses the `jumps` that an earlier scan
-/// recorded.
+/// Skips all other values. To do so, searches for their closing quotes and brackets, or uses the `jumps` that an
+/// earlier scan recorded.
 ///
 /// # Errors
-/// For input that is not valid JSON, is not an object, is nested too deep, or has another value where an object is
-/// expected, such as in `metadata`. [`json::parse`] describes the problem.
+/// If the input is not valid JSON, is not an object, or is nested too deep. Also if another value is found where an
+/// object is expected, such as in `metadata`. [`json::parse`] describes the problem.
 pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Result<Value, Unread> {
     if json::is_too_deep(text) {
         return Err(Unread::Misplaced("an object with fewer levels", 0));
@@ -34,10 +36,11 @@ pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Resul
 
 /// An object that is parsed member by member.
 enum Part<'p> {
-    /// The whole object. With paths, only its metadata and the values at these paths are parsed.
+    /// The whole object is parsed. If there are paths, only the metadata and the values at these paths are parsed.
     Object(Option<&'p [Path]>),
     Metadata,
-    /// A nested object. Only the values at these paths in it are parsed.
+    /// The member is a nested object. Only the values at these paths are parsed. The paths are relative to the nested
+    /// object.
     Below(Vec<Path>),
 }
 

@@ -79,9 +79,9 @@ pub struct User<'a> {
     pub groups: Vec<Cow<'a, str>>,
 }
 
-/// User names of the controllers that delete objects after their namespace or owner: the namespace controller, the
-/// garbage collector, and the controller manager if all its controllers share one identity. Denying their requests
-/// would only block the cleanup.
+/// User names of the controllers that delete objects after their namespace or owner is deleted. These are the namespace
+/// controller and the garbage collector. The controller manager is included because all its controllers may share its
+/// identity. Denying requests of these users would only block the cleanup.
 pub const COLLECTORS: [&str; 3] = [
     "system:serviceaccount:kube-system:namespace-controller",
     "system:serviceaccount:kube-system:generic-garbage-collector",
@@ -100,8 +100,8 @@ impl User<'_> {
     }
 }
 
-/// An object of a request. It stays raw text until [`Object::read`] parses the required parts of it, usually without
-/// `metadata.managedFields`.
+/// An object of a request. It stays raw text until [`Object::read`] parses the required parts. These parts usually do
+/// not include `metadata.managedFields`.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
     raw: Option<&'a str>,
@@ -111,7 +111,7 @@ pub struct Object<'a> {
     view: TypedView,
 }
 
-/// The parsed JSON value of an object: the whole object, or only the requested fields.
+/// The parsed JSON value of an object. It contains the whole object, or only the requested fields.
 #[derive(Debug)]
 struct Parsed {
     value: Value,
@@ -122,12 +122,13 @@ struct Parsed {
 static ABSENT: Value = Value::Null;
 
 impl<'a> Object<'a> {
-    /// Creates an unparsed object from its JSON text; `raw` is `None` if the request does not have the object.
+    /// Creates an unparsed object from its JSON text. `raw` is `None` if the request does not contain the object.
     pub fn raw(raw: Option<&'a str>) -> Self {
         Self { raw, ..Self::default() }
     }
 
-    /// Like [`Object::raw`], with the [`Jump`]s that a scan of the text recorded.
+    /// Creates an object from raw JSON text, like [`Object::raw`]. `jumps` are the [`Jump`]s that an earlier scan of
+    /// the text recorded.
     pub(super) fn scanned(raw: Option<&'a str>, jumps: Vec<Jump>) -> Self {
         Self { raw, jumps, ..Self::default() }
     }
@@ -175,14 +176,15 @@ impl<'a> Object<'a> {
         self.whole.get_or_init(|| json::parse(raw).ok()).as_ref()
     }
 
-    /// Returns the parts that [`Object::read`] parsed; `null` before that, and if the request does not have the object.
+    /// Returns the parts that [`Object::read`] parsed. Returns `null` before the first call of [`Object::read`], or if
+    /// the request does not contain the object.
     pub fn value(&self) -> &Value {
         let whole = self.whole.get().and_then(Option::as_ref);
         whole.or_else(|| self.parsed.get().map(|parsed| &parsed.value)).unwrap_or(&ABSENT)
     }
 
-    /// Returns the typed view that `make` computes from [`Object::value`], once for all rules. See
-    /// [`TypedView::get_or_compute`].
+    /// Returns the typed view of the object. The function `make` computes the view from [`Object::value`] on the first
+    /// call. Later calls return the cached view. See [`TypedView::get_or_compute`].
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
         self.view.get_or_compute(|| make(self.value()))
     }
@@ -190,10 +192,10 @@ impl<'a> Object<'a> {
 
 /// An admission request.
 ///
-/// [`super::review::read`] creates it from the API server's JSON; offline commands create it from files.
+/// [`super::review::read`] creates it from the API server's JSON. Offline commands create it from files.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Identifies the request; every answer echoes it.
+    /// Unique id of the request. Every answer repeats it.
     pub uid: Cow<'a, str>,
     /// The resource of the object.
     pub resource: Resource<'a>,
@@ -211,13 +213,14 @@ pub struct Request<'a> {
     pub object: Object<'a>,
     /// The stored object; absent on `CREATE`.
     pub old_object: Object<'a>,
-    /// The API server's deadline, less a margin for sending the answer; `None` if there is no deadline.
+    /// The time by which the answer must be ready. This is the API server's deadline minus a margin for sending the
+    /// answer. `None` if there is no deadline.
     pub deadline: Option<Instant>,
 }
 
 impl Request<'_> {
-    /// Parses metadata and `parts` of both objects, or everything if `parts` is `None`. [`Request::object`] and
-    /// [`Request::old_object`] return the result.
+    /// Parses the metadata and `parts` of both objects. Parses the whole objects if `parts` is `None`. Afterwards,
+    /// [`Request::object`] and [`Request::old_object`] return the parsed objects.
     ///
     /// # Errors
     /// The name of the object that cannot be parsed, and the reason.
@@ -247,7 +250,7 @@ impl Request<'_> {
         self
     }
 
-    /// Returns the object of the request: the new one, or on `DELETE` the stored one.
+    /// Returns the object that the request is about. This is the new object, or the stored object on `DELETE`.
     pub fn subject(&self) -> &Value {
         if self.operation == Operation::Delete { self.old_object() } else { self.object() }
     }

@@ -1,8 +1,8 @@
 //! Parses AdmissionReviews.
 //!
-//! Does not use the types of the crate `kube`, which write a patch as an array of numbers, drop unknown metadata, and
-//! lose the uid if any field is invalid. Here the review borrows from the body, its objects stay raw text, and the uid
-//! is found in any valid JSON.
+//! The types of the crate `kube` are not used. They write a patch as an array of numbers, drop unknown metadata, and
+//! lose the uid if any field is invalid. In this module, the review borrows from the body, and its objects stay raw
+//! text. It finds the uid in any valid JSON.
 
 use std::borrow::Cow;
 
@@ -45,13 +45,14 @@ pub struct Review<'a> {
 /// The error for a review that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// A review without uid; it is answered with HTTP 400.
+    /// A review without a uid. It is answered with HTTP 400.
     #[error("this is not an AdmissionReview: {problem}; it needs a JSON object with request.uid")]
     NoUid {
         /// Why the review cannot be parsed.
         problem: String,
     },
-    /// A review with a uid. It is denied with that uid, so that `failurePolicy: Ignore` does not admit the object.
+    /// A review that cannot be parsed but has a uid. It is denied with this uid. So `failurePolicy: Ignore` does not
+    /// admit the object.
     #[error("this AdmissionReview cannot be read: {problem}")]
     WithUid {
         /// The request's uid.
@@ -63,10 +64,10 @@ pub enum Unreadable {
     },
 }
 
-/// Parses a review; the objects in it stay raw text.
+/// Parses a review. The objects in the review stay raw text.
 ///
 /// # Errors
-/// [`Unreadable`], with the uid if the text is a JSON object that has one.
+/// [`Unreadable`]. The error contains the uid if the text is a JSON object with a uid.
 pub fn read(body: &[u8]) -> Result<Review<'_>, Unreadable> {
     let text = str::from_utf8(body).map_err(|error| unreadable(body, error.to_string()))?;
     WireReview::scan(text).and_then(WireReview::into_review).map_err(|problem| unreadable(body, problem))
@@ -121,7 +122,8 @@ struct WireRequest<'a> {
     user_info: Raw<'a>,
     object: Raw<'a>,
     old_object: Raw<'a>,
-    /// The [`Jump`]s (positions of nested values) that the scan recorded for `object` and for `oldObject`.
+    /// The [`Jump`]s that the scan recorded, for `object` and for `oldObject`. A jump is the position of a nested
+    /// value.
     jumps: [Vec<Jump>; 2],
     dry_run: Raw<'a>,
 }
@@ -260,7 +262,7 @@ impl<'a> WireRequest<'a> {
 
 const NULL: &str = "null";
 
-/// Sets a member; fails if it is already set.
+/// Sets a member. Fails if the member is already set.
 fn set<T>(member: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
     match member.replace(value) {
         None => Ok(()),
@@ -268,7 +270,7 @@ fn set<T>(member: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
     }
 }
 
-/// Deserializes a member; missing and null members give the default, as in Go.
+/// Deserializes a member of a JSON object. Returns the default value if the member is missing or `null`, as in Go.
 fn read_member<'a, T: Default + Deserialize<'a>>(member: Raw<'a>, name: &str) -> Result<T, String> {
     let read = member.map(serde_json::from_str::<Option<T>>).transpose();
     read.map(|value| value.flatten().unwrap_or_default()).map_err(|error| format!("{name}: {error}"))

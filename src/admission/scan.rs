@@ -1,7 +1,8 @@
-//! A scanner that finds members in a JSON text without parsing their values.
+//! A scanner that finds members in a JSON text. It does not parse their values.
 //!
-//! The envelope of an AdmissionReview is about a kilobyte; the rest is objects, and most of their content is never
-//! parsed. The scanner skips values by their quotes and brackets; a parser reads only the values that are needed.
+//! The envelope of an AdmissionReview is about a kilobyte. The rest of the review is objects, and most of their content
+//! is never parsed. The scanner skips a value by searching for its quotes or brackets. A parser then reads only the
+//! values that are needed.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,8 @@ use serde_json::Value;
 
 use super::brackets::{Bracket, Brackets};
 
-/// Strings up to this length are scanned word by word; `memchr` has a higher start-up cost. Most strings are shorter.
+/// Maximum length of strings that are scanned word by word. Longer strings are scanned with `memchr`, which has a
+/// higher start-up cost. Most strings are shorter.
 const SHORT: usize = 32;
 
 /// A scanner that walks a JSON text from member to member.
@@ -24,26 +26,27 @@ pub(super) struct Scanner<'a> {
     jumps: &'a [Jump],
 }
 
-/// The start and end of an object or list at the third level of a value, such as `spec.imports` in an Installation.
-/// With it, a second scan skips the object or list without scanning its content. Offsets are relative to the value, in
-/// bytes.
+/// The start and end of an object or list at the third level of a value, such as `spec.imports` in an Installation. A
+/// second scan uses it to skip the object or list without scanning the content. The offsets are in bytes, relative to
+/// the start of the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
     from: usize,
     to: usize,
 }
 
-/// The nesting level at which [`Jump`]s are recorded. Rules read parts of objects above this level, and whole values
-/// below it.
+/// The nesting level at which [`Jump`]s are recorded. Above this level, rules read single members of objects. Below
+/// this level, they read whole values.
 const JUMPED: usize = 3;
-/// Maximum number of jumps that are recorded for a value. A large object has some tens of members at the level
-/// `JUMPED`; a value with more members is a list of small values.
+/// Maximum number of jumps that are recorded for a value. A large object has only some tens of members at the level
+/// `JUMPED`. A value with more members is usually a list of small values, and jumps save little time there.
 const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
-    /// A token is missing: its description, and the offset in bytes at which it is expected.
+    /// A token is missing. The fields are a description of the token, and the offset in bytes at which the token is
+    /// expected.
     #[error("{0} is missing at byte {1}")]
     Misplaced(&'static str, usize),
     /// A value that is not valid JSON.
@@ -62,7 +65,8 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0, is_first: true, jumps: &[] }
     }
 
-    /// Makes the scanner skip the values at the jumps that [`Scanner::value_and_jumps`] recorded for this text.
+    /// Sets the jumps that [`Scanner::value_and_jumps`] recorded for this text. The scanner then skips the values at
+    /// these jumps.
     pub(super) fn jumping(self, jumps: &'a [Jump]) -> Self {
         Self { jumps, ..self }
     }
@@ -96,8 +100,8 @@ impl<'a> Scanner<'a> {
         self.value_and_jumps(&mut Vec::new())
     }
 
-    /// Like [`Scanner::value`], and records the positions of nested values in `jumps`. With them, a second scan of the
-    /// value is faster.
+    /// Returns the text of the value, like [`Scanner::value`]. Also records the positions of nested values in `jumps`,
+    /// so that a second scan of the value is faster.
     pub(super) fn value_and_jumps(&mut self, jumps: &mut Vec<Jump>) -> Result<&'a str, Unread> {
         let first = self.peek();
         let start = self.at;
@@ -202,8 +206,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns the length of the JSON value at the start of `bytes`, without checking its content; `None` if it is
-/// incomplete. A number or word is complete only if another byte follows.
+/// Returns the length of the JSON value at the start of `bytes`. Does not check its content. `None` if the value is
+/// incomplete. A number or a word counts as complete only if another byte follows.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
         b'"' => closing_quote(bytes.get(1..)?).map(|end| end + 2),
@@ -248,8 +252,8 @@ fn closing_quote(bytes: &[u8]) -> Option<usize> {
     quote_after_even_backslashes(bytes, at)
 }
 
-/// Like [`closing_quote`], for bytes whose closing quote is not before `at`. Examines only the quotes, because a long
-/// text may contain many escapes.
+/// Returns the offset of the closing quote of a string, like [`closing_quote`]. The search starts at `at`. Examines
+/// only quotes and the backslashes before them, because a long text may contain many escapes.
 #[cold]
 fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
@@ -262,7 +266,8 @@ fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Returns a word whose lowest set bit is in the first byte of `word` that equals `byte`; zero if there is none.
+/// Finds the first byte of `word` that equals `byte`. Returns a word whose lowest set bit is in this byte, or zero if
+/// no byte is equal.
 fn holds(word: u64, byte: u8) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let differs = word ^ (ONES * u64::from(byte));

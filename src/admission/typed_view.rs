@@ -1,5 +1,5 @@
-//! A cache for the typed view of an object: a Rust struct that is computed once from the object's JSON and read by many
-//! rules.
+//! A cache for the typed view of an object. A typed view is a Rust struct that is computed once from the object's JSON.
+//! Many rules read it.
 
 use std::any::Any;
 use std::sync::OnceLock;
@@ -9,9 +9,10 @@ use std::sync::OnceLock;
 pub struct TypedView(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl TypedView {
-    /// Returns the cached view, or computes and caches it with `make`.
+    /// Returns the cached view. If there is none, computes the view with `make` and caches it.
     ///
-    /// Rules use one type of view per kind of object. A view of another type is computed anew on each call.
+    /// Rules use one type of view for each kind of object. A view of another type is not cached, so it is computed on
+    /// each call.
     pub fn get_or_compute<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
         let cached = self.0.get_or_init(|| Box::new(make()));
         cached.downcast_ref::<T>().cloned().unwrap_or_else(make)

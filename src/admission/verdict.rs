@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::answer::{Answer, Cause, Details, Status};
 use super::{Finding, Level, Request, Unreadable, Version};
 
-/// The phase of admission: whether the API server calls the mutating or the validating webhook.
+/// The phase of admission. It says whether the API server calls the mutating or the validating webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The mutating webhook; its answer may contain a patch.
+    /// The mutating webhook. Its answer may contain a patch.
     Mutate,
-    /// The validating webhook; its answer never contains a patch.
+    /// The validating webhook. Its answer never contains a patch.
     Validate,
 }
 
@@ -33,7 +33,8 @@ impl Phase {
 pub enum Refusal {
     /// The AdmissionReview, or an object in it, could not be parsed. The text says why.
     Unreadable(String),
-    /// There is no decision: the API server's deadline expired, or, in shadow mode, the decision panicked.
+    /// There is no decision, because the API server's deadline expired. In shadow mode, this is also the result if the
+    /// decision panicked.
     Undecided(String),
 }
 
@@ -42,7 +43,7 @@ pub enum Refusal {
 pub struct Verdict {
     /// The findings of the rules. A finding of level `deny` denies the request.
     pub findings: Vec<Finding>,
-    /// Messages of the mutators, which are shown to the user.
+    /// Messages of the mutators for the user.
     pub notices: Vec<String>,
     /// A warning that answers a request of `portcullis verify`. It is also sent in shadow mode, and is not counted.
     pub verification: Option<String>,
@@ -50,7 +51,8 @@ pub struct Verdict {
     pub patch: Option<Patch>,
     /// Set if the request is denied without running the rules.
     pub refusal: Option<Refusal>,
-    /// Whether warnings are omitted from the answer, because the user is a controller, which would only log them.
+    /// Whether warnings are omitted from the answer. They are omitted if the user is a controller, because a controller
+    /// would only log them.
     pub is_quiet: bool,
 }
 
@@ -82,18 +84,18 @@ impl Outcome {
     }
 }
 
-/// The word in an error message from which kustomize-controller concludes that an immutable field was changed,
-/// regardless of the status code.
+/// A word that can mislead kustomize-controller in error messages. From this word, the controller concludes that an
+/// immutable field was changed, whatever the status code is.
 const IMMUTABLE: &str = "immutable";
 /// The text that replaces [`IMMUTABLE`] in messages.
 const NOT_MUTABLE: &str = "not mutable";
 
-/// Replaces `immutable` by `not mutable`, also in quoted user input, in messages after which kustomize-controller would
-/// otherwise delete an object.
+/// Replaces `immutable` by `not mutable` in messages that would mislead kustomize-controller. Also replaces the word in
+/// quoted user input.
 ///
-/// With `force`, kustomize-controller treats a denial as a change of an immutable field if its message contains `is
-/// immutable` or `immutable field`: it deletes the live object and creates it again (`IsImmutableError` in fluxcd/pkg's
-/// `ssa/errors/immutable.go`).
+/// With `force`, kustomize-controller looks for `is immutable` or `immutable field` in the message of a denial. If it
+/// finds one of them, it assumes that an immutable field was changed. It then deletes the live object and creates it
+/// again. Source: `IsImmutableError` in fluxcd/pkg's `ssa/errors/immutable.go`.
 fn without_immutable(text: String) -> String {
     let lower = text.to_ascii_lowercase();
     if !lower.contains(IMMUTABLE) {
@@ -122,17 +124,17 @@ fn starts_with_field(after: &str) -> bool {
 
 /// The audit annotation that contains the outcome in shadow mode.
 pub const SHADOW: &str = "shadow";
-/// Maximum number of warnings. The API server keeps 4096 characters in total and cuts each warning to 256, so sixteen
-/// fit.
+/// Maximum number of warnings. The API server cuts each warning to 256 characters, and keeps 4096 characters in total.
+/// So sixteen warnings fit.
 pub const MAX_WARNINGS: usize = 16;
 /// The length at which the API server cuts a warning.
 pub const MAX_WARNING_CHARS: usize = 256;
-/// The length that the API documentation recommends for a warning. Help text that does not fit is omitted, except
-/// suggestions.
+/// The length that the API documentation recommends for a warning, in characters. Help text that does not fit is
+/// omitted, unless it is a suggestion.
 pub const RECOMMENDED_WARNING_CHARS: usize = 120;
 /// The beginning of help texts that suggest a similar name.
 const SUGGESTION: &str = "did you mean ";
-/// Maximum number of findings in a message, more than a person reads; the rest are counted.
+/// Maximum number of findings in a message. More findings would be too much to read, so the others are only counted.
 pub const MAX_MESSAGE_FINDINGS: usize = 100;
 /// Maximum length of an audit annotation, in characters. Longer texts are cut.
 const MAX_AUDIT_CHARS: usize = 1024;
@@ -226,9 +228,9 @@ impl Verdict {
         }
     }
 
-    /// Returns the answer in shadow mode: the request is admitted unchanged and without warnings, except for the answer
-    /// to `portcullis verify`. The audit annotations have the findings, and under [`SHADOW`] the outcome that was not
-    /// sent.
+    /// Returns the answer in shadow mode. The answer admits the request unchanged. It has no warnings, except the
+    /// answer to `portcullis verify`. The audit annotations contain the findings. The annotation [`SHADOW`] contains
+    /// the outcome that the answer would have had.
     pub fn shadow_answer(&self, version: Version, uid: &str) -> Answer {
         let mut audit_annotations = self.audit_annotations();
         let would = match &self.refusal {
@@ -255,7 +257,8 @@ impl Verdict {
         Status { status: "Failure", code, reason, message: self.message(), details }
     }
 
-    /// Returns one annotation per rule with findings: `OW004` → `warn overwrites[0].source: …`.
+    /// Returns one audit annotation for each rule that has findings. The key is the id of the rule, such as `OW004`.
+    /// The value contains the level, field and message of each finding, such as `warn overwrites[0].source: …`.
     fn audit_annotations(&self) -> BTreeMap<String, String> {
         let mut annotations: BTreeMap<String, String> = BTreeMap::new();
         for finding in &self.findings {
@@ -272,7 +275,8 @@ impl Verdict {
 }
 
 impl Unreadable {
-    /// Returns the answer that denies an AdmissionReview that cannot be parsed; `None` if its uid is unknown.
+    /// Returns the answer to an AdmissionReview that could not be parsed. The answer denies the request. `None` if the
+    /// uid of the review is unknown.
     pub fn answer(&self) -> Option<Answer> {
         let (verdict, version, uid) = self.verdict()?;
         Some(Answer {
@@ -286,7 +290,8 @@ impl Unreadable {
         })
     }
 
-    /// Like [`Unreadable::answer`], in shadow mode; see [`Verdict::shadow_answer`].
+    /// Returns the answer in shadow mode to an AdmissionReview that could not be parsed. See [`Unreadable::answer`] and
+    /// [`Verdict::shadow_answer`].
     pub fn shadow_answer(&self) -> Option<Answer> {
         let (verdict, version, uid) = self.verdict()?;
         Some(verdict.shadow_answer(version, uid))
@@ -307,8 +312,11 @@ fn cause(finding: &Finding) -> Cause {
     }
 }
 
-/// Returns the warning for a finding: the headline, and the help if both fit into the recommended length. A suggestion,
-/// or the help after a short headline, is added even if the warning then exceeds that length.
+/// Returns the warning for a finding. The warning contains the headline. It also contains the help if both fit into the
+/// recommended length.
+///
+/// Two kinds of help are added even if the warning then exceeds this length. These are a suggestion, and the help after
+/// a short headline.
 fn warning(finding: &Finding) -> String {
     let headline = match &finding.location {
         // The place comes before the message, because the end may be cut.
@@ -325,7 +333,7 @@ fn warning(finding: &Finding) -> String {
     }
 }
 
-/// Replaces control characters, which are invalid in HTTP headers, by spaces, and cuts the text to
+/// Replaces control characters by spaces, because control characters are invalid in HTTP headers. Cuts the text to
 /// [`MAX_WARNING_CHARS`].
 fn one_line(text: &str) -> String {
     // A text without ASCII control characters is returned unchanged; the test over all bytes is vectorized.

@@ -1,7 +1,8 @@
-//! Fetches an archive by plain HTTP from an allowed host, without redirects or credentials, within limits, and checks
-//! its digest.
+//! Fetches an archive from an allowed host, and checks its digest. Uses plain HTTP, follows no redirects, and sends no
+//! credentials. Size and time are limited.
 //!
-//! Source of the protocol: fluxcd/pkg's `http/fetch/archive_fetcher.go`. Unlike there, a failed fetch is not retried.
+//! Source of the protocol: fluxcd/pkg's `http/fetch/archive_fetcher.go`. Unlike that code, this module does not retry a
+//! failed fetch.
 
 use std::fmt::Display;
 use std::pin::pin;
@@ -36,7 +37,7 @@ pub enum FetchError {
     /// The URL is invalid, contains a user name, or does not begin with `http://`.
     #[error("{0:?} is not an http:// URL")]
     Url(String),
-    /// The host is not one of Flux's own hosts or of the configured ones.
+    /// The host is neither one of Flux's own hosts nor a configured host.
     #[error("the host {0} is not in the list of allowed artifact hosts")]
     Host(String),
     /// The digest has an unknown algorithm or format.
@@ -76,8 +77,9 @@ pub enum FetchError {
     Unpacking,
 }
 
-/// Returns whether artifacts may be fetched from `host` and `port`: Flux's own hosts on port 80, and those in
-/// `configured`, with their port if it is not 80 (`minio.tools:9000`).
+/// Returns whether artifacts may be fetched from `host` and `port`. This is allowed for Flux's own hosts on port 80,
+/// and for the hosts in `configured`. An entry of `configured` contains the port if it is not 80, such as
+/// `minio.tools:9000`.
 pub fn is_allowed(host: &str, port: u16, configured: &[String]) -> bool {
     let own = || {
         let suffix = OWN_HOSTS.iter().find_map(|own| host.strip_prefix(own));
@@ -105,7 +107,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Parses the URL and digest of an artifact, and checks that its host is allowed.
+    /// Parses the URL and digest of an artifact. Checks that the host in the URL is allowed.
     pub(super) fn of(artifact: &Artifact, hosts: &[String]) -> Result<Self, FetchError> {
         let target = Self::of_any_host(artifact)?;
         match is_allowed(&target.host, target.port, hosts) {
@@ -114,7 +116,7 @@ impl Target {
         }
     }
 
-    /// Parses the URL and digest of an artifact. Allows any host: used by commands whose user names the artifact.
+    /// Parses the URL and digest of an artifact. Allows any host, because the user of a command names the artifact.
     pub(super) fn of_any_host(artifact: &Artifact) -> Result<Self, FetchError> {
         let bad_url = || FetchError::Url(artifact.url.chars().take(200).collect());
         let uri: Uri = artifact.url.parse().map_err(|_| bad_url())?;
@@ -161,7 +163,7 @@ fn algorithm(digest: &str) -> Option<&'static Algorithm> {
     fits.then_some(algorithm)
 }
 
-/// Fetches an archive and checks its digest. Returns the archive and a permit of the semaphore `arriving`, which
+/// Fetches an archive, and checks its digest. Returns the archive and a permit of the semaphore `arriving`. The permit
 /// reserves memory for the archive.
 pub(super) async fn fetch<'a>(
     target: &Target,
@@ -190,7 +192,7 @@ async fn fetch_without_deadline<'a>(
     Ok((packed, room))
 }
 
-/// Sends the request and returns the response, whose body is not read yet.
+/// Sends the request, and returns the response. The body of the response is not read yet.
 async fn ask(target: &Target, limits: &Limits) -> Result<Response<Incoming>, FetchError> {
     let authority = target.authority();
     let unreachable = || FetchError::Unreachable(authority.clone());
@@ -216,7 +218,8 @@ async fn ask(target: &Target, limits: &Limits) -> Result<Response<Incoming>, Fet
     }
 }
 
-/// Reads an archive of at most `most` bytes from the body of a response of `host`, and checks its digest.
+/// Reads an archive of at most `most` bytes from a response body, and checks its digest. `host` is the host that sent
+/// the response.
 pub(super) async fn read<B>(host: &str, digest: &Digest, body: B, most: u64) -> Result<Vec<u8>, FetchError>
 where
     B: Body<Data = Bytes>,

@@ -10,20 +10,21 @@ use super::{State, Unpacked, once};
 use crate::cache::{RecentFailures, SharedResult, SingleFlight};
 use crate::kustomize::delivery::Artifact;
 
-/// The unpacked tree of an artifact, or the reason why the artifact was not fetched. The reason is worded as the end of
-/// a sentence.
+/// The unpacked tree of an artifact, or the reason why the artifact was not fetched. The reason is the end of a
+/// sentence.
 type Fetched = Result<Arc<Unpacked>, String>;
-/// The key of a fetch: digest and URL. The URL is part of the key, because it may serve content that does not have the
-/// digest.
+/// The key of a fetch. It consists of digest and URL. The URL is part of the key, because the content at a URL may not
+/// have the digest.
 type Key = (String, String);
 
-/// The fetches of artifacts that are in flight, and those that failed recently.
+/// The fetches of artifacts that are in flight, and the fetches that failed recently.
 pub(super) struct Fetches {
     me: Weak<Self>,
     state: Arc<State>,
     in_flight: SingleFlight<Key, Fetched>,
     failures: RecentFailures<Key>,
-    /// Limits the concurrent fetches of each host. The map is bounded, because only allowed hosts are in it.
+    /// Limits the number of concurrent fetches from each host. The map is bounded, because it contains only allowed
+    /// hosts.
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Limits the total bytes of archives in transit.
     arriving: Semaphore,
@@ -46,7 +47,8 @@ impl Fetches {
         })
     }
 
-    /// Returns the cached tree of an artifact, or the fetch in flight. Starts a fetch if there is none.
+    /// Returns the cached tree of an artifact. If the tree is not cached, returns the fetch in flight, or starts a
+    /// fetch.
     ///
     /// # Errors
     /// The reason why the artifact is not fetched, as the end of a sentence.

@@ -4,19 +4,21 @@ use std::time::Duration;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Maximum size of an archive. Flux excludes images and archives from artifacts; those of the largest public
-/// repositories are below 20 MB.
+/// Maximum size of an archive. Flux excludes images and archives from artifacts. The artifacts of the largest public
+/// repositories are smaller than 20 MB.
 pub const PACKED: u64 = 50 * MIB;
-/// Maximum size of an unpacked tree. Text compresses to about a fifth; a larger tree is an archive bomb or not
-/// configuration.
+/// Maximum size of an unpacked tree. Text compresses to about a fifth of its size. So a larger tree is an archive bomb,
+/// or contains more than configuration.
 pub const UNPACKED: u64 = 96 * MIB;
 /// Maximum number of files, links and folders in an unpacked tree. A repository of 1 000 roots and 3 000 components has
 /// some 20 000 files.
 pub const ENTRIES: usize = 50_000;
-/// Maximum total size of archives in transit: two of the largest, or a hundred typical ones.
+/// Maximum total size of archives in transit. There is room for two archives of the largest size, or for a hundred
+/// typical archives.
 pub const ARRIVING: u64 = 64 * MIB;
-/// Maximum total size of cached trees: one of the largest, or some thirty of 5 000 files. Together with archives in
-/// transit and one tree being unpacked, it is below the memory limit of the chart.
+/// Maximum total size of cached trees. There is room for one tree of the largest size, or for about thirty trees of 5
+/// 000 files. Cached trees, archives in transit and one tree that is being unpacked fit together into the memory limit
+/// of the chart.
 pub const KEPT_TREES: u64 = 96 * MIB;
 /// Maximum number of cached trees, more than a cluster has sources.
 pub const MAX_TREES: usize = 256;
@@ -24,31 +26,32 @@ pub const MAX_TREES: usize = 256;
 pub const KEPT_VERDICTS: u64 = 16 * MIB;
 /// Maximum number of cached verdicts: ten revisions of 5 000 Kustomizations.
 pub const MAX_VERDICTS: usize = 50_000;
-/// Maximum bytes that are read to judge one root. Parsed YAML takes up to [`PARSED`] times its size; one root is judged
-/// at a time.
+/// Maximum number of bytes that are read to judge one root. Parsed YAML can take [`PARSED`] times the size of its text.
+/// Only one root is judged at a time, so this memory is needed once.
 pub const READ: u64 = 8 * MIB;
-/// Maximum ratio of the size of parsed YAML to the size of its text: a list of short words takes some 160 bytes for
-/// every four bytes of text.
+/// Maximum ratio of the size of parsed YAML to the size of its text. The worst case is a list of short words, which
+/// takes about 160 bytes for every four bytes of text.
 pub const PARSED: u64 = 40;
-/// Maximum total size of cached parsed kustomization files of a tree; those of 1 000 roots take some 300 KiB.
+/// Maximum total size of the cached parsed kustomization files of a tree. The files of 1 000 roots take about 300 KiB.
 pub const SHARED: u64 = MIB;
-/// Maximum size of the built bases of one tree that are cached, as the budget of a build counts it: some thousand
-/// objects. The roots of a tree share them.
+/// Maximum total size of the cached built bases of one tree, measured like the budget of a build. It is enough for some
+/// thousand objects. The roots of a tree share these bases.
 pub const BASES: u64 = 8 * MIB;
-/// Maximum total size of shared bases: those of two trees, as a cluster has few sources with many Kustomizations.
+/// Maximum total size of shared bases. It is enough for the bases of two trees, because few sources in a cluster have
+/// many Kustomizations.
 pub const KEPT_BASES: u64 = 2 * BASES;
-/// Concurrent fetches per host, so that a slow host does not delay the others.
+/// Maximum number of concurrent fetches from one host. The limit prevents that a slow host delays the others.
 pub const FETCHES: usize = 4;
 /// Maximum number of running or waiting fetches.
 pub const MAX_FETCHES: usize = 256;
 /// Maximum number of remembered failures, each with its message of some hundred bytes.
 pub const MAX_FAILURES: usize = 1_000;
-/// Timeout of a fetch: many times what source-controller needs for the largest artifact.
+/// Timeout of a fetch. It is many times longer than source-controller needs for the largest artifact.
 pub const FETCH: Duration = Duration::from_secs(30);
 /// Timeout of connecting to the host of an artifact. Within a cluster, connecting takes a millisecond.
 pub const CONNECT: Duration = Duration::from_secs(5);
-/// Time for which a failed fetch of an artifact is not retried; meanwhile callers get the error of the failed fetch at
-/// once.
+/// Time for which a failed fetch of an artifact is not retried. During this time, callers get the error of the failed
+/// fetch at once.
 pub const FAILED: Duration = Duration::from_secs(5);
 
 /// The limits of fetched and cached artifacts. [`Limits::default`] uses the constants of this module.
@@ -82,7 +85,7 @@ pub struct Limits {
     pub fetch: Duration,
     /// Timeout of connecting to the host of an artifact.
     pub connect: Duration,
-    /// Time for which a failed fetch is not retried; callers get its error at once.
+    /// Time for which a failed fetch is not retried. During this time, callers get its error at once.
     pub failed: Duration,
 }
 

@@ -1,12 +1,12 @@
-//! The artifact cache: fetches, verifies, unpacks, judges and caches trees, outside the request handler.
+//! The artifact cache. It fetches, verifies, unpacks, judges and caches trees outside the request handler.
 //!
 //! ```text
 //! root ─► verdict cached? ─► tree cached? ─► fetch (single flight) ─► verify digest ─► unpack ─► judge ─► cache
 //! ```
 //!
-//! A handler waits until its deadline; the fetch continues after it, and the next request finds its result. Artifacts
-//! are fetched from allowed hosts only, without credentials and without following redirects. An archive is unpacked
-//! only if its digest is correct. Everything is bounded; see [`limits`].
+//! A request handler waits for a fetch only until its deadline. The fetch then continues, and the next request finds
+//! its result. Artifacts are fetched only from allowed hosts. Fetches send no credentials and follow no redirects. An
+//! archive is unpacked only if its digest is correct. Everything is bounded; see [`limits`].
 
 mod fetch;
 mod fetches;
@@ -48,11 +48,11 @@ struct State {
     metrics: Metrics,
     trees: Lru<String, Arc<Unpacked>>,
     verdicts: Lru<Question, Arc<Judged>>,
-    /// The built bases that several roots of a kustomize tree share. The keys are the digest of the tree and the
-    /// profile of the roots.
+    /// Built bases that the roots of a kustomize tree share. The key consists of the digest of the tree and the profile
+    /// of the roots.
     bases: Lru<(String, Profile), Arc<Shared>>,
-    /// Limits judging to one root at a time, because judging uses processor time (about a millisecond per root) that
-    /// other requests need.
+    /// Limits judging to one root at a time. Judging a root takes about a millisecond of processor time, and other
+    /// requests need the processor too.
     judging: Semaphore,
 }
 
@@ -76,7 +76,8 @@ impl Unpacked {
     }
 }
 
-/// The key of a cached verdict: the digest of the tree, the folder in it, and the options of the build.
+/// The key of a cached verdict. It consists of the digest of the tree, the folder in the tree, and the options of the
+/// build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     digest: String,
@@ -162,8 +163,8 @@ impl Artifacts {
 }
 
 impl State {
-    /// Returns the cache of built bases that the roots of a tree share, for one profile. Creates the cache if
-    /// necessary.
+    /// Returns the cache of built bases for one tree and one profile. All roots of the tree with this profile share it.
+    /// Creates the cache if it does not exist.
     fn bases_of(&self, digest: &str, profile: Profile) -> Arc<Shared> {
         let key = (digest.to_owned(), profile);
         self.bases.get(&key).unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Fetches one artifact for a command, which does not use the artifact cache but has the same limits.
+//! Fetches one artifact for a command. A command does not use the artifact cache, but the same limits apply.
 
 use std::fmt::Display;
 
@@ -12,11 +12,11 @@ use super::fetch::{self, Digest, FetchError, Target};
 use crate::kustomize::delivery::Artifact;
 use crate::kustomize::tree::{ArchiveLimits, Tree};
 
-/// Fetches an artifact from its URL, on any host, without redirects or credentials.
+/// Fetches an artifact from its URL, on any host. Follows no redirects, and sends no credentials.
 ///
 /// # Errors
 ///
-/// If the host does not send the archive with this digest within the limits.
+/// If the host does not send an archive with this digest within the limits.
 pub async fn fetch_once(artifact: &Artifact, limits: &Limits) -> Result<Tree, FetchError> {
     let target = Target::of_any_host(artifact)?;
     let arriving = Semaphore::new(usize::try_from(limits.arriving).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS));
@@ -24,12 +24,12 @@ pub async fn fetch_once(artifact: &Artifact, limits: &Limits) -> Result<Tree, Fe
     unpacked(packed, limits).await
 }
 
-/// Reads an artifact from the body of an HTTP response, checks its digest, and unpacks it. `host` is only for error
+/// Reads an artifact from the body of an HTTP response, checks its digest, and unpacks it. `host` is used only in error
 /// messages.
 ///
 /// # Errors
 ///
-/// If the body is not the archive with this digest, or exceeds a limit.
+/// If the body is not an archive with this digest, or exceeds a limit.
 pub async fn receive<B>(artifact: &Artifact, host: &str, body: B, limits: &Limits) -> Result<Tree, FetchError>
 where
     B: Body<Data = Bytes>,

@@ -40,7 +40,7 @@ impl Service {
     }
 }
 
-/// Returns whether a text is a DNS label that begins with a letter, as the name of a Service is.
+/// Returns whether a text can be the name of a Service. Such a name is a DNS label that begins with a letter.
 fn is_label(text: &&str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     text.starts_with(|letter: char| letter.is_ascii_lowercase()) && text.chars().all(is_plain)

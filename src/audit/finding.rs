@@ -9,8 +9,8 @@ use crate::catalog::Reference;
 
 /// The rule id of entries for objects that could not be parsed or judged.
 pub const UNREADABLE: &str = "unreadable";
-/// Maximum number of findings that are kept; each needs some hundred bytes. With more findings, audit some rules at a
-/// time.
+/// Maximum number of findings that are kept, because each finding takes some hundred bytes. If there are more findings,
+/// audit only some rules at a time.
 const MAX_ENTRIES: usize = 50_000;
 /// Maximum length of a message in a report or table, in characters. Messages may quote user input.
 const MAX_MESSAGE_CHARS: usize = 1024;
@@ -156,7 +156,7 @@ pub struct Audited {
     pub cut: usize,
     /// Number of judged objects.
     pub objects: usize,
-    /// Number of passes by namespace. A pass is one rule that reports nothing for one object.
+    /// Number of passes by namespace. A pass is one rule that reports no finding for one object.
     pub passes: BTreeMap<String, usize>,
     /// The kinds whose objects could not be listed.
     pub unread: Vec<Unread>,
@@ -179,8 +179,8 @@ impl Audited {
         self.unread.extend(other.unread);
     }
 
-    /// Replaces the findings about `objects` with those of `later`, an audit of only these objects. The number of
-    /// judged objects and the counts in `passes` stay those of the earlier audit.
+    /// Replaces the findings about `objects` with the findings in `later`. `later` is an audit of only these objects.
+    /// The number of judged objects and the counts in `passes` do not change.
     #[must_use]
     pub fn updated(mut self, objects: &[Reference], later: Self) -> Self {
         self.entries.retain(|entry| !objects.iter().any(|object| entry.subject.is_of(object)));

@@ -9,11 +9,11 @@ use super::target::{Chosen, Served, Target};
 use crate::admission::{Level, Object, Operation, Phase, Refusal, Request, Resource, User, Verdict, json};
 use crate::gate::Gate;
 
-/// The user name in the requests of an audit, which rules and exemptions match.
+/// The user name in the requests that an audit creates. Rules and exemptions match this name.
 pub(super) const USER: &str = "portcullis:audit";
 
-/// Parses an object from the JSON text of a list, and sets its API version and kind, which lists may omit. If the text
-/// cannot be parsed, returns an audit result that contains only this error.
+/// Parses an object from the JSON text of a list. Sets its API version and kind, because lists may omit them. If the
+/// text cannot be parsed, returns an audit result that contains only this error.
 pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     let (why, mut object) = match json::parse(text) {
         Ok(Value::Object(object)) => (None, object),

@@ -52,7 +52,7 @@ impl Metrics {
         self.found(audited);
     }
 
-    /// Sets the number of findings by rule and outcome. Call it also after an audit of only some objects.
+    /// Sets the number of findings by rule and outcome. Audits of only some objects must call this function too.
     pub fn found(&self, audited: &Audited) {
         self.findings.clear();
         for entry in &audited.entries {
@@ -60,7 +60,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a failed run: the audit failed, or its reports could not be written.
+    /// Counts a failed run. A run fails if the audit fails, or if its reports cannot be written.
     pub fn failed(&self) {
         self.runs.get_or_create(&[("result", "failed")]).inc();
     }

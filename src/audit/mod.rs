@@ -1,4 +1,4 @@
-//! Audits: runs the rules of admission on stored objects.
+//! Audits stored objects: runs the rules of admission on them.
 //!
 //! ```text
 //! matchers of the rules ─► targets ─► pages of objects ─► judge: an update without changes, decided by the gate
@@ -7,10 +7,12 @@
 //! ```
 //!
 //! The gate decides about every object as an update in which the new object equals the old one. So a finding of level
-//! `deny` means that the next update of the object will be denied. Rules about changes report nothing, and rules that
-//! tolerate existing errors report them at a lower level. Rules that apply only to creations are run on a creation.
+//! `deny` means that the next update of the object will be denied. Rules about changes report nothing in such an
+//! update. Rules that tolerate existing errors report them at a lower level. Rules that apply only to creations run on
+//! a creation instead.
 //!
-//! The gate's catalog holds what rules look up; judged objects are listed in pages and not kept.
+//! The gate's catalog contains the objects that rules look up. The judged objects are listed in pages, and are not kept
+//! in memory.
 
 mod finding;
 mod judge;
@@ -47,9 +49,10 @@ use target::{Served, Target};
 /// Maximum number of objects that are judged concurrently. Some of them wait until their kustomize tree is fetched.
 const AT_ONCE: usize = 8;
 
-/// An audit of stored objects: runs the chosen rules on the objects of a cluster or of files.
+/// An audit of stored objects. It runs the chosen rules on the objects of a cluster or of files.
 pub struct Audit {
-    /// The gate that judges the objects. Nothing else may use its catalog, which the audit fills and clears.
+    /// The gate that judges the objects. The audit fills and clears the catalog of this gate, so nothing else may use
+    /// the catalog.
     pub gate: Arc<Gate>,
     /// Namespaces whose objects are judged; empty for all objects.
     pub namespaces: Vec<String>,
@@ -67,10 +70,10 @@ pub struct Progress {
 }
 
 impl Audit {
-    /// Audits a cluster; calls `progress` after each judged object.
+    /// Audits a cluster. Calls `progress` after each judged object.
     ///
     /// # Errors
-    /// If the cluster cannot be reached. Kinds that cannot be read are part of the result.
+    /// If the cluster cannot be reached. If only some kinds cannot be read, the result contains these kinds.
     pub async fn cluster(
         &self,
         client: &Client,
@@ -94,11 +97,12 @@ impl Audit {
         Ok(audited.sorted())
     }
 
-    /// Audits the objects in files instead of a cluster; fetches kustomize trees on `runtime`. Keeps one object in
-    /// memory at a time, in addition to the catalog.
+    /// Audits the objects in files instead of a cluster. Fetches kustomize trees on `runtime`. Keeps only one object in
+    /// memory at a time, besides the objects in the catalog.
     ///
     /// # Errors
-    /// All errors of files and objects that cannot be read.
+    ///
+    /// If files or objects cannot be read. Contains one error for each of them.
     pub fn files(
         &self,
         paths: &[PathBuf],
@@ -228,8 +232,10 @@ pub struct Listed {
     pub families: Vec<&'static str>,
 }
 
-/// Returns the resources that an audit lists, for granting permissions. Excludes composites, whose kinds are known only
-/// at run time, and resources that only the guard (family `GD`) needs.
+/// Returns the resources that an audit lists. Permissions for the audit are created from them.
+///
+/// Composites are not included, because their kinds are known only at run time. Resources that only the guard (family
+/// `GD`) needs are not included either.
 pub fn listed() -> Vec<Listed> {
     let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for family in Registry::standard().default_families() {

@@ -1,4 +1,4 @@
-//! Audits of single objects, whose results replace those of an earlier audit.
+//! Audits of single objects. Their results replace the results of an earlier audit about these objects.
 
 use kube::Client;
 
@@ -31,7 +31,7 @@ impl Audit {
         Ok(audited.sorted())
     }
 
-    /// Audits one object; the result is empty if it does not exist or no rule applies to it.
+    /// Audits one object. The result is empty if the object does not exist, or if no rule applies to it.
     async fn object(&self, client: &Client, object: &Reference) -> Result<Audited, kube::Error> {
         let of_kind = |target: &target::Target| target.is_of(object.kind.group, object.kind.kind);
         let Some(target) = target::all(&self.gate, &self.chosen).into_iter().find(of_kind) else {

@@ -1,5 +1,5 @@
-//! Selects the stored objects to judge: those of every resource that a rule's matcher covers and that the cluster
-//! serves.
+//! Selects the stored objects to judge. An audit judges the objects of every resource that matchers of rules cover and
+//! that the cluster serves.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,7 +13,8 @@ use crate::catalog::Scope;
 use crate::gate::{Gate, Policy, Registry};
 use crate::rule::{Match, Rule};
 
-/// Ids of rules about the user who writes an object, which cannot run on stored objects.
+/// Ids of rules about the user who writes an object. An audit cannot run these rules, because a stored object does not
+/// record its writer.
 const ABOUT_WRITERS: [&str; 1] = ["DP010"];
 /// API group and plural name of resources that are not listed, because that would read confidential data.
 const CONFIDENTIAL: [(&str, &str); 1] = [("", "secrets")];
@@ -58,8 +59,8 @@ pub(super) struct Target {
     pub(super) of_creation: HashSet<&'static str>,
 }
 
-/// Returns every resource that the chosen rules match, even if no cluster serves it. Includes declared kinds, such as
-/// those of composites, that are in the catalog.
+/// Returns every resource that the chosen rules match, even if no cluster serves the resource. Includes the declared
+/// kinds in the catalog, such as kinds of composites.
 pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
     let (registry, policy) = (gate.registry(), gate.policy());
     let mut targets: BTreeMap<(String, String), Target> = BTreeMap::new();
@@ -74,8 +75,10 @@ pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
 
 type Matchers<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
 
-/// Returns the request matchers of the chosen rules, each with its rule. If a chosen rule checks kustomize trees, also
-/// returns the matchers of all sources of kustomize trees, with `None` instead of a rule.
+/// Returns the request matchers of the chosen rules. Each matcher is returned with its rule.
+///
+/// If a chosen rule checks kustomize trees, also returns the matchers of all sources of kustomize trees. These matchers
+/// have `None` instead of a rule.
 fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Matchers<'r> {
     let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
     let of_rules = rules.flat_map(|rule| rule.matchers.iter().map(move |matcher| (matcher, Some(*rule))));
@@ -170,7 +173,8 @@ impl Served {
         }
     }
 
-    /// Returns the client for the objects of the target in one namespace, or in all namespaces if it is `None`.
+    /// Returns the client for the objects of the target in `namespace`. If `namespace` is `None`, the client is for all
+    /// namespaces.
     pub(super) fn api(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk(&self.target.group, &self.version, &self.target.kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, &self.target.plural);

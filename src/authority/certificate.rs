@@ -6,9 +6,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject as _};
 use time::{Duration, OffsetDateTime};
 
-/// Time by which `notBefore` precedes the time of issue: the largest expected clock difference between an API server
-/// and a node. A node whose clock is further ahead issues certificates that are not valid yet; they are replaced once
-/// its clock is right.
+/// Time by which `notBefore` precedes the time of issue. It is the largest expected clock difference between an API
+/// server and a node.
+///
+/// If the clock of a node is further ahead, the node issues certificates that are not valid yet. They are replaced when
+/// its clock is correct again.
 pub const BACKDATED: Duration = Duration::HOUR;
 
 /// An X.509 certificate in DER, with the times of issue and expiry.
@@ -88,8 +90,8 @@ impl Certificate {
         self.issued - BACKDATED <= now && now < self.expires
     }
 
-    /// Returns whether the certificate should be replaced at `now`: two thirds of its life are over, or it is not
-    /// valid.
+    /// Returns whether the certificate should be replaced at `now`. This is the case if two thirds of its life are
+    /// over, or if it is not valid.
     pub fn is_due(&self, now: OffsetDateTime) -> bool {
         now >= self.due() || !self.is_valid(now)
     }

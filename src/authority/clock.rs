@@ -1,4 +1,4 @@
-//! The source of time for the CA: the system's clocks, or a function that tests control.
+//! The source of time for the CA. It uses the system's clocks, or a function with which tests control the time.
 
 use std::fmt;
 use std::sync::Arc;

@@ -19,8 +19,8 @@ use super::certificate::Certificate;
 use super::state::{Data, State};
 use super::steps::Bundle;
 
-/// The names of Portcullis's webhook configurations: a mutating and a validating one may exist for each name. The
-/// second name exists only if Portcullis handles Crossplane composites.
+/// The names of Portcullis's webhook configurations. Each name can belong to a mutating and a validating configuration.
+/// The second name is used only if Portcullis handles Crossplane composites.
 pub const CONFIGURATIONS: [&str; 2] = ["portcullis", "portcullis-composites"];
 /// The suffix of the names of Portcullis's webhooks. Other webhooks in the same configurations are not changed.
 pub const DOMAIN: &str = ".portcullis.dev";
@@ -102,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// Reads Portcullis's webhook configurations; leaves out those that do not exist.
+    /// Reads Portcullis's webhook configurations. Omits configurations that do not exist.
     pub(super) async fn configurations(&self) -> Result<Vec<Configuration>, ClusterError> {
         let mut found = Vec::new();
         for (kind, (kind_name, api)) in self.kinds.iter().enumerate() {
@@ -126,7 +126,8 @@ impl Cluster {
     }
 
     /// Writes `state` into the Secret of the CA. Fails if another client changed the Secret after `stored` was read. If
-    /// `answered`, also removes the annotation [`RENEW`], which requests a new CA.
+    /// `answered` is true, also removes the annotation [`RENEW`] from the Secret, because the requested rotation has
+    /// begun.
     pub(super) async fn write(&self, stored: &Stored, state: &State, answered: bool) -> Result<(), ClusterError> {
         let post = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let mut secret = stored.secret.clone().unwrap_or_default();
@@ -146,8 +147,9 @@ impl Cluster {
         written.map(drop).map_err(failed("written", &self.secret_name()))
     }
 
-    /// Replaces each caBundle of a webhook configuration that does not contain exactly the CAs `wanted`. Fails if
-    /// another client changed the configuration after it was read. Returns the number of replaced caBundles.
+    /// Corrects the caBundles of a webhook configuration. Replaces each caBundle that does not contain exactly the CAs
+    /// `wanted`, and returns the number of replaced caBundles. Fails if another client changed the configuration after
+    /// it was read.
     pub(super) async fn publish(
         &self,
         configuration: &Configuration,
@@ -187,8 +189,8 @@ impl Cluster {
     }
 }
 
-/// Watches one object by its name, and notifies `changed` of every event. RBAC permissions that are limited to that
-/// name suffice.
+/// Watches one object by its name, and notifies `changed` of every event. RBAC permissions for this name are
+/// sufficient.
 async fn watch<K>(api: Api<K>, name: &str, changed: &Notify)
 where
     K: Resource + Clone + fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
@@ -232,9 +234,10 @@ fn bundle(webhook: &Value) -> Bundle {
     Bundle(text.and_then(|text| Certificate::read_all(&text).ok()).unwrap_or_default())
 }
 
-/// Returns a function that converts an error of the Kubernetes client to a [`ClusterError`]. If `done` is `written`, it
-/// converts the status codes 404, 409 and 422 (a failed test of a JSON Patch) to the error that another client changed
-/// the object.
+/// Returns a function that converts an error of the Kubernetes client to a [`ClusterError`].
+///
+/// If `done` is `written`, the status codes 404, 409 and 422 mean that another client changed the object. A failed test
+/// of a JSON Patch has the code 422.
 fn failed(done: &'static str, what: &str) -> impl FnOnce(kube::Error) -> ClusterError {
     let what = what.to_owned();
     move |source| match &source {

@@ -1,5 +1,5 @@
-//! Issues CAs and leaf certificates. Uses ECDSA P-256 keys because they sign fast: the API server does not resume TLS
-//! sessions, so each handshake needs a signature.
+//! Issues CAs and leaf certificates. The keys are ECDSA P-256 keys, because signing with them is fast. Each TLS
+//! handshake needs a signature, because the API server does not resume TLS sessions.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
@@ -24,14 +24,14 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Returns whether the leaf certificate should be replaced: it was not signed by the CA `signer`, or two thirds of
-    /// its life are over ([`Certificate::is_due`]).
+    /// Returns whether the leaf certificate should be replaced. This is the case if the CA `signer` did not sign it, or
+    /// if two thirds of its life are over ([`Certificate::is_due`]).
     pub fn is_due(&self, signer: &Certificate, now: OffsetDateTime) -> bool {
         self.signer != *signer || self.certificate.is_due(now)
     }
 }
 
-/// Creates a CA with a self-signed certificate, which is valid from `now` for `life`.
+/// Creates a CA with a self-signed certificate. The certificate is valid from `now` for the duration `life`.
 ///
 /// # Errors
 /// If key generation or signing fails.

@@ -1,5 +1,5 @@
-//! The control loop of the CA: reads the Secret and the caBundles, renews the leaf certificate of this replica if
-//! necessary, takes one step, and repeats when an object changes or the next step is due.
+//! The control loop of the CA. Each iteration reads the Secret and the caBundles, renews the leaf certificate of this
+//! replica if necessary, and takes one step. The next iteration starts when an object changes or the next step is due.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct Settings {
     pub clock: Clock,
     /// The metrics that the keeper updates.
     pub metrics: Metrics,
-    /// The readiness condition: met once clients trust this replica.
+    /// The readiness condition. It is met when clients trust the certificate of this replica.
     pub condition: Condition,
 }
 
@@ -54,12 +54,12 @@ pub enum Source {
     SelfManaged {
         /// The names in leaf certificates: DNS names or IP addresses.
         names: Vec<String>,
-        /// Called with every new leaf certificate, so that the server serves it.
+        /// Callback that receives every new leaf certificate. The server then serves this certificate.
         serve: Box<dyn Fn(&Leaf) + Send + Sync>,
     },
     /// The certificate is issued elsewhere, for example by cert-manager, and mounted into the pod.
     Provided {
-        /// The path of the PEM file with the CAs of the certificate.
+        /// Path of the PEM file that contains the CAs of the certificate.
         authority: PathBuf,
     },
 }
@@ -80,7 +80,8 @@ pub struct Keeper {
     settings: Settings,
     cluster: Cluster,
     leaf: Option<Leaf>,
-    /// The state of the CA that was read last, and the time at which this state was first read, by the monotonic clock.
+    /// The last state of the CA that was read. The second part is the time of the monotonic clock at which this state
+    /// was first read.
     known: Option<(State, Duration)>,
     /// The last state with a signing CA that was read. It is used to restore a lost Secret.
     remembered: Option<State>,
@@ -151,7 +152,7 @@ impl Keeper {
         }
     }
 
-    /// Counts a failed iteration of the control loop, and logs the error unless it is equal to the previous one.
+    /// Counts a failed iteration of the control loop. Logs the error if it differs from the previous error.
     fn fail(&mut self, error: String) {
         self.settings.metrics.failed();
         if !self.is_ready {
@@ -191,7 +192,7 @@ impl Keeper {
         })
     }
 
-    /// Reads the CAs of the mounted certificate; returns `None` if the replica signs its own leaf.
+    /// Reads the CAs of the mounted certificate. Returns `None` if the replica signs its own leaf certificate.
     fn provided(&self) -> Result<Option<Vec<Certificate>>, KeeperError> {
         let Source::Provided { authority } = &self.settings.source else { return Ok(None) };
         let problem = |problem: String| KeeperError::Provided { path: authority.display().to_string(), problem };
@@ -203,7 +204,8 @@ impl Keeper {
         Ok(Some(authorities))
     }
 
-    /// Reads the webhook configurations, and then the Secret of the CA; [`steps`] explains the order.
+    /// Reads the webhook configurations, and then the Secret of the CA. The documentation of [`steps`] explains the
+    /// order.
     async fn observe(&self) -> Result<Observation, ClusterError> {
         let configurations = self.cluster.configurations().await?;
         let stored = self.cluster.stored().await?;
@@ -212,7 +214,8 @@ impl Keeper {
     }
 
     /// Signs a new leaf certificate with the CA in `observed`, and serves it. Does nothing if the current leaf
-    /// certificate need not be renewed yet, or if the replica does not sign its own.
+    /// certificate is not due for renewal. Does nothing if the serving certificate of this replica is provided from
+    /// outside.
     fn renew_leaf(&mut self, observed: &Observation) -> Result<(), KeeperError> {
         let Source::SelfManaged { names, serve } = &self.settings.source else { return Ok(()) };
         let now = observed.reading.wall;
@@ -256,8 +259,8 @@ impl Keeper {
         }
     }
 
-    /// Records the observed state of the CA. Returns for how long the state has not changed, apart from the replicas'
-    /// reports in [`State::used`].
+    /// Records the observed state of the CA. Returns for how long the state has not changed. Changes of the replicas'
+    /// reports in [`State::used`] do not count.
     fn unchanged(&mut self, observed: &Observation) -> time::Duration {
         let steady = observed.reading.steady;
         let since = match &self.known {
@@ -292,8 +295,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Returns the time until the next iteration of the control loop: `rest`, or less if the leaf certificate must be
-    /// renewed earlier.
+    /// Returns the time until the next iteration of the control loop. This is `rest`, or the time until the leaf
+    /// certificate must be renewed if that is shorter.
     fn rest(&self, rest: time::Duration, now: OffsetDateTime) -> Duration {
         let leaf = self.leaf.as_ref().map_or(rest, |leaf| leaf.certificate.due() - now);
         rest.min(leaf).try_into().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Self-managed certificates: one CA in a Secret, a leaf certificate for every replica, and the caBundles of the
-//! webhook configurations.
+//! Self-managed certificates. There is one CA in a Secret, a leaf certificate for every replica, and the caBundles of
+//! the webhook configurations.
 //!
 //! ```text
 //! keeper ─ observes, signs, takes a step ─┬ cluster: the Secret, the bundles, the watches
@@ -8,12 +8,13 @@
 //!                                            └ state: contents of the Secret ─ certificate
 //! ```
 //!
-//! There is no leader. All replicas compute the same step from what they read, and write it with the resourceVersion
-//! that they read: one succeeds, the others read again. If a replica dies between two steps, another one continues.
+//! There is no leader. All replicas read the same objects, so they compute the same step. Each replica tries to write
+//! it with the resourceVersion that it read. One write succeeds, and the other replicas read again. If a replica dies
+//! between two steps, another one continues.
 //!
-//! Replicas with a certificate that is issued elsewhere keep its CA in the same bundles; see [`provided`].
+//! If the certificate of a replica is issued elsewhere, the replica adds its CA to the same bundles; see [`provided`].
 //!
-//! This module does not depend on the server: a callback receives each leaf.
+//! This module does not depend on the server, because a callback receives each leaf certificate.
 
 pub mod certificate;
 pub mod clock;

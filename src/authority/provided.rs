@@ -1,8 +1,9 @@
-//! Computes the steps of a replica with a provided certificate, which cert-manager or a person issues.
+//! Computes the steps of a replica with a provided certificate. Such a certificate is issued by cert-manager or by a
+//! person.
 //!
-//! The replica keeps its CA in the caBundles too. The CA is recorded in the same Secret as a self-managed one, among
-//! the CAs whose leaves replicas may serve. So replicas with self-managed and with provided certificates agree on the
-//! bundles while one group replaces the other:
+//! The replica adds its CA to the caBundles too. The CA is recorded in the same Secret as a self-managed CA. The Secret
+//! lists it among the CAs whose leaf certificates replicas may serve. So all replicas agree on the bundles. This also
+//! holds while provided certificates replace self-managed ones, or the other way round:
 //!
 //! ```text
 //!                 Trust                  Publish, AnnounceProvided           an overlap later           Forget
@@ -10,11 +11,13 @@
 //!                                                                                   (a leaf's life and an overlap later)
 //! ```
 //!
-//! The replica is not ready before every API server has had the time to see B, so no replica with A stops earlier. A
-//! and its private key, if it was self-managed, are removed when no replica can serve one of its leaves any more.
-//! Replicas with self-managed and with provided certificates may run side by side for any time: each reports regularly
-//! that it uses its CA, and no replica removes a CA with a recent report. No replica is ready without a recent report
-//! about its CA.
+//! The replica becomes ready only after every API server has had the time to see B. So no replica with A is stopped too
+//! early. When no replica can serve a leaf certificate of A any more, A is removed. If A was self-managed, its private
+//! key is removed too.
+//!
+//! Replicas with self-managed and with provided certificates can run side by side for any time. Each replica regularly
+//! reports that it uses its CA, and no replica removes a CA with a recent report. No replica is ready without a recent
+//! report about its CA.
 
 use time::{Duration, OffsetDateTime};
 
@@ -22,7 +25,8 @@ use super::certificate::Certificate;
 use super::state::State;
 use super::steps::{MAX_OLD, POLL, Seen, Step, Timing, UNREPORTED, all_hold, in_use, is_report_due, unknown};
 
-/// Returns the next step of a replica that serves a leaf certificate of one of the `provided` CAs: a write or a wait.
+/// Returns the next step of a replica that serves a leaf certificate of one of the `provided` CAs. The step is a write
+/// or a wait.
 pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step {
     let wanted = seen.state.bundle();
     if !provided.iter().all(|certificate| wanted.contains(certificate)) {
@@ -41,9 +45,11 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the state that trusts the provided CAs in addition to others. CAs that only caBundles contain stay trusted,
-/// because replicas may serve leaf certificates of these CAs. If no other CA is trusted, sets [`State::announced`] to
-/// one overlap before now, so that no replica waits until API servers have seen the provided CAs.
+/// Returns the state that trusts the provided CAs in addition to other CAs. CAs that only caBundles contain stay
+/// trusted, because replicas may serve leaf certificates of these CAs.
+///
+/// If no other CA is trusted, sets [`State::announced`] to one overlap before now. So no replica waits until API
+/// servers have seen the provided CAs.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
@@ -60,7 +66,7 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     state
 }
 
-/// Returns the step that removes all CAs except the provided ones. While a replica may serve a leaf certificate of
+/// Returns the step that removes all CAs except the provided CAs. While a replica may still serve a leaf certificate of
 /// another CA, returns a wait instead.
 fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
@@ -76,15 +82,15 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether replicas with other CAs could soon remove a provided CA: caBundles contain other CAs too, and the
-/// Secret has no recent report that a replica uses the provided CA.
+/// Returns whether replicas with other CAs could soon remove a provided CA. This is the case if caBundles also contain
+/// other CAs, and the Secret has no recent report that a replica uses the provided CA.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)
 }
 
-/// Returns why some API servers may not trust leaf certificates of the provided CAs, or may stop trusting them before
-/// this replica's next report; `None` if every API server trusts them.
+/// Returns the reason why this replica is not ready. Some API servers may not trust leaf certificates of the provided
+/// CAs, or may stop trusting them before this replica's next report. `None` if every API server trusts them.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

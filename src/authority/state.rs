@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `ca.crt`, `ca.key` | the CA that signs |
 //! | `next.crt`, `next.key` | the next CA during a rotation |
-//! | `next.published` | since when every bundle contains the next CA; absent before |
-//! | `old.crt` | former CAs, of which a replica may still serve a leaf |
-//! | `switched` | when the signing CA replaced the last former one, or a provided CA was added to `old.crt` |
-//! | `old.confirmed` | since when every bundle contains the provided CAs; absent before, and without one |
-//! | `used` | for each CA whose leaves replicas serve, when one of them reported it last; absent unless a CA is provided |
+//! | `next.published` | time since which every bundle contains the next CA; absent before |
+//! | `old.crt` | former CAs whose leaf certificates a replica may still serve, and provided CAs |
+//! | `switched` | time at which the signing CA replaced the last former one, or a provided CA was added to `old.crt` |
+//! | `old.confirmed` | time since which every bundle contains the provided CAs; absent before, and without a provided CA |
+//! | `used` | time of the last report about each CA whose leaf certificates replicas serve; absent without a provided CA |
 //!
-//! An unreadable entry counts as absent: the next steps repair a damaged Secret, and [`State::read`] reports the
-//! problems.
+//! An entry that cannot be parsed counts as absent. So the next steps repair a damaged Secret. [`State::read`] reports
+//! the problems.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +22,8 @@ use time::format_description::well_known::Rfc3339;
 
 use super::certificate::Certificate;
 
-/// The reports of replicas: for each CA, identified by its fingerprint, the time when a replica last reported that it
-/// serves a leaf certificate of that CA.
+/// The last report of replicas about each CA. The key is the fingerprint of the CA. The value is the time when a
+/// replica last reported that it serves a leaf certificate of this CA.
 pub type Uses = BTreeMap<String, OffsetDateTime>;
 
 /// A CA: its certificate and its key in PEM.
@@ -42,12 +42,12 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// The next CA of a rotation, which does not sign yet.
+/// The next CA of a rotation. It does not sign leaf certificates yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Next {
     /// The certificate and the key of the CA.
     pub authority: Authority,
-    /// The time since which every caBundle contains the CA; `None` if one does not contain it yet.
+    /// The time since which every caBundle contains the CA. `None` if a caBundle does not contain the CA yet.
     pub published: Option<OffsetDateTime>,
 }
 
@@ -58,17 +58,17 @@ pub struct State {
     pub current: Option<Authority>,
     /// The next CA, during a rotation; `None` otherwise.
     pub next: Option<Next>,
-    /// Other CAs that caBundles contain: former CAs, because replicas may still serve their leaf certificates, and the
-    /// CAs of mounted certificates. The most recent is the first.
+    /// Other CAs that caBundles contain, the most recent first. Some are former CAs, because replicas may still serve
+    /// leaf certificates of these CAs. The others are CAs of mounted certificates.
     pub old: Vec<Certificate>,
-    /// The time at which the current CA replaced the most recent former one, or the CA of a mounted certificate was
-    /// added to `old`.
+    /// The time of the last change of the signing CA or of `old`. This is when the current CA replaced the most recent
+    /// former CA, or when the CA of a mounted certificate was added to `old`.
     pub switched: Option<OffsetDateTime>,
-    /// The time since which every caBundle contains the CAs of mounted certificates, which are in `old`; `None` before,
-    /// and if there are none.
+    /// The time since which every caBundle contains the CAs of mounted certificates. These CAs are in `old`. `None` if
+    /// a caBundle does not contain them yet, or if there are no such CAs.
     pub announced: Option<OffsetDateTime>,
-    /// The time of the replicas' last report about each CA whose leaf certificates they serve. Replicas report only
-    /// while CAs of mounted certificates and other CAs are trusted at the same time.
+    /// The last report about each CA. Replicas report that they serve leaf certificates of a CA. They do so only while
+    /// caBundles contain the CAs of mounted certificates and other CAs at the same time.
     pub used: Uses,
 }
 
@@ -120,7 +120,7 @@ impl State {
         set(USED, (!self.used.is_empty()).then(|| self.used.iter().filter_map(use_of).collect()));
     }
 
-    /// Returns whether two states differ at most in the reports of replicas ([`State::used`]).
+    /// Returns whether two states are equal, apart from the reports of replicas ([`State::used`]).
     pub fn trusts_the_same(&self, other: &Self) -> bool {
         let without = |state: &Self| Self { used: Uses::new(), ..state.clone() };
         without(self) == without(other)
@@ -132,20 +132,22 @@ impl State {
         self.used.get(&certificate.fingerprint()).copied()
     }
 
-    /// Records in the state that, at the time `now`, replicas reported that they serve leaf certificates of these CAs.
+    /// Records that replicas serve leaf certificates of these CAs. `now` is the time of the report.
     pub fn record_use<'c>(&mut self, certificates: impl IntoIterator<Item = &'c Certificate>, now: OffsetDateTime) {
         self.used.extend(certificates.into_iter().map(|certificate| (certificate.fingerprint(), now)));
     }
 
-    /// Returns the CA that should sign the leaf certificate of a replica: the current CA. If there is none, returns the
-    /// next CA for a replica without a valid leaf certificate, because no client connects to this replica yet; a
-    /// replica with a valid one keeps it.
+    /// Returns the CA that should sign the leaf certificate of a replica. This is the current CA, if there is one.
+    ///
+    /// Otherwise, returns the next CA, but only for a replica without a valid leaf certificate. No client connects to
+    /// such a replica yet. A replica with a valid leaf certificate keeps this certificate.
     pub fn signer(&self, has_good_leaf: bool) -> Option<&Authority> {
         let next = self.next.as_ref().filter(|_| !has_good_leaf).map(|next| &next.authority);
         self.current.as_ref().or(next)
     }
 
-    /// Returns the certificates that every caBundle should contain: current, next, and former or provided CAs.
+    /// Returns the CA certificates that every caBundle should contain. These are the current CA, the next CA, former
+    /// CAs, and CAs of mounted certificates.
     pub fn bundle(&self) -> Vec<Certificate> {
         let next = self.next.as_ref().map(|next| &next.authority);
         let mut bundle: Vec<Certificate> = Vec::new();
@@ -184,8 +186,8 @@ impl Reader<'_> {
         read.inspect_err(|error| self.problems.push(format!("{key}: {error}"))).unwrap_or_default()
     }
 
-    /// Parses the Secret's entry `used`: the times of the replicas' reports, by the fingerprint of the CA. Skips
-    /// invalid lines.
+    /// Parses the entry `used` of the Secret. Each line contains the fingerprint of a CA and the time of the last
+    /// report about it. Skips invalid lines.
     fn uses(&mut self) -> Uses {
         let text = self.text(USED).unwrap_or_default();
         let report = |line: &str| {

@@ -1,6 +1,7 @@
-//! Computes the next step of the CA: a pure function of the shared state, the bundles and the time.
+//! Computes the next step of the CA. The computation is a pure function of the shared state, the bundles and the time.
 //!
-//! A rotation has phases. Each is written to the Secret before the next one begins, so that any replica can continue:
+//! A rotation has phases. Each phase is written to the Secret before the next phase begins, so any replica can
+//! continue:
 //!
 //! ```text
 //!            Prepare              Publish, then Announce          Switch                    Retire
@@ -8,38 +9,40 @@
 //! bundles A              bundles A and B                  an overlap long       a leaf's life long     bundles B
 //! ```
 //!
-//! Why no replica ever serves a leaf that a bundle does not trust:
+//! For these reasons, no replica ever serves a leaf certificate that a bundle does not trust:
 //!
-//! - A leaf of B is signed only after Switch. Switch requires that this process has observed, for the length of an
-//!   overlap, that B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
-//! - A leaf of A is signed only from a Secret that was just read. After Switch the Secret has no key of A, so the last
-//!   leaf of A expires a leaf's life after Switch, and Retire follows an overlap later.
-//! - While provided CAs are trusted too (see [`super::provided`]), every replica reports that it uses its CA, before it
-//!   is ready and regularly. Retire waits until no replica can use a former CA any more.
-//! - If the Secret is lost, a replica that remembers a CA which every bundle still contains restores it; no leaf
-//!   changes.
-//! - If there is no CA but bundles contain certificates, other replicas' leaves may be signed by them; Keep makes them
-//!   former CAs. Only if the bundles are empty does the first CA sign at once, and only after a second observation,
-//!   because the bundles of the first one may be older than the previous state of the Secret.
+//! - A leaf certificate of B is signed only after Switch. Before Switch, this process must observe for an overlap that B
+//!   is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
+//! - A leaf certificate of A is signed only with a Secret that was just read. After Switch, the Secret has no key of A.
+//!   So the last leaf certificate of A expires one life of a leaf certificate after Switch. Retire follows an overlap
+//!   later.
+//! - If provided CAs are trusted too (see [`super::provided`]), every replica reports that it uses its CA. It reports
+//!   this before it is ready, and then regularly. Retire waits until no replica can use a former CA any more.
+//! - If the Secret is lost, a replica may remember a CA that every bundle still contains. The replica restores this CA,
+//!   and no leaf certificate changes.
+//! - If there is no CA but bundles contain certificates, these may have signed the leaf certificates of other replicas.
+//!   Keep makes them former CAs.
+//! - The first CA signs without an overlap only if the bundles are empty. It signs only after a second observation,
+//!   because the bundles of the first observation may be older than the previous state of the Secret.
 //!
-//! Every step but Publish writes the Secret with its resourceVersion, so one of two concurrent replicas succeeds and
-//! the other reads again. Bundles are read before the Secret: a successful write of a bundle is therefore based on a
-//! state that was current after that version of the bundle.
+//! Every step except Publish writes the Secret with its resourceVersion. So one of two concurrent replicas succeeds,
+//! and the other reads again. Bundles are read before the Secret. So a successful write of a bundle is based on a state
+//! that was current after that version of the bundle.
 
 use time::{Duration, OffsetDateTime};
 
 use super::certificate::Certificate;
 use super::state::{Authority, Next, State};
 
-/// Maximum number of former CAs in the Secret. Each former CA makes the caBundles larger. With so many of them, a
-/// requested rotation waits until they are removed.
+/// Maximum number of former CAs in the Secret. The number is limited because each former CA makes the caBundles larger.
+/// If there are so many former CAs, a requested rotation waits until some are removed.
 pub const MAX_OLD: usize = 8;
-/// Longest interval between two reads of the Secret and the caBundles; watches usually report changes sooner.
+/// Longest interval between two reads of the Secret and the caBundles. Watches usually report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
 
-/// Overlap of CA certificates in a rotation if there is no signing CA: longer than client-go takes to notice a lost
-/// watch (45 s). No replica signs with another CA meanwhile, so this overlap need not cover clock differences, as the
-/// full overlap does.
+/// Overlap of CA certificates in a rotation if there is no signing CA. It is longer than the 45 s in which client-go
+/// notices a lost watch. It can be shorter than the full overlap, because no replica signs with another CA during this
+/// time. So it need not cover clock differences.
 const RECOVERY: Duration = Duration::seconds(50);
 
 /// The reason why a replica is not ready before its first report about its CA.
@@ -51,28 +54,31 @@ const MOMENT: Duration = Duration::milliseconds(100);
 /// The lifetimes of the CA and of leaf certificates, and the overlap of old and new CA in a rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// Life of a CA. A rotation begins after two thirds of it.
+    /// Life of a CA. A rotation begins after two thirds of this time.
     pub authority: Duration,
     /// Life of a leaf certificate. A leaf certificate is replaced after two thirds of its life.
     pub leaf: Duration,
-    /// Overlap: the time for which every caBundle contains the old and the new CA before the new one signs. It is
-    /// longer than an API server takes to notice a lost watch, and longer than the clock difference between nodes.
+    /// The overlap of CAs in a rotation. During this time, every caBundle contains the old and the new CA, and the new
+    /// CA does not sign yet. The overlap is longer than the time in which an API server notices a lost watch. It is
+    /// also longer than the clock difference between nodes.
     pub overlap: Duration,
-    /// The overlap of old and new CAs if there is no signing CA, because the Secret was lost while no replica was
-    /// running.
+    /// The overlap of old and new CAs if there is no signing CA. This happens if the Secret was lost while no replica
+    /// was running.
     pub recovery: Duration,
 }
 
 impl Default for Timing {
-    /// Returns the default timing: CAs live a year, leaf certificates a week (a replica may lose the API server for a
-    /// weekend), and the overlap is five minutes (client-go's HTTP/2 pings notice a lost watch within 45 seconds).
+    /// Returns the default timing. CAs are valid for a year. Leaf certificates are valid for a week, because a replica
+    /// may lose the API server for a weekend. The overlap is five minutes, because HTTP/2 pings of client-go detect a
+    /// lost watch within 45 seconds.
     fn default() -> Self {
         Self::new(Duration::days(365), Duration::days(7), Duration::minutes(5))
     }
 }
 
 impl Timing {
-    /// Creates the timing from the life of a CA, the life of a leaf certificate, and the overlap of old and new CA.
+    /// Creates the timing from three durations. These are the life of a CA, the life of a leaf certificate, and the
+    /// overlap of the old and new CA.
     pub fn new(authority: Duration, leaf: Duration, overlap: Duration) -> Self {
         Self { authority, leaf, overlap, recovery: overlap.min(RECOVERY) }
     }
@@ -81,7 +87,7 @@ impl Timing {
     ///
     /// # Errors
     ///
-    /// A sentence about the duration that is too short or too long.
+    /// If a duration is too short or too long. The error is a sentence about this duration.
     pub fn check(&self) -> Result<(), String> {
         if self.leaf < Duration::seconds(3) || self.overlap < Duration::SECOND {
             return Err("a leaf must last 3 seconds at least, and the overlap 1 second".to_owned());
@@ -96,27 +102,27 @@ impl Timing {
         Ok(())
     }
 
-    /// Returns for how long, after [`Step::Switch`], replicas may serve leaf certificates of a former CA: the life of a
-    /// leaf certificate plus an overlap.
+    /// Returns for how long replicas may serve leaf certificates of a former CA after [`Step::Switch`]. This is the
+    /// life of a leaf certificate plus an overlap.
     pub(super) fn retirement(&self) -> Duration {
         self.leaf + self.overlap
     }
 
-    /// Returns the interval at which replicas report the CA of their leaf certificate: a quarter of the life of a leaf
-    /// certificate.
+    /// Returns the interval at which replicas report the CA of their leaf certificate. This is a quarter of the life of
+    /// a leaf certificate.
     fn report(&self) -> Duration {
         self.leaf / 4
     }
 
-    /// Returns for how long a replica may serve leaf certificates of a CA after its last report about that CA. A
-    /// replica that can no longer reach the API server has renewed its leaf certificate at the latest before its next
-    /// report was due.
+    /// Returns for how long a replica may serve leaf certificates of a CA after its last report about this CA. This
+    /// includes the interval until the next report. A replica that loses the API server renews its leaf certificate for
+    /// the last time before that report is due.
     fn lease(&self) -> Duration {
         self.retirement() + self.report()
     }
 }
 
-/// The CA certificates of a webhook's caBundle; empty if the caBundle cannot be parsed.
+/// The CA certificates of a webhook's caBundle. Empty if the caBundle cannot be parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bundle(pub Vec<Certificate>);
 
@@ -132,7 +138,7 @@ impl Bundle {
     }
 }
 
-/// The state of the CA, the caBundles and the times that a replica has observed: the input of [`next`].
+/// The input of [`next`]. It contains the state of the CA, the caBundles and the times that a replica has observed.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'s> {
     /// The state of the CA, as read from the Secret.
@@ -143,7 +149,7 @@ pub struct Seen<'s> {
     pub remembered: Option<&'s State>,
     /// The current time, by the wall clock.
     pub now: OffsetDateTime,
-    /// For how long this process has observed this state without a change, by the monotonic clock.
+    /// Time for which this process has observed this state without a change, measured with the monotonic clock.
     pub unchanged: Duration,
     /// Whether an annotation on the Secret requests a new CA.
     pub rotation_requested: bool,
@@ -154,11 +160,11 @@ pub struct Seen<'s> {
 pub enum Step {
     /// Create the next CA.
     Prepare,
-    /// Record these CAs as former ones, because caBundles contain them and the Secret has no signing CA.
+    /// Record these CAs as former CAs. The Secret has no signing CA, but caBundles contain these CAs.
     Keep(Vec<Certificate>),
-    /// Write this state, with the signing CA that this process remembers, because the Secret was lost.
+    /// Write this state, because the Secret was lost. The state contains the signing CA that this process remembers.
     Restore(Box<State>),
-    /// Withdraw the announcement of the next CA, because a caBundle does not contain that CA any more.
+    /// Withdraw the announcement of the next CA, because a caBundle no longer contains this CA.
     Withdraw,
     /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
@@ -166,18 +172,18 @@ pub enum Step {
     Announce,
     /// Make the next CA the signing one.
     Switch,
-    /// Set the recorded time of the last switch (`State::switched`) to the current time, because it is missing or in
-    /// the future.
+    /// Set the recorded time of the last switch (`State::switched`) to the current time. The recorded time is missing
+    /// or in the future.
     Redate,
     /// Remove the former CAs from the Secret.
     Retire,
-    /// Write this state, which trusts the CAs of this replica's mounted certificate, in addition to the other CAs or
-    /// instead of them.
+    /// Write this state. It trusts the CAs of this replica's mounted certificate. They replace the other CAs, or are
+    /// added to them.
     Trust(Box<State>),
     /// Record that every caBundle contains the CAs of this replica's mounted certificate.
     AnnounceProvided,
-    /// Report that this replica serves a leaf certificate of one of these CAs, so that replicas that use another CA do
-    /// not remove them.
+    /// Report that this replica serves a leaf certificate of one of these CAs. So replicas that use another CA do not
+    /// remove these CAs.
     Use(Vec<Certificate>),
     /// Wait, for at most this long.
     Rest(Duration),
@@ -204,7 +210,7 @@ impl Step {
     }
 }
 
-/// Returns the next step of a replica that signs its own leaf certificate: a write or a wait.
+/// Returns the next step of a replica that signs its own leaf certificate. The step is a write or a wait.
 pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     if let Some(restored) = restored(seen) {
         return Step::Restore(Box::new(restored));
@@ -240,22 +246,22 @@ fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether replicas with provided CAs could soon remove the signing CA: caBundles contain provided CAs too, and
-/// the Secret has no recent report that a replica uses the signing CA.
+/// Returns whether replicas with provided CAs could soon remove the signing CA. This is the case if caBundles also
+/// contain provided CAs, and the Secret has no recent report that a replica uses the signing CA.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)
 }
 
-/// Returns whether a replica should report that it uses the CAs in `certificates`: for one of them, the last report in
-/// the Secret is missing, old or in the future.
+/// Returns whether a replica should report that it uses the CAs in `certificates`. A report is due if the last report
+/// about one of these CAs is missing, old or in the future.
 pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timing: &Timing) -> bool {
     let is_recent = |at: OffsetDateTime| at <= seen.now + timing.overlap && seen.now < at + timing.report();
     certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
 }
 
-/// Returns for how long replicas may still serve leaf certificates of the CAs in `certificates`, according to the last
-/// reports in the Secret; zero if there is no report about these CAs.
+/// Returns for how long replicas may still serve leaf certificates of the CAs in `certificates`. Computes this time
+/// from the last reports in the Secret. Zero if there is no report about these CAs.
 pub(super) fn in_use<'c>(
     seen: &Seen<'_>,
     certificates: impl IntoIterator<Item = &'c Certificate>,
@@ -266,9 +272,12 @@ pub(super) fn in_use<'c>(
     uses.map(|at| (at.min(seen.now + timing.overlap) + timing.lease()) - seen.now).max().unwrap_or(Duration::ZERO)
 }
 
-/// Returns the state to restore if the signing CA was lost: if the Secret has none, and the CA that this process
-/// remembers is valid and in every caBundle. Certificates in caBundles that the restored state does not contain become
-/// former CAs, because other replicas may have rotated since.
+/// Returns the state to restore if the signing CA was lost. The signing CA counts as lost if the Secret has none. It
+/// can be restored if this process remembers the CA, the CA is valid, and every caBundle contains it. Otherwise returns
+/// `None`.
+///
+/// Other replicas may have rotated the CA in the meantime. So certificates in caBundles that the restored state does
+/// not contain become former CAs.
 fn restored(seen: &Seen<'_>) -> Option<State> {
     let authority = seen.remembered?.current.as_ref().filter(|_| seen.state.current.is_none())?;
     let certificate = &authority.certificate;
@@ -291,8 +300,8 @@ pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns why some API servers may not trust leaf certificates of the signing CA, or may stop trusting them before
-/// this replica's next report; `None` if every API server trusts them.
+/// Returns the reason why this replica is not ready. Some API servers may not trust leaf certificates of the signing
+/// CA, or may stop trusting them before this replica's next report. `None` if every API server trusts them.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
@@ -310,10 +319,12 @@ pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     is_use_unreported(seen, certificate, timing).then(|| UNREPORTED.to_owned())
 }
 
-/// Returns the certificates in caBundles that are not `wanted`, at most as many as the state can add to its former CAs
-/// ([`MAX_OLD`]). The order is that of the caBundles, because they list the signing CA first and then the former ones,
-/// most recent first. Expired certificates are included, because this clock may be wrong; the time of issue is not
-/// used, because clocks differ.
+/// Returns the certificates in caBundles that are not in `wanted`. Returns at most as many as fit into the former CAs
+/// of the state ([`MAX_OLD`]).
+///
+/// The order is the order in the caBundles. They list the signing CA first, and then the former CAs, the most recent
+/// first. Certificates that look expired are included, because the clock of this replica may be wrong. The time of
+/// issue is not used, because clocks differ.
 pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();
@@ -328,14 +339,14 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
     unknown
 }
 
-/// Returns the next step if the first CA is prepared and the caBundles contain no other CA: a wait at the first
-/// observation, then [`Step::Switch`].
+/// Returns the next step if the first CA is prepared and the caBundles contain no other CA. At the first observation,
+/// the step is a wait. Later, the step is [`Step::Switch`].
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
 
-/// Returns the next step if no rotation is in progress and every caBundle is correct: for example, to begin a rotation,
-/// to remove former CAs, or to wait.
+/// Returns the next step if no rotation is in progress and every caBundle is correct. For example, the step begins a
+/// rotation, removes former CAs, or waits.
 fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
     let State { old, switched, .. } = seen.state;
     if current.is_due(seen.now) || seen.rotation_requested && old.len() < MAX_OLD {
@@ -354,8 +365,8 @@ fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
 }
 
 impl State {
-    /// Returns the state after `step` is taken at the time `now`. Does not apply [`Step::Prepare`], for which
-    /// [`State::prepared`] exists.
+    /// Returns the state after `step` is taken at the time `now`. Does not handle [`Step::Prepare`]. Use
+    /// [`State::prepared`] for this step.
     #[must_use]
     pub fn after(&self, step: &Step, now: OffsetDateTime) -> Self {
         let mut after = self.clone();
@@ -374,8 +385,10 @@ impl State {
         after
     }
 
-    /// Returns the state with `authority` as the next CA. If provided CAs are trusted, the next CA is reported as used,
-    /// so that replicas with provided CAs keep it until it signs, and do not change the state meanwhile.
+    /// Returns the state with `authority` as the next CA.
+    ///
+    /// If provided CAs are trusted, also records that the next CA is in use. So replicas with provided CAs keep the
+    /// next CA until it signs. Until then, they do not change the state.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         let mut after = self.clone();

@@ -1,4 +1,4 @@
-//! Recent failures: callers return the recorded error for a while, instead of trying again.
+//! A cache of recent failures. Callers return the recorded error for a while, instead of trying again.
 
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ pub struct RecentFailures<K> {
 }
 
 impl<K: Hash + Eq> RecentFailures<K> {
-    /// Creates an empty cache. An entry expires after `time_to_live`; beyond `max_entries`, the least recently used
-    /// ones are evicted.
+    /// Creates an empty cache. An entry expires after `time_to_live`. If there are more than `max_entries` entries, the
+    /// least recently used entries are evicted.
     pub fn new(time_to_live: Duration, max_entries: usize) -> Self {
         Self { messages: Lru::new(u64::MAX, max_entries), time_to_live }
     }

@@ -7,9 +7,9 @@ use ::lru::LruCache;
 
 use super::lock;
 
-/// A cache with LRU eviction. The total weight never exceeds its limit.
+/// A cache with LRU eviction. The total weight never exceeds the maximum weight.
 ///
-/// The crate `lru` provides the order of use; this type enforces the limits of weight and number.
+/// The crate `lru` records the order of use. This type enforces the maximum weight and the maximum number of entries.
 pub struct Lru<K, V>(Mutex<Entries<K, V>>);
 
 struct Entries<K, V> {
@@ -25,13 +25,13 @@ impl<K: Hash + Eq, V: Clone> Lru<K, V> {
         Self(Mutex::new(Entries { values: LruCache::unbounded(), weight: 0, max_weight, max_entries }))
     }
 
-    /// Returns the value of a key, which becomes the most recently used entry.
+    /// Returns the value of a key. The entry of this key becomes the most recently used entry.
     pub fn get(&self, key: &K) -> Option<V> {
         lock(&self.0).values.get(key).map(|(value, _)| value.clone())
     }
 
-    /// Inserts or replaces a value, and evicts others until the limits hold. A value that is heavier than the limit is
-    /// not cached.
+    /// Inserts or replaces a value. Evicts other values until the cache is within its limits. Does not cache a value
+    /// whose weight alone exceeds the maximum weight.
     pub fn insert(&self, key: K, value: V, weight: usize) {
         lock(&self.0).insert(key, value, u64::try_from(weight).unwrap_or(u64::MAX));
     }

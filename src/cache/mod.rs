@@ -10,7 +10,7 @@ pub use failures::RecentFailures;
 pub use lru::Lru;
 pub use single_flight::{Full, SharedResult, SingleFlight};
 
-/// Locks a mutex, also after a thread panicked while it held the lock. The data is consistent then, because every
+/// Locks a mutex, even if a thread panicked while it held the lock. The data is then still consistent, because every
 /// change is a single call.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -26,7 +26,8 @@ pub struct SingleFlight<K, T> {
 
 type InFlight<K, T> = Arc<Mutex<HashMap<K, SharedResult<T>>>>;
 
-/// A guard that removes a computation from the map of computations in flight when it is dropped, also after a panic.
+/// A guard that removes a computation from the map of computations in flight. It does so when it is dropped, even after
+/// a panic.
 struct Removal<K: Hash + Eq, T>(InFlight<K, T>, K);
 
 impl<K: Hash + Eq, T> Drop for Removal<K, T> {
@@ -45,10 +46,10 @@ where
         Self { in_flight: Arc::default(), max }
     }
 
-    /// Returns the computation in flight for a key, or starts it on the current runtime.
+    /// Returns the computation in flight for a key. If there is none, starts it on the current runtime.
     ///
-    /// A computation that stores its result in a cache must do so before it returns, because the next caller starts
-    /// another computation.
+    /// If a computation stores its result in a cache, it must do so before it returns. The next caller after its return
+    /// starts another computation.
     ///
     /// # Errors
     /// [`Full`], if too many other computations are in flight.

@@ -1,9 +1,9 @@
 //! Compression of stored objects.
 //!
-//! Objects of one kind have much in common: keys, prefixes, registries, namespaces. Each object is compressed
-//! separately, with Zstandard and a dictionary of the first objects of its kind, so that any object can be read,
-//! replaced or dropped without the others. A trained dictionary would save another 5 to 15 %, but training takes 6 MB
-//! that the C allocator does not return.
+//! Objects of one kind have much in common, such as keys, prefixes, registries and namespaces. So Zstandard compresses
+//! each object with a dictionary of the first objects of its kind. Each object is compressed separately. So any object
+//! can be read, replaced or dropped without the others. A trained dictionary would save another 5 to 15 %, but training
+//! takes 6 MB that the C allocator does not return.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,13 +12,14 @@ use zstd::zstd_safe::{self, CCtx, CDict, DCtx, DDict};
 
 use super::uuids;
 
-/// The size of a dictionary. Twice as much saves 1 to 5 %, and takes longer to search.
+/// The size of a dictionary, in bytes. A dictionary of twice this size saves 1 to 5 % of the memory, but searching it
+/// takes longer.
 const DICTIONARY_BYTES: usize = 8192;
 /// Maximum bytes that one object adds to a dictionary, so that several objects contribute to it.
 const SAMPLE_BYTES: usize = 4096;
-/// Minimum length of texts that are compressed. Shorter ones are stored as plain text.
+/// Minimum length of texts that are compressed, in bytes. Shorter texts are stored as plain text.
 const MIN_BYTES: usize = 32;
-/// The compression level. Higher levels save 2 % and take twice as long.
+/// The compression level. Higher levels save only 2 % of the memory, and take twice as long.
 const LEVEL: zstd_safe::CompressionLevel = 1;
 /// The magic number at the beginning of every Zstandard frame. It is not stored.
 const MAGIC: &[u8] = &zstd_safe::MAGICNUMBER.to_le_bytes();
@@ -63,12 +64,12 @@ impl fmt::Debug for Dictionary {
     }
 }
 
-/// Samples from the first objects of a kind, from which the compression dictionary is created.
+/// Samples of the first objects of a kind. The compression dictionary is created from these samples.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Vec<u8>);
 
 impl Samples {
-    /// Adds an object to the samples; returns the dictionary as soon as there are enough samples.
+    /// Adds an object to the samples. Returns the dictionary when there are enough samples, and `None` before.
     pub(super) fn add(&mut self, text: &str) -> Option<Dictionary> {
         let room = SAMPLE_BYTES.min(DICTIONARY_BYTES - self.0.len());
         self.0.extend(uuids::pack(text).iter().take(room));
@@ -104,7 +105,7 @@ pub(super) fn compress(text: &str, dictionary: Option<&Dictionary>, out: &mut Ve
     }
 }
 
-/// Restores a text of `length` bytes from its stored form; returns an empty text if the bytes are damaged.
+/// Restores a text of `length` bytes from its stored form. Returns an empty text if the bytes are damaged.
 pub(super) fn decompress(form: Form, stored: &[u8], length: usize, dictionary: Option<&Dictionary>) -> String {
     let bytes = match (form, dictionary) {
         (Form::Plain, _) => stored.to_vec(),

@@ -14,13 +14,15 @@ use super::store::Store;
 use super::{Index, Kind, Scope, Storage};
 use crate::admission::Metadata;
 
-/// The label of a declaring object, such as a CompositeResourceDefinition, that selects the kind that it declares. Its
-/// value is `"true"`.
+/// Label on a declaring object, such as a CompositeResourceDefinition. The value `"true"` selects the kind that the
+/// object declares.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
-/// Maximum number of declared kinds in a process, which are never freed. No cluster serves so many.
+/// Maximum number of declared kinds in a process. The limit is needed because the memory of a declared kind is never
+/// freed. No cluster serves so many kinds.
 const MAX_KINDS: usize = 5000;
 
-/// A description of declared kinds: which objects declare them, and how the catalog stores their objects.
+/// A description of declared kinds. It says which objects declare these kinds, and how the catalog stores objects of
+/// these kinds.
 #[derive(Debug)]
 pub struct Declaration {
     /// The name of the declared kinds in messages and matchers, such as `composites`.
@@ -52,8 +54,8 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Returns the static `Kind` with the names of this declared kind, and creates it once per process; `None` if there
-    /// are [`MAX_KINDS`] kinds already.
+    /// Returns the static `Kind` with the names of this declared kind. Creates it on the first call in the process.
+    /// `None` if there are already [`MAX_KINDS`] kinds.
     fn interned(&self, declaration: &'static Declaration) -> Option<&'static Kind> {
         static KNOWN: Mutex<Vec<&'static Kind>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,15 +101,15 @@ struct Declaring {
     is_labelled: bool,
 }
 
-/// The declared kinds. Their keys are the index of the [`Declaration`] and the name of the object that declares the
-/// kind.
+/// The declared kinds, by declaring object. The key consists of the index of the [`Declaration`] and the name of the
+/// declaring object.
 type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 
 /// The kinds that objects in a catalog declare at run time, with the stores of their objects.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
-    /// The declared kind of each declaring object. The kinds are stored separately from the objects, so that a change
-    /// of one object does not require parsing all others.
+    /// The declared kind of each declaring object. The kinds are stored separately from the objects. So after a change
+    /// of one object, the other objects need not be parsed.
     declaring: Mutex<AllDeclaring>,
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,
@@ -134,7 +136,7 @@ impl DeclaredKinds {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
 
-    /// Finds a declared kind by group and plural name; returns it with its declaration.
+    /// Finds a declared kind by API group and plural name. Returns the kind and its declaration.
     pub(super) fn named(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         let found = self.find(|held| held.kind.plural == plural && held.kind.group == group)?;
         Some((found.declaration, found.kind))
@@ -163,16 +165,15 @@ impl DeclaredKinds {
         self.declaring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Selects the declared kinds to handle, by the names of the objects that declare them, such as
-    /// CompositeResourceDefinitions. `*` selects all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are
-    /// always selected.
+    /// Selects declared kinds by the names of their declaring objects, such as CompositeResourceDefinitions. `*`
+    /// selects all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are always selected.
     pub(super) fn choose(&self, names: HashSet<String>) {
         *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
         self.follow(&self.declaring());
     }
 
-    /// Updates the declared kinds after a change of an object that may declare one, such as a
-    /// CompositeResourceDefinition. `object` is its new content; `None` if it was deleted.
+    /// Updates the declared kinds after a change of an object that can declare a kind, such as a
+    /// CompositeResourceDefinition. `object` is the new content of the object. It is `None` if the object was deleted.
     pub(super) fn note(&self, kind: &'static Kind, name: &str, object: Option<&Value>) {
         let mut declaring = self.declaring();
         let mut is_changed = false;

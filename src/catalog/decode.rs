@@ -1,7 +1,7 @@
 //! Decodes the selected parts of an object directly from its JSON text.
 //!
-//! An object is decoded in one pass without building a tree of values: the values in these parts are copied as text,
-//! others are skipped.
+//! The decoder reads the object in one pass and does not build a tree of values. It copies the selected values as text,
+//! and skips the others.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,10 +15,10 @@ use super::parts::Part;
 /// A metadata field that is not stored. The API server writes it for every object, and it is often half of the object.
 const MANAGED_FIELDS: &str = "managedFields";
 const RESOURCE_VERSION: &str = "resourceVersion";
-/// The annotation with the copy of the whole object that `kubectl apply` writes; it is not stored.
+/// Annotation in which `kubectl apply` records the whole object. The catalog does not store this annotation.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The metadata and the selected parts of a decoded object; incomplete after an error.
+/// The metadata and the selected parts of a decoded object. They are incomplete after an error.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     /// `metadata.namespace`; empty if absent.
@@ -29,11 +29,11 @@ pub(super) struct Decoded {
     pub(super) resource_version: String,
     /// `apiVersion`; empty if absent.
     pub(super) api_version: String,
-    /// The JSON text of an object with the selected parts, without kind, name and namespace.
+    /// The selected parts of the object, as JSON text. Kind, name and namespace are not included.
     pub(super) text: String,
 }
 
-/// Decodes the parts of an object that `part` selects from its JSON text, and writes them to `out`.
+/// Decodes an object from its JSON text, and writes the result to `out`. Decodes only the parts that `part` selects.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub(super) fn decode(part: &Part, text: &str, out: &mut Decoded) -> Result<(), S
     deserializer.end().map_err(|error| error.to_string())
 }
 
-/// The position in an object, which determines which members are decoded.
+/// The position in an object. It determines which members are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
@@ -63,7 +63,7 @@ enum Member<'p> {
     ApiVersion,
     Namespace,
     Name,
-    /// `metadata.resourceVersion`: always decoded, and copied to the text if `is_kept`.
+    /// `metadata.resourceVersion`. It is always decoded. It is also copied to the text if `is_kept` is true.
     ResourceVersion {
         is_kept: bool,
     },

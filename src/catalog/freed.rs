@@ -1,8 +1,9 @@
 //! Returns freed memory to the operating system.
 //!
-//! mimalloc keeps freed memory for a while, in case it is needed again. It returns the freed memory of a running thread
-//! when that thread later allocates or ends, and the memory of ended threads when any other thread ends. A server that
-//! waits for requests after loading its catalog does neither, so it loads the catalog on a separate thread.
+//! The allocator mimalloc keeps freed memory for a while, because it may be needed again. It returns the freed memory
+//! of a running thread when this thread later allocates or ends. It returns the memory of ended threads when another
+//! thread ends. A server that only waits for requests does neither. So the server loads its catalog on a separate
+//! thread.
 
 use std::hint::black_box;
 use std::num::NonZero;
@@ -11,8 +12,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, Builder, JoinHandle, available_parallelism, sleep};
 use std::time::Duration;
 
-/// Time to wait before freed memory is returned to the operating system: longer than the time for which mimalloc keeps
-/// freed memory: 10 ms for pages, 100 ms for segments.
+/// Time to wait before freed memory is returned to the operating system. It is longer than the time for which mimalloc
+/// keeps freed memory. mimalloc keeps pages for 10 ms and segments for 100 ms.
 const PURGE_DELAY: Duration = Duration::from_millis(150);
 
 /// Runs `work` on a separate thread. Soon after its end, the memory that `work` and its threads freed returns to the
@@ -26,9 +27,10 @@ pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Starts `count` short-lived threads that take over the memory of ended threads, because a long-lived thread that
-/// starts now would take over this memory and never return it. Returns the handles of the threads, and a receiver that
-/// is closed when all of them have taken over memory.
+/// Starts `count` short-lived threads that take over the memory of ended threads. Without them, a long-lived thread
+/// that starts now would take over this memory and never return it.
+///
+/// Returns the handles of the threads, and a receiver. The receiver is closed when all threads have taken over memory.
 fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     let (sender, are_ready) = channel();
     let holders = (0..count).filter_map(|_| {
@@ -53,7 +55,7 @@ fn release(holders: Vec<JoinHandle<()>>) {
     let _ = start(|| drop(black_box(Box::new(0_u64)))).map(JoinHandle::join);
 }
 
-/// Starts a thread; returns `None` if this fails, which only delays the return of freed memory.
+/// Starts a thread. Returns `None` if this fails. The only consequence is that freed memory is returned later.
 fn start(work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     Builder::new().spawn(work).ok()
 }

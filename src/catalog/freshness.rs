@@ -1,7 +1,8 @@
 //! Tracks when the API server last sent data about each kind.
 //!
-//! A quiet watch and a broken one look alike, except that a working one receives a bookmark about every minute. So a
-//! layer of the client records the arrival of every frame of a response, including bookmarks.
+//! A watch without changes looks like a broken watch. The only difference is that a working watch receives a bookmark
+//! about every minute. So a layer of the client records when each frame of a response arrives, including frames with
+//! bookmarks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,12 +19,14 @@ use tower::{Layer, Service};
 
 use super::Kind;
 
-/// The time of the last event of each kind, by the URL path at which the kind is listed. Clones share the times.
+/// The time of the last event of each kind. The key is the URL path at which the kind is listed. Clones share the
+/// times.
 #[derive(Debug, Clone, Default)]
 pub struct Freshness(Arc<RwLock<HashMap<String, Instant>>>);
 
 impl Freshness {
-    /// Returns the time since the last event of a kind, by the monotonic clock; `None` before the first one.
+    /// Returns the time since the last event of a kind, measured with the monotonic clock. `None` if there was no event
+    /// yet.
     pub fn age(&self, kind: &Kind) -> Option<Duration> {
         let events = self.0.read().unwrap_or_else(PoisonError::into_inner);
         events.get(&path_of(kind)).map(Instant::elapsed)
@@ -38,8 +41,8 @@ impl Freshness {
         }
     }
 
-    /// Wraps a response body, and records the arrival of each of its frames for `path`. `path` identifies a kind: lists
-    /// and watches of all namespaces have the same path.
+    /// Wraps a response body. Records the arrival of each frame of the body for `path`. `path` identifies a kind,
+    /// because lists and watches of a kind in all namespaces use the same path.
     fn observe<B: HttpBody<Data = Bytes> + Send + 'static>(self, path: String, body: B) -> Body<B> {
         body.map_frame(move |frame| {
             self.note(&path);

@@ -1,7 +1,7 @@
 //! The entries of one index, in a compact form.
 //!
-//! Only the hash of a key is stored, because most keys have one object, and the key would be larger than everything
-//! else. The hash has 64 bits and a random seed, so nobody can choose keys that collide. With a million keys, one
+//! An entry contains only the hash of its key. Most keys have only one object, so storing the keys would take most of
+//! the memory. The hash has 64 bits and a random seed, so nobody can choose keys that collide. With a million keys, one
 //! process in ten million has a collision by chance.
 
 use std::collections::HashMap;
@@ -20,8 +20,8 @@ enum Posting {
 }
 
 impl Posting {
-    /// Returns the ids of this list if it has at most three, sorted by the names of the objects; an empty slice if it
-    /// has more.
+    /// Returns the ids of this list, sorted by the names of the objects. Returns an empty slice if the list has more
+    /// than three ids.
     fn few(&self) -> &[Id] {
         match self {
             Self::One(id) => std::slice::from_ref(id),
@@ -43,7 +43,7 @@ impl Posting {
         self.few().iter().copied().chain(self.many().into_iter().flat_map(Ordered::iter))
     }
 
-    /// Creates the list of ids under one key of an index. `ids` must be sorted by the names of the objects; returns
+    /// Creates the list of ids under one key of an index. `ids` must be sorted by the names of the objects. Returns
     /// `None` if `ids` is empty.
     fn of(ids: &[Id], records: &Records) -> Option<Self> {
         match ids {
@@ -88,7 +88,7 @@ impl Posting {
     }
 }
 
-/// A hasher that returns its input, for map keys that are hashes already.
+/// A hasher that returns its input unchanged. It is for maps whose keys are already hashes.
 #[derive(Default)]
 struct Hashed(u64);
 
@@ -104,11 +104,12 @@ impl Hasher for Hashed {
     }
 }
 
-/// The entries of one index: the ids of the objects under each key, by the hash of namespace and key.
+/// The entries of one index. They contain the ids of the objects under each key. The key of the map is the hash of a
+/// namespace and an index key.
 #[derive(Debug, Default)]
 pub(super) struct Postings {
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
-    /// Number of ids in lists of more than three ids, to compute the size of the index.
+    /// Total number of ids in all lists that have more than three ids. It is needed to compute the size of the index.
     shared: usize,
 }
 
@@ -139,7 +140,8 @@ impl Postings {
         }
     }
 
-    /// Returns the ids of the objects that have the index key with this hash, sorted by the names of the objects.
+    /// Returns the ids of the objects under the index key with this hash. The ids are sorted by the names of the
+    /// objects.
     pub(super) fn get(&self, hash: u64) -> impl Iterator<Item = Id> {
         self.postings.get(&hash).into_iter().flat_map(Posting::iter)
     }
@@ -162,7 +164,7 @@ impl Postings {
     }
 }
 
-/// Returns the number of ids in a list of more than three ids; 0 for a shorter list.
+/// Returns the number of ids in a list that has more than three ids. Returns 0 for a shorter list.
 fn shared(posting: &Posting) -> usize {
     posting.many().map_or(0, Ordered::len)
 }

@@ -34,13 +34,14 @@ pub enum Scope {
     Cluster,
 }
 
-/// An index of the catalog, with the function that computes the keys under which an object is found in its namespace.
+/// An index of the catalog. It contains a function that computes index keys of an object. Look-ups find the object
+/// under these keys in its namespace.
 #[derive(Debug)]
 pub struct Index {
     /// The name of the index, which describes its keys, such as `label`.
     pub name: &'static str,
-    /// The paths of the fields that `keys` reads, besides the name and the namespace. Only these are parsed when an
-    /// object is stored.
+    /// The paths of the fields that `keys` reads, besides the name and the namespace. Only the fields at these paths
+    /// are parsed when an object is stored.
     pub parts: &'static [Path],
     /// Returns the index keys of an object. A look-up with one of these keys finds the object.
     pub keys: fn(&Value) -> Vec<String>,

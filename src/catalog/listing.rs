@@ -1,11 +1,11 @@
-//! Lists a kind again without emptying the catalog: replaces objects one by one and, at the end, removes objects that
-//! no longer exist. So objects are never stored twice, and readers find all objects during a listing.
+//! Lists a kind again while its stored objects stay available. Replaces the objects one by one. At the end, removes the
+//! objects that no longer exist. So no object is stored twice, and readers find all objects during a listing.
 
 use super::prepared::Prepared;
 use super::store::Store;
 use super::{Catalog, Coverage, Kind};
 
-/// A listing in progress, which replaces all stored objects of a kind. If it is dropped before [`Listing::finish`], no
+/// A listing in progress. It replaces all stored objects of a kind. If it is dropped before [`Listing::finish`], no
 /// object is removed.
 pub struct Listing<'c> {
     catalog: &'c Catalog,
@@ -46,7 +46,7 @@ impl<'c> Listing<'c> {
         self.catalog.store_prepared(self.kind, object);
     }
 
-    /// Ends the listing: removes the stored objects that were not listed, and sets the coverage of the kind.
+    /// Ends the listing. Removes the stored objects that were not listed, and sets the coverage of the kind.
     pub fn finish(self, coverage: Coverage) {
         let is_new = self.catalog.coverage(self.kind) != coverage;
         let gone = self.catalog.write(self.kind, |store| store.finish_listing(coverage)).unwrap_or_default();

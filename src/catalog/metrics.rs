@@ -16,8 +16,8 @@ use prometheus_client::registry::Registry;
 use super::freshness::Freshness;
 use super::{Catalog, Kind, LiveReader, LiveReading, Reference};
 
-/// Buckets of the duration of live reads, in seconds: from the latency of the API server's cache to the longest
-/// deadline.
+/// Histogram buckets for the duration of live reads, in seconds. The smallest bucket is the latency of the API server's
+/// cache. The largest bucket is the longest deadline.
 const BUCKETS: [f64; 11] = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1.0, 5.0, 30.0];
 
 /// The result of a live read.
@@ -35,8 +35,8 @@ impl Outcome {
         [(Self::Found, "found"), (Self::Gone, "gone"), (Self::Failed, "failed"), (Self::Late, "late")];
 }
 
-/// Registers metrics of each kind: the number and size of stored objects, and the time since the last watch event if
-/// `freshness` is given.
+/// Registers metrics of each kind. They show the number and size of stored objects. If `freshness` is given, they also
+/// show the time since the last watch event.
 pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, freshness: Option<Freshness>) {
     registry.register_collector(Box::new(Kinds { catalog, freshness }));
 }
@@ -124,7 +124,7 @@ impl<C: LiveReader> LiveReader for Counted<C> {
     }
 }
 
-/// A guard that counts a live read when it is dropped, so that reads whose caller stopped waiting are counted too.
+/// A guard that counts a live read when it is dropped. So a read is counted even if its caller stopped waiting.
 struct Pending<'c> {
     results: &'c [Counter; 4],
     outcome: Outcome,

@@ -1,11 +1,12 @@
-//! The catalog: the objects that rules look up, and the only way to read anything that is not in the request.
+//! The catalog contains the objects that rules look up. Rules can read everything that is not in the request only
+//! through the catalog.
 //!
 //! The catalog does not depend on any system, such as Crossplane or Landscaper. A system declares the [`Kind`]s that it
-//! looks up, each with the [`Index`]es it needs. Watches on a cluster ([`cluster`]) or manifests from a folder
-//! ([`manifests`]) fill the catalog; rules work with both.
+//! looks up. Each kind has the [`Index`]es that the system needs. The catalog is filled by watches on a cluster
+//! ([`cluster`]), or from a folder of manifests ([`manifests`]). Rules work with both.
 //!
-//! The cost of a look-up does not depend on the number of objects: they are found by namespace and name, or through an
-//! index. Rules read through a [`View`], in which the results of live reads take precedence over the catalog.
+//! The cost of a look-up does not depend on the number of objects. Objects are found by namespace and name, or through
+//! an index. Rules read through a [`View`]. In a view, the results of live reads take precedence over the catalog.
 
 mod change;
 pub mod cluster;
@@ -64,7 +65,8 @@ pub use view::{LiveRead, LiveReads, Reference, View};
 
 /// A reader of objects from the API server, for rules that must not see a stale object.
 pub trait LiveReader: Send + Sync {
-    /// Returns the JSON text of an object; `None` if it does not exist; an error if the API server does not answer.
+    /// Returns the JSON text of an object, or `None` if the object does not exist. The result is an error if the API
+    /// server does not answer.
     fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a>;
 }
 
@@ -101,8 +103,8 @@ impl Catalog {
         self
     }
 
-    /// Empties the catalog and makes it store whole objects instead of the parts in [`Kind::storage`]: for
-    /// explanations, and for tests that detect reads of other parts.
+    /// Empties the catalog and makes it store whole objects, instead of only the parts in [`Kind::storage`].
+    /// Explanations need whole objects. Tests also use them, to detect reads of parts that are not stored.
     #[must_use]
     pub fn with_whole_objects(mut self) -> Self {
         for (kind, store) in &mut self.stores {
@@ -119,13 +121,13 @@ impl Catalog {
         catalog
     }
 
-    /// Sets the reader for live reads; without one, live reads return objects of the catalog.
+    /// Sets the reader for live reads. Without a reader, live reads return objects of the catalog.
     pub fn set_live_reader(&mut self, reader: Arc<dyn LiveReader>) {
         self.live_reader = Some(reader);
     }
 
-    /// Selects the declared kinds whose declaring objects (such as CompositeResourceDefinitions) have one of these
-    /// names, in addition to those with [`CHOOSING_LABEL`]. `*` selects all.
+    /// Selects declared kinds by the names of their declaring objects, such as CompositeResourceDefinitions. `*`
+    /// selects all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are always selected.
     pub fn choose(&self, names: HashSet<String>) {
         self.declared.choose(names);
     }
@@ -135,14 +137,16 @@ impl Catalog {
         self.declared.kinds()
     }
 
-    /// Returns the kinds that objects in the catalog declare, such as kinds of composites, each with its declaration.
-    /// Contains only the kinds that are selected by [`Catalog::choose`] or by the label `portcullis.dev/composites`.
+    /// Returns the kinds that objects in the catalog declare, such as kinds of composites. Each kind is returned with
+    /// its declaration.
+    ///
+    /// Contains only the kinds that [`Catalog::choose`] or the label `portcullis.dev/composites` selects.
     pub fn declarations(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         self.declared.all()
     }
 
-    /// Finds a kind that an object in the catalog declares, such as a kind of composites, by API group and plural name.
-    /// Returns the kind with its declaration.
+    /// Finds a declared kind by API group and plural name. An object in the catalog declares such a kind, for example a
+    /// kind of composites. Returns the declaration and the kind.
     pub fn declared_as(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         self.declared.named(group, plural)
     }
@@ -152,17 +156,17 @@ impl Catalog {
         self.declared.changes()
     }
 
-    /// Sets the observer, which is called after each change of an object or of a kind's coverage.
+    /// Sets the observer. The catalog calls it after each change of an object or of a kind's coverage.
     pub fn set_observer(&mut self, observer: Arc<dyn Observe>) {
         self.observer = Some(observer);
     }
 
-    /// Returns the kinds of the catalog, without those that objects declare at run time.
+    /// Returns the kinds of the catalog. Does not return kinds that objects declare at run time.
     pub fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
         self.stores.iter().map(|(kind, _)| *kind)
     }
 
-    /// Returns the coverage of a kind: how completely its objects are known.
+    /// Returns the coverage of a kind. It says how completely the catalog knows the objects of the kind.
     pub fn coverage(&self, kind: &'static Kind) -> Coverage {
         self.read(kind, Store::coverage).unwrap_or(Coverage::Pending)
     }
@@ -194,7 +198,8 @@ impl Catalog {
         Some(self.parsed().get(held))
     }
 
-    /// Returns at most `limit` objects that `index` has under `key` in a namespace, sorted by name.
+    /// Returns at most `limit` objects that the index `index` lists under `key` in a namespace. The objects are sorted
+    /// by name.
     pub fn indexed(
         &self,
         kind: &'static Kind,
@@ -207,8 +212,8 @@ impl Catalog {
         self.objects(self.read(kind, |store| store.indexed(index, namespace, key, limit)).unwrap_or_default())
     }
 
-    /// Returns at most `limit` objects that `index` has under `key` in all namespaces. The cost grows with the number
-    /// of namespaces.
+    /// Returns at most `limit` objects that the index `index` lists under `key`, from all namespaces. The cost grows
+    /// with the number of namespaces.
     pub fn indexed_everywhere(
         &self,
         kind: &'static Kind,
@@ -224,7 +229,7 @@ impl Catalog {
         held.into_iter().map(|held| parsed.get(held)).collect()
     }
 
-    /// Returns the number of objects that `index` has under `key` in a namespace.
+    /// Returns the number of objects that the index `index` lists under `key` in a namespace.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         let namespace = kind.scope.namespace(namespace);
         self.read(kind, |store| store.count(index, namespace, key)).unwrap_or_default()
@@ -252,9 +257,11 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits for the future `asked`, which does live reads, until the deadline `last`; returns `None` if it takes
-    /// longer. If the catalog has no live reader, waits without a deadline, because `asked` is then ready at once and
-    /// the runtime may have no timer.
+    /// Waits until `asked` completes, but not longer than until `last`. Returns `None` if the time runs out. `asked` is
+    /// a future that does live reads.
+    ///
+    /// If the catalog has no live reader, waits without a deadline. `asked` is then ready at once, and the runtime may
+    /// have no timer.
     pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
         match self.live_reader {
             Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),

@@ -32,7 +32,8 @@ impl Namespaces {
         Some(&namespace.name)
     }
 
-    /// Counts a new object in a namespace; returns its number. `None` if there are 4 billion namespaces.
+    /// Counts a new object in a namespace. Returns the number that the store assigned to the namespace. `None` if there
+    /// are already 4 billion namespaces.
     pub(super) fn enter(&mut self, name: &str) -> Option<NamespaceId> {
         let number = match self.number(name) {
             Some(number) => number,
@@ -42,7 +43,7 @@ impl Namespaces {
         Some(number)
     }
 
-    /// Counts the removal of an object from a namespace, and frees the number of a namespace without objects.
+    /// Counts the removal of an object from a namespace. If the namespace has no more objects, frees its number.
     pub(super) fn leave(&mut self, number: NamespaceId) {
         let Some(place) = self.at(number) else { return };
         let Some(namespace) = place else { return };

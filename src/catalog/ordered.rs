@@ -1,4 +1,4 @@
-//! A sorted list of the objects under an index key that has many objects.
+//! A sorted list of object ids. An index uses it for a key that has many objects.
 
 use super::records::{Id, Records};
 
@@ -7,7 +7,7 @@ const CHUNK: usize = 256;
 /// Number of ids by which the capacity of a chunk grows.
 const GROWTH: usize = 16;
 
-/// A list of record ids, sorted by the names of the records. It consists of chunks with 4 bytes per id, so that an
+/// A list of record ids, sorted by the names of the objects. It consists of chunks with 4 bytes for each id. So an
 /// insertion moves only the ids of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
@@ -26,7 +26,7 @@ impl Ordered {
         self.chunks.iter().flatten().copied()
     }
 
-    /// Adds the id of a record; returns false if the list contains it already.
+    /// Adds the id of a record. Returns false if the list already contains the id.
     pub(super) fn insert(&mut self, id: Id, records: &Records) -> bool {
         let (at, place) = self.find(records.name_bytes(id), records);
         let Some(chunk) = self.chunks.get_mut(at) else {
@@ -48,7 +48,7 @@ impl Ordered {
         true
     }
 
-    /// Removes the id of a record; returns whether the list contained it.
+    /// Removes the id of a record. Returns whether the list contained the id.
     pub(super) fn remove(&mut self, id: Id, records: &Records) -> bool {
         let (at, place) = self.find(records.name_bytes(id), records);
         let (Ok(place), Some(chunk)) = (place, self.chunks.get_mut(at)) else { return false };
@@ -60,8 +60,9 @@ impl Ordered {
         true
     }
 
-    /// Finds a name by binary search. Returns the index of the chunk that should contain the name, and the position in
-    /// that chunk: `Ok` where the name is, `Err` where to insert it.
+    /// Finds a name by binary search. The first part of the result is the index of the chunk that should contain the
+    /// name. The second part is a position in this chunk. It is `Ok` with the position of the name, or `Err` with the
+    /// position at which to insert the name.
     fn find(&self, name: &[u8], records: &Records) -> (usize, Result<usize, usize>) {
         let begins_later = |chunk: &Vec<Id>| chunk.first().is_some_and(|first| records.name_bytes(*first) > name);
         let at = self.chunks.partition_point(|chunk| !begins_later(chunk)).saturating_sub(1);

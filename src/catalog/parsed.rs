@@ -7,18 +7,20 @@ use super::Stored;
 use super::records::Id;
 use super::stored::Held;
 
-/// Maximum memory for parsed objects, estimated by [`weight`]. Decisions read few objects, and mostly the same ones.
+/// Maximum memory for parsed objects, in bytes, as estimated by [`weight`]. A decision reads few objects, and most
+/// decisions read the same objects.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum size of a cached object. A larger one is parsed for each decision that reads it.
 const MAX_OBJECT_BYTES: usize = MAX_BYTES / 2;
-/// Estimated ratio of the memory of a parsed object to the size of its JSON text; 9 to 29 was measured.
+/// Estimated ratio of the memory of a parsed object to the size of its JSON text. Measured ratios are between 9 and 29.
 const EXPANSION: usize = 20;
 /// Additional size of a parsed object, including its typed view.
 const OVERHEAD: usize = 1024;
 
-/// An approximate LRU cache of parsed objects in two generations. When the new generation reaches half of
-/// [`MAX_BYTES`], it becomes the old one, and the previous old one is dropped. A look-up of an object in the old
-/// generation moves it to the new one.
+/// An approximate LRU cache of parsed objects. It consists of a new and an old generation.
+///
+/// When the new generation reaches half of [`MAX_BYTES`], it becomes the old generation. The previous old generation is
+/// dropped. If a look-up finds an object in the old generation, the object moves to the new generation.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     new: HashMap<Key, Arc<Stored>>,
@@ -26,21 +28,21 @@ pub(super) struct Parsed {
     weight: usize,
 }
 
-/// The key of a cached object: the address of its kind, and the id of its record.
+/// The key of a cached object. It consists of the address of its kind and the id of its record.
 type Key = (usize, Id);
 
 fn key(held: &Held) -> Key {
     (std::ptr::from_ref(held.kind).addr(), held.id)
 }
 
-/// Estimates the memory that an object takes once it is parsed, in bytes.
+/// Estimates the memory of an object after it is parsed, in bytes.
 fn weight(held: &Held) -> usize {
     let length = held.record().map_or(0, |record| record.text_length);
     length.saturating_mul(EXPANSION).saturating_add(OVERHEAD)
 }
 
 impl Parsed {
-    /// Returns the parsed object of a record from the cache. If the cache does not contain the object, parses it, and
+    /// Returns the parsed object of a record. Uses the cached object if there is one. Otherwise parses the object, and
     /// caches it unless it is too large.
     pub(super) fn get(&mut self, held: Held) -> Arc<Stored> {
         let (key, added) = (key(&held), weight(&held));

@@ -1,8 +1,8 @@
-//! Selections of parts of an object, such as the parts that the catalog stores, as a tree of paths.
+//! Selections of parts of an object, such as the parts that the catalog stores. A selection is a tree of paths.
 
 use crate::admission::Path;
 
-/// The wildcard in a path: every member of an object, or every item of a list.
+/// The wildcard in a path. It matches every member of an object, or every item of a list.
 pub const EVERY: &str = "*";
 /// The paths that select a whole object. `managedFields` and the last applied configuration are never stored.
 pub(super) const EVERYTHING: &[Path] = &[&[EVERY]];
@@ -12,7 +12,7 @@ pub(super) const EVERYTHING: &[Path] = &[&[EVERY]];
 pub(super) enum Part {
     /// The whole value at this path is selected.
     Whole,
-    /// Only these members of the object are selected, and only the given part of each.
+    /// Only these members of the object are selected. Of each member, only the given part is selected.
     Members(Vec<(&'static str, Part)>),
 }
 
@@ -49,8 +49,8 @@ impl Part {
         named.or_else(|| members.iter().find(|(name, _)| *name == EVERY)).map(|(_, part)| part)
     }
 
-    /// Returns the part of each list item that is selected. If the paths expect an object but the value is a list,
-    /// selects whole items, so that readers see the unexpected value.
+    /// Returns the selected part of each list item. If the paths expect an object but the value is a list, selects the
+    /// whole items. So readers see the unexpected value.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

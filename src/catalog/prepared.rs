@@ -1,6 +1,6 @@
-//! Objects that are ready to be stored: their parts are compressed, and their index keys are computed.
+//! Objects that are ready to be stored. Their parts are compressed, and their index keys are computed.
 //!
-//! This is most of the work of storing an object, and is done before the store is locked.
+//! This preparation is most of the work of storing an object. It is done before the store is locked.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -13,8 +13,8 @@ use super::projection::Projection;
 use super::record::Compressed;
 use super::stored;
 
-/// Size at which a batch is full, in bytes: large enough that threads synchronize seldom, and small enough that its
-/// memory is reused soon.
+/// Size at which a batch is full, in bytes. The size is large enough that threads rarely synchronize. It is small
+/// enough that the memory of a batch is soon reused.
 const BATCH_BYTES: usize = 16 * 1024;
 
 /// The compression dictionary, field paths and hash seed that are needed to prepare objects of one kind for storing.
@@ -30,24 +30,26 @@ pub(super) struct Preparation {
 /// A key under which an index finds an object, as a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexKey {
-    /// The position in [`Kind::indexes`] of the index that this key belongs to.
+    /// The index that contains this key, as a position in [`Kind::indexes`].
     pub(super) index: usize,
     /// The hash of the namespace and the key.
     pub(super) hash: u64,
 }
 
-/// An object that is ready to be stored: compressed, with its index keys.
+/// An object that is ready to be stored. It is compressed, and its index keys are computed.
 #[derive(Debug)]
 pub(super) struct Prepared<'b> {
     pub(super) namespace: &'b str,
     pub(super) name: &'b str,
     pub(super) parts: Compressed<'b>,
-    /// The hashed keys under which the indexes of its kind find the object.
+    /// The keys of the object in the indexes of its kind, as hashes.
     pub(super) keys: &'b [IndexKey],
 }
 
-/// A batch of objects that are ready to be stored. All objects of a batch share a few buffers, because one thread
-/// creates a batch and another frees it, and the allocator returns small allocations of other threads late.
+/// A batch of objects that are ready to be stored.
+///
+/// All objects of a batch share a few buffers, because one thread creates a batch and another thread frees it. In this
+/// case, the allocator would return many small allocations late.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     entries: Vec<Entry>,
@@ -73,7 +75,7 @@ struct Entry {
 
 impl Batch {
     /// Compresses an object, computes its index keys, and adds it to the batch. Skips an object of more than 4 GiB.
-    /// [`Batch::objects`] returns `number` with the object.
+    /// `number` identifies the kind of the object for the caller. [`Batch::objects`] returns `number` with the object.
     pub(super) fn add(&mut self, number: usize, kind: &Kind, object: &Projection, with: &Preparation) {
         let Ok(text_length) = u32::try_from(object.text.len()) else { return };
         let namespace = kind.scope.namespace(&object.namespace);
@@ -97,7 +99,8 @@ impl Batch {
         self.names.len() + self.parts.len() >= BATCH_BYTES
     }
 
-    /// Returns the objects in the order in which they were added, each with the number that [`Batch::add`] received.
+    /// Returns the objects in the order in which they were added. Each object is returned with the number that the
+    /// caller passed to [`Batch::add`].
     pub(super) fn objects(&self) -> impl Iterator<Item = (usize, Prepared<'_>)> {
         self.entries.iter().map(|entry| (entry.kind, self.object(entry)))
     }
@@ -119,7 +122,8 @@ pub(super) fn hash(seed: &RandomState, namespace: &str, key: &str) -> u64 {
     seed.hash_one((namespace, key))
 }
 
-/// Appends to `out` the keys of an object in all indexes of its kind. Parses only the fields that the indexes read.
+/// Computes the keys of an object in all indexes of its kind, and appends them to `out`. Parses only the fields that
+/// the indexes read.
 pub(super) fn index_keys(
     kind: &Kind,
     with: &Preparation,

@@ -10,7 +10,7 @@ use crate::admission::json;
 /// Maximum length of a name or namespace, in bytes. Kubernetes allows 253.
 const MAX_NAME_BYTES: usize = 4096;
 
-/// An error: the reason why the catalog cannot store an object.
+/// An error that states why the catalog cannot store an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{namespace}{}{name}: {problem}", if namespace.is_empty() { "" } else { "/" })]
 pub struct Undecodable {
@@ -18,7 +18,7 @@ pub struct Undecodable {
     pub namespace: String,
     /// The name of the object; empty if the error occurred before it was decoded.
     pub name: String,
-    /// The reason why the object cannot be stored, such as that it is nested too deep.
+    /// The reason why the object cannot be stored. For example, the object is nested too deep.
     pub problem: String,
 }
 
@@ -31,7 +31,7 @@ pub struct Projection {
     pub name: String,
     /// `metadata.resourceVersion`; empty if absent.
     pub(super) resource_version: String,
-    /// The JSON text of an object with the stored parts, without kind, name and namespace.
+    /// The stored parts of the object, as JSON text. Kind, name and namespace are not included.
     pub(super) text: String,
 }
 
@@ -67,8 +67,8 @@ fn check(decoded: &Decoded) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds `api_version` to the JSON text of an object. Called if it differs from the API version of the kind, because
-/// manifests in files may have another version.
+/// Adds `api_version` to the JSON text of an object. Callers use it if the object has another API version than the
+/// kind, for example in a manifest file.
 fn add_api_version(text: &mut String, api_version: &str) {
     let comma = if text == "{}" { "" } else { "," };
     let member = format!("{{\"apiVersion\":{}{comma}", Value::from(api_version));

@@ -1,4 +1,5 @@
-//! Encodes a stored object as bytes: its namespace, its name, and the compressed fields that the catalog stores.
+//! Encodes a stored object as bytes. The bytes contain the namespace, the name, and the compressed fields that the
+//! catalog stores.
 
 use std::borrow::Cow;
 
@@ -28,7 +29,7 @@ impl Compressed<'_> {
         compression::decompress(self.form, &self.stored, size(self.text_length), dictionary)
     }
 
-    /// Encodes the record of an object: a header, `name`, and the compressed fields.
+    /// Encodes the record of an object. The record consists of a header, `name`, and the compressed fields.
     pub(super) fn record(&self, namespace: NamespaceId, name: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + name.len() + self.stored.len());
         bytes.push(self.form as u8);
@@ -43,8 +44,8 @@ impl Compressed<'_> {
     }
 }
 
-/// Maximum length of the header of a record, in bytes: one for the form of compression, and up to five for each of four
-/// numbers.
+/// Maximum length of the header of a record, in bytes. The form of compression takes one byte. Each of the four numbers
+/// takes up to five bytes.
 const HEADER_BYTES: usize = 1 + 4 * 5;
 
 /// A stored object, decoded from the bytes of its record. Its fields remain compressed.
@@ -62,7 +63,7 @@ pub(super) struct Record<'b> {
 }
 
 impl<'b> Record<'b> {
-    /// Decodes the record at the beginning of `bytes`; `None` if they are damaged.
+    /// Decodes the record at the beginning of `bytes`. `None` if the bytes are damaged.
     pub(super) fn read(bytes: &'b [u8]) -> Option<Self> {
         let (form, mut rest) = bytes.split_first()?;
         let namespace = take_number(&mut rest)?;
@@ -95,7 +96,8 @@ impl<'b> Record<'b> {
         self.form == Form::Alone
     }
 
-    /// Returns whether this record contains the same stored fields as `parts`, even if they are compressed differently.
+    /// Returns whether this record and `parts` contain the same stored fields. They may be compressed in different
+    /// ways.
     pub(super) fn holds(&self, parts: &Compressed<'_>, dictionary: Option<&Dictionary>) -> bool {
         let is_same_form = self.form == parts.form;
         is_same_form && self.stored == &*parts.stored
@@ -109,7 +111,8 @@ fn size(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Appends a number in LEB128: seven bits per byte, lowest first; the high bit is set if more bytes follow.
+/// Appends a number in LEB128. Each byte contains seven bits of the number, the lowest bits first. The high bit of a
+/// byte is set if more bytes follow.
 fn push_number(mut number: u32, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);

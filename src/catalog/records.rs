@@ -1,8 +1,8 @@
 //! Stores the records of one kind in large blocks of memory.
 //!
-//! Indexes refer to a record by a 32-bit id. Records are appended to a block, so none has an allocation or reference
-//! count of its own. A replaced or removed record leaves a hole; when holes take a quarter of the memory, the block
-//! with the most holes is compacted.
+//! Indexes refer to a record by a 32-bit id. Records are appended to a block. So a record needs no allocation or
+//! reference count of its own. If a record is replaced or removed, it leaves a hole. When the holes take more than a
+//! quarter of the size of all records, the block with the most holes is compacted.
 
 use super::record::{NamespaceId, Record};
 
@@ -10,9 +10,10 @@ use super::record::{NamespaceId, Record};
 const BLOCK_BYTES: usize = 64 * 1024;
 /// Maximum size of a record in a shared block. A longer one gets a block of its own.
 const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
-/// Minimum total size of holes (the space of removed and replaced records) at which blocks are compacted.
+/// Minimum total size of holes at which blocks are compacted. A hole is the space of a removed or replaced record.
 const MIN_HOLES: usize = BLOCK_BYTES;
-/// Holes are compacted once they take more than this fraction of the memory: a quarter.
+/// Maximum total size of holes, as a divisor of the size of all records. Blocks are compacted if the holes take more
+/// than a quarter of the size of all records.
 const MAX_HOLES_RATIO: usize = 4;
 
 /// The id by which indexes refer to the record of an object.
@@ -54,7 +55,7 @@ pub(super) struct Records {
     open: Option<u32>,
     used: usize,
     holes: usize,
-    /// One bit per id: whether the current listing contains the object.
+    /// One bit for each id. It is set if the current listing contains the object.
     seen: Vec<u64>,
 }
 
@@ -74,24 +75,27 @@ impl Records {
         self.places.len() > 4 * self.len()
     }
 
-    /// Returns the decoded record with this id, and its bytes; `None` for an unused id.
+    /// Returns the decoded record with this id, and its bytes. `None` if the id is unused.
     pub(super) fn get(&self, id: Id) -> Option<(Record<'_>, &[u8])> {
         let bytes = self.bytes_from(id)?;
         let record = Record::read(bytes)?;
         Some((record, bytes.get(..record.length)?))
     }
 
-    /// Returns the number of a record's namespace, and its name; `None` for an unused id.
+    /// Returns the namespace and the name of the object in a record. The namespace is returned as its number. `None` if
+    /// the id is unused.
     pub(super) fn namespace_and_name(&self, id: Id) -> Option<(NamespaceId, &[u8])> {
         Record::read_name(self.bytes_from(id)?)
     }
 
-    /// Returns the name of a record's object as UTF-8 bytes, which sort like the text; empty for an unused id.
+    /// Returns the name of the object in a record, as UTF-8 bytes. The bytes sort in the same order as the text. Empty
+    /// if the id is unused.
     pub(super) fn name_bytes(&self, id: Id) -> &[u8] {
         self.namespace_and_name(id).map(|(_, name)| name).unwrap_or_default()
     }
 
-    /// Returns the bytes of a block from the beginning of a record, including the records after it.
+    /// Returns the bytes of a block from the start of a record to the end of the block. So the result also contains the
+    /// records after this one.
     fn bytes_from(&self, id: Id) -> Option<&[u8]> {
         let place = self.places.get(at(id))?;
         self.blocks.get(at(place.block))?.bytes.get(at(place.offset)..)
@@ -120,7 +124,7 @@ impl Records {
         Some(id)
     }
 
-    /// Replaces the record with this id; the new record keeps the id.
+    /// Replaces the record with this id. The new record keeps the id.
     pub(super) fn replace(&mut self, id: Id, record: &[u8]) {
         self.free(id);
         if let (Some(place), Some(known)) = (self.write(record), self.places.get_mut(at(id))) {
@@ -139,14 +143,14 @@ impl Records {
         self.fill_holes();
     }
 
-    /// Sets the flag of an object that says that the current listing contains it.
+    /// Marks an object as contained in the current listing.
     pub(super) fn see(&mut self, id: Id) {
         if let Some(bits) = self.seen.get_mut(at(id) / 64) {
             *bits |= 1 << (id % 64);
         }
     }
 
-    /// Begins a listing: clears the flag of every object that says that the current listing contains it.
+    /// Begins a listing. Marks every object as not yet contained in the listing.
     pub(super) fn unsee_all(&mut self) {
         self.seen.fill(0);
     }
@@ -188,7 +192,7 @@ impl Records {
         Some(number)
     }
 
-    /// Frees the space of a record, which becomes a hole in its block.
+    /// Frees the space of a record. The space becomes a hole in its block.
     fn free(&mut self, id: Id) {
         let Some((record, _)) = self.get(id) else { return };
         let length = record.length;
@@ -212,7 +216,8 @@ impl Records {
         }
     }
 
-    /// Compacts the blocks with the most unused space until the unused space is below its limit.
+    /// Compacts blocks until the total size of holes is below its limit. Begins with the blocks that have the most
+    /// holes.
     fn fill_holes(&mut self) {
         while self.holes > MIN_HOLES.max(self.used / MAX_HOLES_RATIO) {
             let blocks = self.blocks.iter().zip(0..).filter(|(block, _)| block.holes() > 0);

@@ -4,19 +4,19 @@ use super::parts::EVERYTHING;
 use crate::admission::Path;
 
 /// The part of a kind's objects that the catalog stores, besides kind, name and namespace. Readers see only this part,
-/// also in live reads.
+/// even in a live read.
 #[derive(Debug, Clone, Copy)]
 pub enum Storage {
-    /// Objects are watched and stored whole, without `managedFields` and the last applied configuration.
+    /// Objects are watched, and stored whole. Only `managedFields` and the last applied configuration are omitted.
     Whole,
-    /// Objects are watched, and only the fields at these paths are stored: those that rules, mutators, controllers,
-    /// explanations and indexes read. [`EVERY`](super::EVERY) in a path matches every member or item.
+    /// The kind is watched, and only the fields at these paths are stored. These are the fields that rules, mutators,
+    /// controllers, explanations and indexes read. In a path, [`EVERY`](super::EVERY) matches every member or item.
     Parts(&'static [Path]),
-    /// Objects are not watched. A live read fetches one object, and only the fields at these paths are kept. The
-    /// permission `get` in the namespaces of these objects is enough.
+    /// Objects are not watched. A live read fetches one object, and keeps only the fields at these paths. The
+    /// permission `get` is needed only in the namespaces of these objects.
     ByName(&'static [Path]),
-    /// Objects are not watched. A live read fetches one object, and only the fields at these paths are kept. It needs
-    /// the permission `get` in all namespaces.
+    /// Objects are not watched. A live read fetches one object, and keeps only the fields at these paths. The
+    /// permission `get` is needed in all namespaces.
     Live(&'static [Path]),
 }
 
@@ -26,7 +26,8 @@ impl Storage {
         !matches!(self, Self::ByName(_) | Self::Live(_))
     }
 
-    /// Returns the paths of the fields that the catalog stores and that live reads keep.
+    /// Returns the paths of the fields that are kept. The catalog stores only these fields, and live reads return only
+    /// these fields.
     pub(super) fn parts(self) -> &'static [Path] {
         match self {
             Self::Whole => EVERYTHING,

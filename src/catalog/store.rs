@@ -1,4 +1,4 @@
-//! The store for the objects of one kind, which finds them by name and by index.
+//! The store for the objects of one kind. It finds objects by name and by index.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use super::records::{Id, Records};
 use super::stored::Held;
 use super::{Index, Kind};
 
-/// The coverage of a kind: how completely the catalog knows its objects.
+/// The coverage of a kind. It says how completely the catalog knows the objects of the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
-    /// The objects of the kind are not listed yet: an object that is not found may exist.
+    /// The objects of the kind are not listed yet. So an object that is not found may exist.
     Pending,
     /// The cluster does not serve the kind.
     Absent,
-    /// All objects of the kind are listed: an object that is not found does not exist.
+    /// All objects of the kind are listed. So an object that is not found does not exist.
     Complete,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Changed {
 pub(super) struct Store {
     kind: &'static Kind,
     part: Arc<Part>,
-    /// The fields of an object from which the indexes compute their keys.
+    /// The parts of an object that are needed to compute the index keys.
     indexed: Arc<Part>,
     coverage: Coverage,
     records: Records,
@@ -135,7 +135,7 @@ impl Store {
         self.postings(index).map_or(0, |postings| postings.count(hash))
     }
 
-    /// Returns at most `limit` objects of all namespaces that `index` has under `key`.
+    /// Returns at most `limit` objects that the index `index` lists under `key`, from all namespaces.
     pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Held> {
         let mut found = Vec::new();
         for namespace in self.namespaces.sorted() {
@@ -166,7 +166,7 @@ impl Store {
         self.remove_id(self.id(namespace, name)?)
     }
 
-    /// Begins a listing: objects that are not inserted until [`Store::finish_listing`] are removed.
+    /// Begins a listing. Objects that are not inserted during the listing are removed by [`Store::finish_listing`].
     pub(super) fn begin_listing(&mut self) {
         self.records.unsee_all();
     }
@@ -261,7 +261,7 @@ impl Store {
         }
     }
 
-    /// Adds an object to the samples from which the compression dictionary is built, unless the dictionary is complete.
+    /// Adds an object to the samples for the compression dictionary. Does nothing if the dictionary already exists.
     fn learn(&mut self, parts: &Compressed<'_>) {
         if self.dictionary.is_none() {
             self.dictionary = self.samples.add(&parts.original(None)).map(Arc::new);
@@ -282,7 +282,7 @@ impl Store {
         }
     }
 
-    /// Renumbers the objects after most were removed, to free memory.
+    /// Gives the objects new ids after most objects were removed, to free memory.
     fn renumber(&mut self) {
         let objects = self.all();
         self.records = Records::default();

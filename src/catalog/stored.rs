@@ -13,8 +13,8 @@ use super::record::Record;
 use super::records::Id;
 use crate::admission::{Metadata, TypedView, json};
 
-/// An object of the catalog: the fields that the catalog stores for its kind ([`Kind::storage`]), parsed on first use,
-/// and the typed view that a system such as Landscaper computes from them.
+/// An object of the catalog. It contains the fields that the catalog stores for its kind ([`Kind::storage`]). They are
+/// parsed on first use. It also caches the typed view that a system such as Landscaper computes from these fields.
 #[derive(Debug)]
 pub struct Stored {
     source: Source,
@@ -104,7 +104,7 @@ impl Stored {
         Self { source: Source::Held(held), value: OnceLock::new(), view: TypedView::default() }
     }
 
-    /// Returns the copy of the object's stored record; `None` if the object is not from a catalog.
+    /// Returns the catalog's record of this object. `None` if the object does not come from a catalog.
     pub(super) fn as_held(&self) -> Option<&Held> {
         if let Source::Held(held) = &self.source { Some(held) } else { None }
     }
@@ -114,8 +114,10 @@ impl Stored {
         self.as_held().is_some_and(|known| known.is_same_as(held))
     }
 
-    /// Returns the object as JSON. For an object from the catalog, this contains `apiVersion`, `kind`, name and
-    /// namespace, and the fields that the catalog stores for its kind ([`Kind::storage`]).
+    /// Returns the object as JSON.
+    ///
+    /// An object from the catalog contains `apiVersion`, `kind`, name and namespace. In addition, it contains the
+    /// fields that the catalog stores for its kind ([`Kind::storage`]).
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| match &self.source {
             Source::Value => Value::Null,
@@ -139,8 +141,8 @@ impl Stored {
         }
     }
 
-    /// Returns the typed view that `make` computes from the object. It is computed once and cached; see
-    /// [`TypedView::get_or_compute`].
+    /// Returns the typed view of the object. The function `make` computes the view on the first call. Later calls
+    /// return the cached view. See [`TypedView::get_or_compute`].
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
         self.view.get_or_compute(|| make(self.value()))
     }

@@ -1,7 +1,7 @@
-//! Packs UUIDs in texts into 17 bytes each, so that the texts compress better.
+//! Packs each UUID in a text into 17 bytes, so that the text compresses better.
 //!
-//! Objects contain UUIDs: their own, those of their owners, and those of jobs. Random digits compress badly and would
-//! be a third of a compressed Installation, so a UUID of 36 bytes is written as [`MARK`] and 16 bytes.
+//! Objects contain UUIDs of themselves, of their owners and of jobs. Random digits compress badly. They would be a
+//! third of a compressed Installation. So a UUID of 36 bytes is written as [`MARK`] followed by 16 bytes.
 
 use memchr::{memchr, memchr_iter};
 
@@ -27,7 +27,7 @@ pub(super) fn pack(text: &str) -> Vec<u8> {
     packed
 }
 
-/// Unpacks the UUIDs in a packed text; `length` is the length of the unpacked text in bytes.
+/// Unpacks the UUIDs in a packed text. `length` is the length of the unpacked text, in bytes.
 pub(super) fn unpack(packed: &[u8], length: usize) -> Vec<u8> {
     let (mut text, mut rest) = (Vec::with_capacity(length), packed);
     while let Some(mark) = memchr(MARK, rest) {

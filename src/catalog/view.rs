@@ -57,14 +57,14 @@ pub enum LiveRead {
     Exists(Arc<Stored>),
     /// The object does not exist.
     Gone,
-    /// It is unknown whether the object exists, because the API server did not answer in time; contains the reason.
+    /// It is unknown whether the object exists, because the API server did not answer in time. The text says why.
     Unknown(String),
 }
 
 /// The results of the live reads of one request.
 pub type LiveReads = HashMap<Reference, LiveRead>;
 
-/// The catalog as one request sees it: results of live reads take precedence over stored objects.
+/// The catalog as one request sees it. Results of live reads take precedence over stored objects.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     catalog: &'a Catalog,
@@ -91,8 +91,10 @@ impl<'a> View<'a> {
         Self { shared: Some(shared), ..self }
     }
 
-    /// Returns the value that `make` computes from the request and this view. With a cache (see [`View::sharing`]), all
-    /// rules of a request share the first value. A value of another type is computed on each call.
+    /// Returns the value that `make` computes from the request and this view.
+    ///
+    /// If the view has a cache (see [`View::sharing`]), the value is computed once, and all rules of the request share
+    /// it. The cache keeps one value. Values of other types are computed on each call.
     pub fn once<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
         match self.shared {
             Some(shared) => shared.get_or_compute(make),
@@ -105,8 +107,8 @@ impl<'a> View<'a> {
         self.settings.section(section)
     }
 
-    /// Returns the object with this namespace and name, from its live read if there was one, otherwise from the
-    /// catalog; `None` if it is not found. After a failed live read, the catalog is used too.
+    /// Returns the object with this namespace and name. Uses the result of the live read if there was one, and
+    /// otherwise the catalog. Also uses the catalog if the live read failed. `None` if the object is not found.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),
@@ -120,13 +122,13 @@ impl<'a> View<'a> {
         self.catalog.declared()
     }
 
-    /// Returns whether all objects of a kind are known, so that an object that is not found does not exist.
+    /// Returns whether all objects of a kind are known. Then an object that is not found does not exist.
     pub fn is_complete(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Complete
     }
 
-    /// Returns whether a kind is not listed yet, so that objects that are not found may exist. In `portcullis check`,
-    /// kinds remain pending if the checked files may be only a part of the cluster.
+    /// Returns whether a kind is not listed yet. Then an object that is not found may exist. In `portcullis check`, a
+    /// kind remains pending if the checked files may contain only some of its objects.
     pub fn is_pending(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Pending
     }
@@ -140,15 +142,15 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns a reference for a live read if the catalog does not contain the object; `None` if it does. The object
-    /// may have been created after the last watch event.
+    /// Returns a reference for a live read if the catalog does not contain the object. `None` if the catalog contains
+    /// it. The live read is needed because the object may have been created after the last watch event.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
         let is_found = self.catalog.contains(kind, namespace, name);
         (!is_found).then(|| Reference::new(kind, namespace, name))
     }
 
-    /// Returns at most `limit` objects that `index` has under `key`, sorted by name. Omits objects that a live read did
-    /// not find. See [`Catalog::indexed`].
+    /// Returns at most `limit` objects that the index `index` lists under `key`, sorted by name. Omits objects that a
+    /// live read did not find. See [`Catalog::indexed`].
     pub fn indexed(
         &self,
         kind: &'static Kind,
@@ -167,8 +169,8 @@ impl<'a> View<'a> {
         found
     }
 
-    /// Returns the objects of all namespaces that `index` has under `key`; objects with a live read as the live read
-    /// found them. See [`Catalog::indexed_everywhere`].
+    /// Returns the objects that the index `index` lists under `key`, from all namespaces. If an object was read live,
+    /// returns the result of the live read instead of the stored object. See [`Catalog::indexed_everywhere`].
     pub fn indexed_everywhere(
         &self,
         kind: &'static Kind,
@@ -180,7 +182,7 @@ impl<'a> View<'a> {
         found.iter().filter_map(|stored| self.find(kind, stored.namespace(), stored.name())).collect()
     }
 
-    /// Returns the number of objects in the catalog that `index` has under `key`; see [`Catalog::count`].
+    /// Returns the number of objects in the catalog that the index `index` lists under `key`. See [`Catalog::count`].
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.catalog.count(kind, index, namespace, key)
     }

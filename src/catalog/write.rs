@@ -29,8 +29,8 @@ impl Catalog {
         batch.objects().for_each(|(_, prepared)| self.store_prepared(kind, &prepared));
     }
 
-    /// Compresses an object and computes its index keys while the store is not locked. Adds the result to `batch`, with
-    /// `number` to identify the object.
+    /// Compresses an object and computes its index keys. This happens while the store is not locked. Adds the result to
+    /// `batch`. `number` identifies the object's kind in the batch.
     pub(super) fn prepare(&self, number: usize, kind: &'static Kind, object: &Projection, batch: &mut Batch) {
         if let Some(preparation) = self.read(kind, Store::preparation) {
             batch.add(number, kind, object, &preparation);
@@ -110,8 +110,8 @@ impl Catalog {
         self.replace_kinds(self.declared(), rest);
     }
 
-    /// Replaces all objects of `kinds`, and returns the objects of other kinds. Several kinds may store different parts
-    /// of the same objects.
+    /// Replaces all objects of `kinds`. Returns the objects of other kinds. An object is stored once for each matching
+    /// kind in `kinds`, because several of them may store different parts of the same objects.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();
@@ -149,8 +149,8 @@ impl Catalog {
         }
     }
 
-    /// Updates the cache of parsed objects and the kinds that objects declare after a change of an object, and notifies
-    /// the observer.
+    /// Processes a change of an object. Updates the cache of parsed objects and the declared kinds, and notifies the
+    /// observer.
     pub(super) fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
         if let Some(before) = &before {
             self.parsed().forget(before);

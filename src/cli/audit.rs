@@ -116,7 +116,7 @@ impl Args {
         Ok(Outcomes { audited, before, problem })
     }
 
-    /// Compares the audit with the earlier policy reports, and writes new ones with `--report`.
+    /// Compares the audit with the earlier policy reports. With `--report`, also writes new reports.
     async fn reported(
         &self,
         client: Client,

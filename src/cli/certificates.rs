@@ -104,8 +104,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl Serving {
-    /// Loads the serving certificate from `--certs`, or issues it from a CA in a Secret; starts the task that keeps the
-    /// CA in the caBundles, if enabled.
+    /// Loads the serving certificate from `--certs`, or issues it from a CA in a Secret. If enabled, also starts the
+    /// task that keeps the CA in the caBundles.
     pub(super) async fn open(
         &self,
         kubeconfig: Option<&Path>,
@@ -135,8 +135,8 @@ impl Serving {
         Ok(certificates)
     }
 
-    /// Returns the source of the CA that this server writes into the caBundles, and the Secret with the CA's state;
-    /// `None` if this server does not write caBundles.
+    /// Returns the source of the CA that this server writes into the caBundles. Also returns the namespace and name of
+    /// the Secret with the state of the CA. `None` if this server does not write caBundles.
     fn source(&self, certificates: &Arc<Certificates>) -> Option<(Source, (String, String))> {
         if let (Some(authority), Some(state)) = (&self.publish_ca, &self.ca_state) {
             return Some((Source::Provided { authority: authority.clone() }, state.clone()));
@@ -147,8 +147,8 @@ impl Serving {
         self.self_managed.clone().map(|secret| (source, secret))
     }
 
-    /// Returns the conditions for client certificates: the CA of `--client-ca`, and the allowed names. Without
-    /// `--client-ca`, returns `None`, and all clients are accepted.
+    /// Returns the conditions for client certificates. These are the CA of `--client-ca` and the allowed names. Without
+    /// `--client-ca`, returns `None`, and the server accepts all clients.
     pub(super) fn clients(&self) -> Result<Option<Arc<Clients>>, Unusable> {
         let clients = self.client_ca.as_ref().map(|file| Clients::from_file(file, self.client_names.clone()));
         clients
@@ -157,8 +157,8 @@ impl Serving {
             .map_err(|error| Unusable::because("--client-ca", error))
     }
 
-    /// Issues a leaf certificate that no client trusts, so that probes and metrics are served while the Secret cannot
-    /// be read.
+    /// Issues a leaf certificate that no client trusts. With this certificate, the server can serve probes and metrics
+    /// while the Secret cannot be read.
     fn untrusted(&self, timing: Timing) -> Result<Pair, Unusable> {
         let now = OffsetDateTime::now_utc();
         let leaf = issue::authority(now, timing.authority)

@@ -31,7 +31,7 @@ pub(super) struct Args {
 }
 
 const CA_NAME: &str = "portcullis development CA";
-/// Time by which `notBefore` lies in the past, for small clock differences between test machines.
+/// Time between `notBefore` and now. It allows small clock differences between test machines.
 const BACKDATED: Duration = Duration::minutes(5);
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
@@ -75,7 +75,7 @@ fn leaf_params(args: &Args) -> Result<CertificateParams, rcgen::Error> {
     Ok(params)
 }
 
-/// Sets the validity of a certificate to `length` from now; rcgen's default ends in the year 4096.
+/// Sets the validity of a certificate to `length` from now. The default of rcgen ends in the year 4096.
 fn valid_for(params: &mut CertificateParams, length: Duration) {
     let now = OffsetDateTime::now_utc();
     params.not_before = now - BACKDATED;

@@ -9,7 +9,7 @@ use super::{Cli, DENIED, OK, Unusable, print, say};
 use crate::config::{self, ConfigError};
 use crate::gate::Registry;
 
-/// Maximum size of a configuration file; etcd stores objects of 1.5 MiB.
+/// Maximum size of a configuration file, in bytes. The limit is above 1.5 MiB, the maximum size of an object in etcd.
 const MAX_FILE_BYTES: u64 = 2 << 20;
 
 /// Check the configuration file, before a server reads it.

@@ -20,10 +20,9 @@ use crate::kustomize::tree::{Tree, TreePath};
 /// The value of `--profile`: which system, such as Flux or kubectl, builds the kustomizations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// The system that builds each kustomization is determined from the objects in the files, such as Flux
-    /// Kustomizations.
+    /// Determines the system that builds each kustomization from the objects in the files, such as Flux Kustomizations.
     Auto,
-    /// The system in this profile builds all kustomizations.
+    /// The system of this profile, such as Flux, builds all kustomizations.
     One(Profile),
 }
 
@@ -74,7 +73,7 @@ impl Folders {
     }
 }
 
-/// The kustomizations that were found in given files.
+/// The kustomizations that were found in a list of files.
 ///
 /// Paths are relative to the root of the file system, because kustomize roots may refer to files anywhere. Files are
 /// read on demand.
@@ -95,8 +94,8 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Finds the kustomizations in `files`. Then removes from `files` what only kustomize reads: kustomization files,
-    /// patches and data files.
+    /// Finds the kustomizations in `files`. Then removes the files that only kustomize reads from `files`. These are
+    /// kustomization files, patches and data files.
     pub(super) fn of(files: &mut Vec<PathBuf>, options: &Options) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
         let (read, mut paths) = (Files::of_repository(), TreePaths::default());
@@ -115,8 +114,8 @@ impl Scan {
         Ok(Self { tree: Arc::new(tree), files: all, manifests, folders, roots, references, read })
     }
 
-    /// Finds the kustomize roots that Flux, Argo CD, Fleet and Sveltos build, and the objects that name these roots,
-    /// such as Flux Kustomizations. Each of the folders `tops` may be the root of a repository.
+    /// Finds the kustomize roots that Flux, Argo CD, Fleet and Sveltos build. Also finds the objects that name these
+    /// roots, such as Flux Kustomizations. Each of the folders `tops` may be the root of a repository.
     pub(super) fn survey(&self, git: &Git, tops: &[TreePath], sources: &Sources) -> Survey {
         let Self { tree, manifests, folders, read: files, .. } = self;
         checkout::survey(&Checkout { tree, files, git, tops, folders, manifests, sources })
@@ -133,7 +132,7 @@ pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     Ok(Git { top: TreePath::root(), submodules, ..git })
 }
 
-/// Returns those of `paths` that are folders, as paths in the tree of the file system, which begins at `/`.
+/// Returns the folders among `paths`, as paths in the tree of the file system. These paths begin at `/`.
 pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
     paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
 }
@@ -169,8 +168,8 @@ impl std::str::FromStr for SourceFolder {
     }
 }
 
-/// The settings for a repository: the policy, the folders of Flux sources, and the folders that hold all objects of a
-/// cluster.
+/// The settings for a repository. They are the policy, the folders of Flux sources, and the folders that contain all
+/// objects of a cluster.
 pub(super) struct Known {
     pub(super) policy: Policy,
     /// The folders of Flux sources, from the configuration file and from flags.
@@ -200,8 +199,8 @@ impl Known {
         Ok(Self { policy, sources, complete })
     }
 
-    /// Returns whether each of `paths` is in a folder that contains all objects of a cluster, according to the
-    /// configuration file.
+    /// Returns whether all of `paths` are in folders that contain all objects of a cluster. The configuration file
+    /// lists these folders.
     pub(super) fn covers(&self, paths: &[PathBuf]) -> Result<bool, Unusable> {
         let paths = paths.iter().filter(|path| path.as_os_str() != "-").map(|path| tree_path(path));
         let paths: Vec<_> = paths.collect::<Result<_, _>>()?;

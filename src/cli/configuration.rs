@@ -22,7 +22,7 @@ use crate::recording::Recorder;
 
 /// Interval for checking the configuration file and expired exemptions, in addition to file system events.
 const POLL: Duration = Duration::from_secs(5);
-/// Maximum number of expired exemptions that `/readyz` names; the log names all.
+/// Maximum number of expired exemptions that `/readyz` lists. The log lists all of them.
 const NAMED: usize = 3;
 
 /// Metrics about the configuration file: its reloads, and its exemptions.
@@ -60,10 +60,10 @@ pub(super) struct Configuration {
     condition: Condition,
     metrics: Metrics,
     recorder: Option<Arc<Recorder>>,
-    /// The content of the configuration file at the last check. The outer `None` means that there was no check yet, the
-    /// inner one that the file could not be read.
+    /// The content of the configuration file at the last check. `None` if there was no check yet. `Some(None)` if the
+    /// file could not be read.
     seen: Option<Option<Vec<u8>>>,
-    /// The error in the current configuration file, which is therefore not used; `None` if the file is in use.
+    /// The error in the current configuration file. With an error, the file is not used. `None` if the file is in use.
     problem: Option<String>,
     /// The expired exemptions that were already logged.
     reported: HashSet<String>,
@@ -81,7 +81,7 @@ impl Configuration {
         Self { recorder, ..self }
     }
 
-    /// Reloads the configuration file whenever it changes, and checks for expired exemptions; never returns.
+    /// Reloads the configuration file whenever it changes, and checks for expired exemptions. Never returns.
     pub(super) async fn run(mut self) {
         let folder = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let changes = Changes::of(folder.unwrap_or(Path::new(".")), POLL);
@@ -150,7 +150,7 @@ fn described(exemption: &Exemption) -> String {
     format!("{} in {} until {until}", exemption.rule, exemption.namespaces.join(", "))
 }
 
-/// Returns the text for `/readyz` about an invalid configuration file and expired exemptions; `None` if there is
+/// Returns a text for `/readyz` about an invalid configuration file and about expired exemptions. `None` if there is
 /// neither.
 fn note(problem: Option<&str>, expired: &[String]) -> Option<String> {
     let problem = problem.map(|problem| {

@@ -90,7 +90,7 @@ impl Args {
     }
 }
 
-/// Reads a `spec.config` from a file, which must contain one YAML document with an object.
+/// Reads a `spec.config` from a file. The file must contain one YAML document with an object.
 fn configuration(path: &Path) -> Result<Value, Unusable> {
     let failed = |error: &dyn std::fmt::Display| Unusable::because(path.display(), error);
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;

@@ -34,7 +34,7 @@ const PRE_COMMIT: &str = ".pre-commit-config.yaml";
 /// A file to write into the repository.
 struct File {
     path: &'static str,
-    /// The content of a new file; if the file exists and `appends` is set, the text to append.
+    /// The content of a new file. If the file exists and `appends` is set, this text is appended to it.
     text: String,
     /// Whether `text` can be appended to an existing file that does not mention portcullis.
     appends: bool,
@@ -88,7 +88,7 @@ fn pre_commit() -> File {
     File { path: PRE_COMMIT, text, appends: true }
 }
 
-/// Returns the CI job for the forge of the git remotes; `None` if it is neither GitHub nor GitLab.
+/// Returns the CI job for GitHub or GitLab, depending on the git remotes. `None` if the remotes are on another forge.
 fn job(git: &Git) -> Option<File> {
     let is_on = |forge: &str| git.remotes.iter().any(|remote| remote.host.split('.').any(|part| part == forge));
     let action = HOME.trim_start_matches("https://github.com/");
@@ -154,8 +154,8 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// Returns the pre-commit configuration `text` with the repository of `new` appended; `None` if its list `repos` is not
-/// the last key, or is not in block style.
+/// Returns the pre-commit configuration `text` with the repository from `new` appended. `None` if `repos` is not the
+/// last key of `text`, or if the list `repos` is not in block style.
 fn appended(text: &str, new: &str) -> Option<String> {
     let is_key = |line: &&str| line.starts_with(|letter: char| letter.is_ascii_alphabetic());
     let item = text.lines().find(|line| line.trim_start().starts_with("- repo:"))?;

@@ -16,7 +16,7 @@ use crate::config;
 use crate::gate::{Policy, Registry};
 use crate::process::Condition;
 
-/// Loads the configuration file at `path`; returns the default policy if there is no path.
+/// Loads the configuration file at `path`. Returns the default policy if `path` is `None`.
 pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy, Unusable> {
     match path {
         Some(path) => config::load(path, registry).map_err(|error| Unusable::new(error.to_string())),
@@ -27,8 +27,8 @@ pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy,
 /// File name of the configuration of a repository.
 pub(super) const REPOSITORY_FILE: &str = "portcullis.yaml";
 
-/// Returns the given configuration file, or that of the repository: in the current folder, or in the closest folder
-/// above it up to the root of the git repository.
+/// Returns the path of the configuration file. Returns `given`, if set. Otherwise, searches the current folder and the
+/// folders above it, up to the root of the git repository. Without a git repository, searches only the current folder.
 pub(super) fn repository_file(given: Option<&Path>) -> Option<PathBuf> {
     if let Some(path) = given {
         return Some(path.to_owned());
@@ -48,7 +48,7 @@ pub(super) fn repository_file(given: Option<&Path>) -> Option<PathBuf> {
     Some(if found == current { PathBuf::from(REPOSITORY_FILE) } else { found.join(REPOSITORY_FILE) })
 }
 
-/// Reads the objects in files and folders; every file must be valid.
+/// Reads the objects in files and folders. Fails if one of the files is invalid.
 pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, Unusable> {
     let manifests = Manifests::load(paths, namespace);
     match manifests.errors.first() {
@@ -57,14 +57,14 @@ pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, 
     }
 }
 
-/// Returns a catalog of the objects in files and folders, all of which must be readable.
+/// Returns a catalog of the objects in files and folders. Fails if a file cannot be read.
 pub(super) fn catalog(registry: &Registry, paths: &[PathBuf], namespace: &str) -> Result<Catalog, Unusable> {
     let catalog = registry.catalog();
     manifests::fill(&catalog, paths, namespace).map_err(unreadable)?;
     Ok(catalog)
 }
 
-/// Converts the first of the errors in files to the error of a command.
+/// Converts the errors in files to one error of a command. Only the first error is used.
 pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
     Unusable::new(errors.first().map(ToString::to_string).unwrap_or_default())
 }
@@ -74,14 +74,14 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
 
-/// Returns a client like [`client`], which does not repeat requests if the API server is not available.
+/// Returns a client like [`client`], but one that does not retry requests if the API server is unavailable.
 pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     let mut config = cluster_config(kubeconfig).await?;
     config.default_retry = false;
     Client::try_from(config).map_err(no_client)
 }
 
-/// Returns a client like [`client`], which also records the time of the last event of each watch.
+/// Returns a client like [`client`], but one that also records the time of the last event of each watch.
 pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
     let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
     Ok(builder.with_layer(freshness).build())
@@ -118,8 +118,8 @@ pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> R
 /// Interval for checking whether all kinds of the catalog are listed.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Marks a readiness condition as met as soon as every kind of the catalog is listed or known to be absent, and returns
-/// then.
+/// Waits until every kind of the catalog is listed or known to be absent. Then marks the readiness condition as met and
+/// returns.
 pub(super) async fn until_listed(catalog: Arc<Catalog>, condition: Condition) {
     loop {
         let pending: Vec<_> = catalog.pending().into_iter().map(Kind::full_name).collect();

@@ -1,11 +1,11 @@
-//! Lazily defined command-line arguments. A process runs one of a dozen commands; defining the arguments of all of them
-//! takes longer than judging a folder.
+//! Command-line arguments that are defined only when their command is used. A process runs only one of about twelve
+//! commands. Defining the arguments of all commands takes longer than checking a folder.
 
 use clap::builder::{Resettable, StyledStr};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// The arguments of a command, which are defined only when this command is used. Its description in `--help` is always
-/// defined.
+/// The arguments of one command. They are defined only when this command is used. The description of the command in
+/// `--help` is always defined.
 #[derive(Debug)]
 pub(super) struct Lazy<T>(pub(super) T);
 
@@ -29,7 +29,7 @@ impl<T: Args> Args for Lazy<T> {
     }
 }
 
-/// Defines the arguments of a command with `define`, and keeps the description that the command had before.
+/// Defines the arguments of a command with `define`. Keeps the previous description of the command.
 fn with_description(command: Command, define: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
     let kept = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);

@@ -140,8 +140,8 @@ impl Args {
         Ok(Registration { endpoint, ca_bundle, namespace, service_account, declared, families })
     }
 
-    /// Returns the kinds of composites that CompositeResourceDefinitions in `--definitions` declare. Omits definitions
-    /// that neither have the label for Portcullis nor are selected in the configuration file.
+    /// Returns the kinds of composites that the CompositeResourceDefinitions in `--definitions` declare. Omits a
+    /// definition if it lacks the label for Portcullis and the configuration file does not select it.
     fn declared(&self) -> Result<Vec<(&'static Declaration, &'static Kind)>, Unusable> {
         let registry = Registry::standard();
         let policy = inputs::policy(self.config.as_deref(), &registry)?;
@@ -151,8 +151,8 @@ impl Args {
     }
 }
 
-/// Returns a function that tells whether a manifest file is optional: a file of a controller that needs a flag, or a
-/// CRD that not every cluster needs.
+/// Returns a predicate for optional manifest files. A file is optional if its controller needs a flag, or if it is a
+/// CRD that only some clusters need.
 fn is_optional(controllers: &[Box<dyn Controller>]) -> impl Fn(&str) -> bool {
     move |file| {
         let mut optional = controllers.iter().filter(|one| one.is_optional());

@@ -117,7 +117,8 @@ impl Unusable {
         Self(text.into())
     }
 
-    /// Creates an error from its subject, such as the path of a file, and the reason: `config.yaml: not found`.
+    /// Creates an error from a subject and a reason. The subject is, for example, the path of a file. The message looks
+    /// like `config.yaml: not found`.
     fn because(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
         Self(format!("{what}: {why}"))
     }

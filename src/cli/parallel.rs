@@ -3,15 +3,15 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-/// Number of results that each thread computes ahead: enough to rarely wait, with little memory.
+/// Number of results that each thread computes ahead. With this number, threads rarely wait and use little memory.
 const AHEAD: usize = 16;
 /// Minimum number of batches for each thread, so that all threads end at about the same time.
 const BATCHES: usize = 16;
 /// Maximum number of threads. More would not read files faster.
 const MAX_THREADS: usize = 8;
 
-/// Runs `work` on all items in parallel, and passes each result with its index to `take`, in order. Few items are
-/// processed without threads.
+/// Runs `work` on all items in parallel. Calls `take` with the index and the result of each item, in order. Does not
+/// use threads if there are only a few items.
 pub(super) fn in_order<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync, mut take: impl FnMut(usize, R)) {
     let threads = if items.len() <= AHEAD { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     if threads == 1 {

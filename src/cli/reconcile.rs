@@ -169,7 +169,8 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     Ok(())
 }
 
-/// Returns limits that keep the controller manager within the memory limit of the chart, with at most two tree caches.
+/// Returns limits that keep the controller manager within the memory limit of the chart. The process may have two tree
+/// caches with these limits.
 fn modest() -> artifacts::Limits {
     const MIB: u64 = 1 << 20;
     artifacts::Limits {
@@ -183,8 +184,8 @@ fn modest() -> artifacts::Limits {
     }
 }
 
-/// Returns the settings for plans of new revisions: the limits of deletions, and the ids of the rules with a level
-/// below `warn`. Findings of these rules are not reported.
+/// Returns the settings for plans of new revisions. They contain the limits of deletions, and the ids of all rules with
+/// a level below `warn`. Findings of these rules are not reported.
 fn plans(policy: &Policy) -> PlanSettings {
     let registry = Registry::standard();
     let is_silent = |info: &&RuleInfo| policy.level_of(info.id, info.family(), info.level, "") < Level::Warn;
@@ -193,7 +194,7 @@ fn plans(policy: &Policy) -> PlanSettings {
 }
 
 impl Args {
-    /// Returns the controllers that the arguments enable and whose family is enabled.
+    /// Returns the controllers that the arguments enable. Omits controllers whose rule family is not enabled.
     fn controllers(
         &self,
         identity: &str,
@@ -222,8 +223,8 @@ impl Args {
         self.of_families(controllers)
     }
 
-    /// Keeps the controllers whose family is enabled. Fails if a flag enables a controller of a family that is not
-    /// enabled, or if no controller is left.
+    /// Removes the controllers whose rule family is not enabled. Fails if a flag enables such a controller, or if no
+    /// controller is left.
     fn of_families(&self, controllers: Vec<Box<dyn Controller>>) -> Result<Vec<Box<dyn Controller>>, Unusable> {
         let on = self.families.on();
         let (controllers, off): (Vec<_>, Vec<_>) = controllers
@@ -243,8 +244,8 @@ impl Args {
         Ok(controllers)
     }
 
-    /// Returns the settings of the audit if `--audit` is given, and starts to reload the configuration file of the
-    /// audit when it changes.
+    /// Returns the settings of the audit, or `None` without `--audit`. Also starts a task that reloads the
+    /// configuration file of the audit when the file changes.
     fn audit(
         &self,
         metrics: &mut prometheus_client::registry::Registry,
@@ -274,8 +275,8 @@ impl Election {
         Ok(timing)
     }
 
-    /// Returns an identity that differs after each start, so that a process does not take the Lease of a previous one
-    /// for its own.
+    /// Returns an identity that differs after each start. Otherwise a process could take the Lease of its previous
+    /// process for its own.
     fn identity(&self) -> String {
         let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
         let name = self.identity.clone().or_else(host).unwrap_or_else(|| "portcullis".to_owned());

@@ -8,8 +8,8 @@ use super::output::Output;
 use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::recording::{Aspect, Difference, Recording, Replayed, replay};
 
-/// Maximum size of a recording, which is read as a whole. The default limit of `serve --record-limit` is a quarter of
-/// it.
+/// Maximum size of a recording, in bytes. The limit exists because a recording is read as a whole. The default of
+/// `serve --record-limit` is a quarter of it.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
 /// Maximum depth of folders. Deeper nesting is a mistake, such as a link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 16;
@@ -81,7 +81,7 @@ fn read(file: &Path) -> Result<String, Unusable> {
     std::fs::read_to_string(file).map_err(because)
 }
 
-/// Returns the files of the recordings at `paths`; those in a folder are sorted by name.
+/// Returns the files of the recordings at `paths`. The files of a folder are sorted by name.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Unusable> {
     let mut found = Vec::new();
     for path in paths {

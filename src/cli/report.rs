@@ -1,4 +1,4 @@
-//! Findings with their positions in files: as text, JSON, SARIF, and GitHub annotations.
+//! The output of findings with their positions in files. The formats are text, JSON, SARIF and GitHub annotations.
 
 mod render;
 mod table;
@@ -39,14 +39,14 @@ pub(super) struct Located {
     pub(super) level: Level,
     pub(super) source: Arc<Source>,
     pub(super) place: Place,
-    /// The path of the field that the finding is about, such as `spec.template`, in its object or file.
+    /// The path of the field with the problem, such as `spec.template`. The path starts at the object or file.
     pub(super) path: String,
     pub(super) message: String,
     pub(super) found: Option<String>,
     pub(super) allowed: Option<String>,
     pub(super) help: Option<String>,
-    /// The Kubernetes object that contains the finding, as API version, kind, namespace and name; `null` for a finding
-    /// in a file.
+    /// The Kubernetes object that contains the finding. Has the API version, kind, namespace and name of the object.
+    /// `null` for a finding in a file.
     pub(super) object: Value,
     /// Whether the level was lowered because nothing builds the file of the finding.
     pub(super) is_unused: bool,
@@ -80,7 +80,7 @@ pub(super) struct Report {
     pub(super) composed: Vec<(String, String)>,
     /// Number of findings in files that nothing builds.
     pub(super) unused: usize,
-    /// Sentences about roots that were judged with kustomize options from scripts of the checkout, and the position of
+    /// Sentences about roots that were judged with kustomize options from scripts. Each sentence has the position of
     /// the script.
     pub(super) assumptions: Vec<String>,
     /// Problems that do not belong to a file or root.
@@ -114,7 +114,8 @@ impl Report {
     }
 }
 
-/// Serializes a report root by root. Findings that roots share are written for every root, but stored once.
+/// Serializes a report root by root. A finding that several roots share is stored once, but written for each of these
+/// roots.
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(Some(9))?;
@@ -145,7 +146,7 @@ impl Serialize for Root {
     }
 }
 
-/// A list of findings that are serialized one by one while they are written.
+/// A list of findings. Each finding is serialized only when it is written.
 struct Each<'a>(&'a [Rc<Located>]);
 
 impl Serialize for Each<'_> {
@@ -155,7 +156,8 @@ impl Serialize for Each<'_> {
 }
 
 impl Located {
-    /// Adds the file position to a finding about an object: the position of the finding's field in the manifest.
+    /// Adds the file position to a finding about an object. This is the position of the finding's field in the
+    /// manifest.
     pub(super) fn in_manifest(finding: Finding, manifest: &Manifest) -> Self {
         let Finding { rule, level, field, message, location: within, found, allowed, help, .. } = finding;
         let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);

@@ -20,7 +20,8 @@ use crate::process::{self, Telemetry};
 use crate::recording::{self, RecordedDecisions, RecordedReads, RecordedTrees, Recorder};
 use crate::server::{Bound, Floor, Limits, Metrics, Options, Parts, Readiness, Traces, limits, metrics};
 
-/// Default maximum size of a recording, in bytes: some fifty thousand decisions about objects of typical size.
+/// Default maximum size of a recording, in bytes. This is enough for about fifty thousand decisions about typical
+/// objects.
 const RECORD_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// Serve the admission webhooks over HTTPS.

@@ -1,6 +1,6 @@
 //! Converts paths of the command line to paths in a tree of the whole file system.
 //!
-//! Kustomize roots may refer to files anywhere, so the tree is the whole file system; files are read on demand.
+//! The tree is the whole file system, because kustomize roots may refer to files anywhere. Files are read on demand.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     tree_path(path)
 }
 
-/// A converter from paths of the command line to paths in the tree of the file system. It resolves each folder once, so
-/// it is fast for many files.
+/// A converter from paths of the command line to paths in the tree of the file system. Fast for many files, because it
+/// resolves each folder only once.
 #[derive(Default)]
 pub(super) struct TreePaths {
     folders: HashMap<PathBuf, TreePath>,
@@ -47,8 +47,8 @@ impl TreePaths {
         Ok(self.folder(folder)?.join(name))
     }
 
-    /// Converts the path of a folder. Asks the operating system to resolve only symbolic links and the topmost folder
-    /// of the path; the other folders are joined by name.
+    /// Converts the path of a folder. Joins the names of most folders without help from the operating system. The
+    /// operating system resolves only symbolic links and the topmost folder of the path.
     fn folder(&mut self, folder: &Path) -> Result<TreePath, Unusable> {
         if let Some(known) = self.folders.get(folder) {
             return Ok(known.clone());
@@ -64,7 +64,7 @@ impl TreePaths {
     }
 }
 
-/// Returns a path for display: relative to the current folder if it is below that folder, otherwise absolute.
+/// Returns a path for display. The path is relative if it is below the current folder. Otherwise it is absolute.
 pub(super) fn shown(path: &TreePath) -> String {
     let whole = Path::new("/").join(path.as_str());
     match whole.strip_prefix(current_folder()) {
@@ -82,8 +82,8 @@ pub(super) fn with_display_paths(message: String) -> String {
     }
 }
 
-/// Replaces the paths in a text about a kustomize root by paths for display. A path below the current folder becomes
-/// relative; another path gets a leading slash.
+/// Replaces the paths in a text about a kustomize root with paths for display. A path below the current folder becomes
+/// relative. Other paths get a leading slash.
 pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String {
     let text = with_display_paths(text.to_owned());
     let Some((top, _)) = root.as_str().split_once('/').filter(|_| shown(root).starts_with('/')) else { return text };

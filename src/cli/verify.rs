@@ -40,13 +40,13 @@ pub(super) struct Args {
 const PAUSE: Duration = Duration::from_secs(2);
 /// Maximum size of a response of the API server to a dry-run creation, in bytes. The created objects are smaller.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// Maximum size of a list of webhook configurations, in bytes; each has a few kilobytes.
+/// Maximum size of a list of webhook configurations, in bytes. Each configuration has a few kilobytes.
 const MAX_LIST_BYTES: usize = 16 << 20;
 
-/// A minimal object that is created in a dry run, and that rules of `families` match.
+/// A minimal object that is created in a dry run. The rules of `families` match this object.
 struct Probe {
     families: &'static [&'static str],
-    /// Candidate versions; the first one that the cluster serves is used.
+    /// Candidate versions. The first version that the cluster serves is used.
     api_versions: &'static [&'static str],
     kind: &'static str,
     plural: &'static str,
@@ -55,8 +55,8 @@ struct Probe {
 }
 
 const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
-/// The objects that `portcullis verify` creates in a dry run: for each rule family except GD, an object of the kind
-/// with the smallest valid object.
+/// The objects that `portcullis verify` creates in a dry run. There is one object for each rule family except GD. Of
+/// the kinds that the family's rules match, the object has the kind with the smallest valid object.
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],
@@ -147,7 +147,8 @@ async fn verify(args: &Args) -> Result<u8, Unusable> {
     }
 }
 
-/// Returns the resources for which portcullis' webhooks are registered; `None` if the registration cannot be read.
+/// Returns the resources that are registered for webhooks of Portcullis. `None` if the webhook configurations cannot be
+/// read.
 async fn registered(client: &Client) -> Option<BTreeSet<String>> {
     const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     let request = Request::get(PATH).body(Body::empty()).ok()?;
@@ -157,8 +158,8 @@ async fn registered(client: &Client) -> Option<BTreeSet<String>> {
     Some(resources(&serde_json::from_slice(&bytes).ok()?))
 }
 
-/// Returns the plural names of the resources for which a list of webhook configurations registers webhooks of
-/// portcullis, such as `deployitems`.
+/// Returns the plural names of the resources that are registered for webhooks of Portcullis, such as `deployitems`.
+/// `list` is a list of webhook configurations.
 fn resources(list: &Value) -> BTreeSet<String> {
     let items = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let webhooks = items(list, "items").into_iter().flat_map(|item| items(&item, "webhooks"));
@@ -250,7 +251,8 @@ mod tests {
     use crate::admission::Operation;
     use crate::gate::Registry;
 
-    /// Checks that only registered kinds are probed. Crossplane 1.17 serves only v1alpha1 (issue 18, Crossplane 10).
+    /// Checks that only registered kinds are probed. Also checks that the EnvironmentConfig probe can use v1alpha1, the
+    /// only version that Crossplane 1.17 serves.
     #[test]
     fn probes_only_registered_kinds_in_a_served_version() {
         let list = json!({"items": [
@@ -262,7 +264,8 @@ mod tests {
         assert_eq!(probe.api_versions.last(), Some(&"apiextensions.crossplane.io/v1alpha1"));
     }
 
-    /// Checks that every family has a probe that its rules match, except the guard, which judges deletions only.
+    /// Checks that every rule family has a probe that its rules match. The guard has no probe, because it checks only
+    /// deletions.
     #[test]
     fn every_family_matches_its_probe() {
         for family in Registry::standard().default_families() {

@@ -10,12 +10,12 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::catalog::manifests::is_manifest;
 
-/// Returns manifests and kustomization files below a folder, sorted; or the path itself if it is a file. Excludes
-/// hidden files, files in `.gitignore`, and templates of Helm charts.
+/// Returns the manifests and kustomization files below a folder, sorted by path. If `path` is a file, returns only this
+/// path. Excludes hidden files, files in `.gitignore`, and templates of Helm charts.
 ///
 /// # Errors
 ///
-/// A message for a folder that cannot be read.
+/// Fails with a message if a folder cannot be read.
 pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -49,7 +49,7 @@ fn wanted(entry: DirEntry) -> Option<PathBuf> {
     Some(path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
 }
 
-/// Returns whether a folder contains the templates of a Helm chart, which are not valid manifests.
+/// Returns whether a folder contains the templates of a Helm chart. Such templates are not valid manifests.
 fn is_template(path: &Path) -> bool {
     let chart = || path.parent().is_some_and(|chart| chart.join("Chart.yaml").is_file());
     path.file_name().is_some_and(|name| name == "templates") && chart()
@@ -68,12 +68,12 @@ const LONG: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(100);
 
 impl Progress {
-    /// Starts the progress of a run; `what` is the text before the numbers, such as `judged kustomize roots:`.
+    /// Starts the progress of a run. `what` is the text before the numbers, such as `judged kustomize roots:`.
     pub(super) fn new(what: &'static str) -> Self {
         Self { what, begun: Instant::now(), shown: None }
     }
 
-    /// Shows that `done` of `all` items are done, if the run is long and the output is a terminal.
+    /// Shows that `done` of `all` items are done. Shows this only if the run is long and the output is a terminal.
     pub(super) fn step(&mut self, done: usize, all: usize) {
         let due = self.shown.map_or(self.begun.elapsed() > LONG, |shown| shown.elapsed() > STEP);
         if due && std::io::stderr().is_terminal() {

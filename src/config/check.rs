@@ -61,7 +61,7 @@ impl Check<'_> {
     }
 
     /// Moves the sections that configure single rules or mutators, such as `deployers`, from the file to the policy.
-    /// Must be called after `modes`, because the section `dryRun` depends on the modes of mutators.
+    /// Call `modes` before this method, because the section `dryRun` depends on the modes of mutators.
     fn sections(&mut self, file: &mut File, policy: &mut Policy) {
         self.deployers(file.deployers.take(), policy);
         self.dry_runs(file.dry_run.take(), policy);
@@ -168,8 +168,8 @@ impl Check<'_> {
     }
 }
 
-/// Returns advice for an unknown rule id such as `OW999`: the first and last rule of its family; `None` if the family
-/// is unknown too.
+/// Returns advice for an unknown rule id, such as `OW999`. The advice is the first and the last rule of the family.
+/// `None` if the family is unknown too.
 fn of_family(name: &str, rules: &[&str]) -> Option<String> {
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let mut own = rules.iter().filter(|id| id.trim_end_matches(|c: char| c.is_ascii_digit()) == family);

@@ -46,7 +46,8 @@ impl Problem {
     }
 }
 
-/// Returns the message for an unknown name of a thing `what`, such as `rule`, with a suggestion from `known`.
+/// Returns the message for an unknown name, with a suggestion from `known`. `what` says what the name stands for, such
+/// as `rule`.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let advice = match suggestion::most_similar(name, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
@@ -56,14 +57,14 @@ pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     format!("unknown {what} {name:?}; {advice}")
 }
 
-/// Removes the location that the parser appends to its message; [`Problem`] shows it in front.
+/// Removes the location from the end of a parser's message, because [`Problem`] shows the location at the start.
 fn without_location(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
     first.rsplit_once(" at line ").map_or(first, |(text, _)| text).to_owned()
 }
 
 /// Parses a configuration file. Reports unknown keys and values and skips them, so that one call reports all problems.
-/// The file is `None` if it has any other error.
+/// Returns `None` instead of the file if it has another kind of error.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>) {
     let (mut text, mut problems) = (text.to_owned(), Vec::new());
     for _ in 0..MAX_PROBLEMS {
@@ -81,8 +82,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>)
     (None, problems)
 }
 
-/// Returns the configuration text without the unknown key of `error`, or with a valid value instead of an unknown one.
-/// Later lines keep their numbers. Returns `None` for other errors.
+/// Returns the configuration text after a correction of `error`. Removes an unknown key, or replaces an unknown value
+/// with a valid one. Later lines keep their numbers. Returns `None` for other errors.
 fn without(text: &str, error: &Error) -> Option<String> {
     match error {
         Error::SerdeUnknownField { location, .. } => without_entry(text, location),
@@ -107,8 +108,8 @@ fn without_entry(text: &str, location: &Location) -> Option<String> {
     Some([text.get(..key.start)?, &blank, text.get(end..)?].concat())
 }
 
-/// Returns the path of the YAML mapping entry whose key is at `location`, and whether it is the only entry of its
-/// mapping.
+/// Returns the path of the YAML mapping entry whose key is at `location`. The second part says whether this is the only
+/// entry of its mapping.
 fn entry_at(document: &Document, value: &Value, at: &FieldPath, location: &Location) -> Option<(FieldPath, bool)> {
     match value {
         Value::Object(entries) => entries.iter().find_map(|(key, value)| {

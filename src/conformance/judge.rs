@@ -1,5 +1,5 @@
-//! Computes the conformance report of a deployer from its recorded writes, and from the results of waiting for expected
-//! writes.
+//! Computes the conformance report of a deployer. The input is its recorded writes, and the results of waiting for
+//! expected writes.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::promises::PROMISES;
 use crate::landscaper::deployer::status::{Change, Job};
 
-/// The results for each promise of the deployer contract, by name: how often it was tested, and evidence that the
-/// deployer broke it.
+/// The results for each promise of the deployer contract, by name. A result has the number of tests, and the evidence
+/// that the deployer broke the promise.
 #[derive(Default)]
 struct Results(BTreeMap<&'static str, (usize, Vec<Evidence>)>);
 
 impl Results {
-    /// Counts one test of the promise with the name `promise`, and adds `evidence` if the deployer broke the promise.
+    /// Counts one test of the promise named `promise`. Adds `evidence` if the deployer broke the promise.
     fn add(&mut self, promise: &str, evidence: Option<Evidence>) {
         let all = promises::all();
         let Some(tried) = all.iter().find(|tried| tried.name == promise) else { return };
@@ -30,7 +30,7 @@ impl Results {
     }
 }
 
-/// Returns the conformance report: checks each recorded write of the deployer against the promises, and adds the
+/// Returns the conformance report. Checks each recorded write of the deployer against the promises. Then adds the
 /// results of waiting for expected writes.
 pub(super) fn report(type_name: &str, outcome: Outcome, record: &Record) -> Report {
     let mut results = Results::default();

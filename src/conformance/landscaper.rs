@@ -76,7 +76,8 @@ impl Landscaper {
         DynamicObject { types: Some(types), metadata, data: json!({"spec": spec}) }
     }
 
-    /// Requests a job of a DeployItem, as Landscaper does: writes a new `jobID` to its status. Returns this id.
+    /// Requests a job of a DeployItem, as Landscaper does. Writes a new `jobID` to the status of the DeployItem, and
+    /// returns this id.
     pub(super) async fn trigger(&self, name: &str) -> Result<String, ConformanceError> {
         let job = format!("conformance-job-{}", self.jobs.fetch_add(1, Ordering::Relaxed) + 1);
         let now = now();

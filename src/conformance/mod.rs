@@ -36,17 +36,17 @@ pub struct Options {
     pub namespace: String,
     /// `spec.config` of DeployItems that the deployer can deploy; `None` to omit the field.
     pub config: Option<Value>,
-    /// `spec.config` of DeployItems for which the deployer must fail; `None` skips the test of failures.
+    /// `spec.config` of DeployItems for which the deployer must fail. `None` skips the test of failures.
     pub failing_config: Option<Value>,
     /// Additional annotations of the DeployItems.
     pub annotations: Vec<(String, String)>,
     /// The name of a Target that the deployer serves; `None` for DeployItems without a Target.
     pub target: Option<String>,
-    /// The name of a Target that the deployer does not serve; `None` skips the test with this Target.
+    /// The name of a Target that the deployer does not serve. `None` skips the test with such a Target.
     pub foreign_target: Option<String>,
     /// The maximum time from requesting a job until the deployer finishes it.
     pub timeout: Duration,
-    /// The time for which the kit waits to confirm that the deployer does not write.
+    /// Waiting time in which the deployer must not write. The kit waits this long to confirm that no write happens.
     pub quiet: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! The promises of the deployer contract that the conformance kit tests: those that the webhook enforces, and those
-//! about reactions in time.
+//! The promises of the deployer contract that the conformance kit tests. The webhook enforces some of these promises.
+//! The others require that the deployer reacts in time.
 
 use crate::landscaper::deployer::promises::PROMISES;
 
@@ -10,7 +10,7 @@ pub(super) struct TestedPromise {
     pub(super) name: &'static str,
     /// The promise that the deployer makes, as a sentence such as `spec.type does not change`.
     pub(super) sentence: &'static str,
-    /// Whether breaking the promise is an error; otherwise it is only reported as doubtful.
+    /// Whether a broken promise is an error. If false, the report lists the broken promise only as doubtful.
     pub(super) is_binding: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) static FINALIZER_STAYS: TestedPromise =
 pub(super) static OTHERS_ITEMS: TestedPromise =
     binding("DP010", "DeployItems of another type or Target are left alone");
 
-/// Returns all promises in the order of the report: those with rules by id, then the others.
+/// Returns all promises in the order of the report. Promises with a rule come first, sorted by the id of the rule.
 pub(super) fn all() -> Vec<TestedPromise> {
     let about_writes = PROMISES.into_iter().map(|promise| TestedPromise {
         name: promise.rule,

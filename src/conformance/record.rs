@@ -18,11 +18,11 @@ use crate::landscaper::kinds::DEPLOY_ITEMS;
 /// A version of a DeployItem, as a watch event reports it.
 #[derive(Debug, Clone)]
 pub(super) struct Version {
-    /// The DeployItem in this version; after a deletion, its last version.
+    /// The DeployItem in this version. After a deletion, this is its last state.
     pub(super) object: Value,
     /// The `metadata.resourceVersion` of this version.
     pub(super) resource_version: String,
-    /// Whether this version says that the DeployItem was deleted.
+    /// Whether this version records the deletion of the DeployItem.
     pub(super) is_gone: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Version {
 pub(super) struct Record {
     /// The versions of each DeployItem in order, by name.
     pub(super) versions: BTreeMap<String, Vec<Version>>,
-    /// The resource versions of DeployItems that the conformance kit itself has written, not the deployer.
+    /// The resource versions that the conformance kit itself wrote to DeployItems. The deployer did not write them.
     pub(super) own: BTreeSet<String>,
     broken: Option<String>,
 }
@@ -91,7 +91,7 @@ impl Recorder {
     /// Stops the watch and returns the record.
     ///
     /// # Errors
-    /// Fails if the watch has failed, so that writes may be missing.
+    /// Fails if the watch has failed, because the record may then lack writes.
     pub(super) fn finish(&self) -> Result<Record, ConformanceError> {
         self.task.abort();
         let record = lock(&self.record).clone();

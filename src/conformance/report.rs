@@ -22,14 +22,15 @@ pub struct Report {
 pub struct Scenario {
     /// The name of the scenario, such as `reconcile`.
     pub name: &'static str,
-    /// The option that is missing to run the scenario; `None` if it was run.
+    /// The missing option because of which the scenario was skipped. `None` if the scenario ran.
     pub not_tried: Option<String>,
 }
 
 /// The test result of one promise of the deployer contract.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// The id of the rule that checks the promise, such as `DP007`; a name such as `finishes` if no rule does.
+    /// The id of the rule that checks the promise, such as `DP007`. A name such as `finishes` if no rule checks the
+    /// promise.
     pub name: &'static str,
     /// The promise that the deployer makes, as a sentence such as `spec.type does not change`.
     pub sentence: &'static str,
@@ -37,7 +38,7 @@ pub struct Judged {
     pub verdict: Verdict,
     /// The number of times that the promise was tested.
     pub times: usize,
-    /// The writes and the missing writes that show that the deployer broke the promise.
+    /// The evidence that the deployer broke the promise. Each item is a write, or an expected write that is missing.
     pub evidence: Vec<Evidence>,
 }
 
@@ -76,8 +77,8 @@ pub struct Write {
     pub after: String,
     /// The resource version after the write.
     pub resource_version: String,
-    /// The field manager in the most recent entry of `metadata.managedFields`, which is probably the writer; empty if
-    /// there is none.
+    /// The field manager in the most recent entry of `metadata.managedFields`. This is probably the writer. Empty if
+    /// there is no entry.
     pub manager: String,
 }
 

@@ -14,8 +14,8 @@ pub(super) struct Outcome {
     pub(super) scenarios: Vec<Scenario>,
     /// The DeployItems that the scenarios created.
     pub(super) items: Vec<Played>,
-    /// Promises that were tested by waiting, each with the name of the DeployItem; the last element is an error message
-    /// if the deployer broke the promise.
+    /// Promises that were tested by waiting. Each entry has the promise and the name of the DeployItem. The last part
+    /// is an error message if the deployer broke the promise.
     pub(super) waited: Vec<(TestedPromise, String, Option<String>)>,
 }
 
@@ -24,7 +24,8 @@ pub(super) struct Outcome {
 pub(super) struct Played {
     pub(super) name: String,
     pub(super) scenario: &'static str,
-    /// Whether the tested deployer may write the DeployItem; false if its type or Target belongs to another deployer.
+    /// Whether the tested deployer may write the DeployItem. False if the type or Target of the DeployItem belongs to
+    /// another deployer.
     pub(super) is_its_own: bool,
 }
 
@@ -46,8 +47,8 @@ pub(super) async fn all(kit: &Landscaper) -> Result<Outcome, ConformanceError> {
 }
 
 impl Run<'_> {
-    /// Runs the scenarios `reconcile` and `deletion`: waits without a job, requests two jobs with a pause after each,
-    /// and deletes the DeployItem.
+    /// Runs the scenarios `reconcile` and `deletion`. First waits without a job. Then requests two jobs, with a pause
+    /// after each job. At the end deletes the DeployItem.
     async fn reconcile(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("reconcile").await?;
         self.quiet(&name, promises::WAITS).await;
@@ -80,7 +81,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs the scenario `delete-without-uninstall`: deletes a DeployItem that has the annotation
+    /// Runs the scenario `delete-without-uninstall`. Deletes a DeployItem with the annotation
     /// `delete-without-uninstall`, and waits until the deployer removes the finalizer.
     async fn keep(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("keep").await?;
@@ -125,8 +126,8 @@ impl Run<'_> {
         Ok(name)
     }
 
-    /// Requests a job of the DeployItem `name`, waits until the job ends, and notes whether its phase is then `wanted`,
-    /// such as `Succeeded`. Returns whether the job ended in time.
+    /// Requests a job of the DeployItem `name`, and waits until the job ends. Then records whether the phase is
+    /// `wanted`, such as `Succeeded`. Returns whether the job ended in time.
     async fn job(&mut self, name: &str, wanted: &str) -> Result<bool, ConformanceError> {
         let job = self.kit.trigger(name).await?;
         let limit = self.kit.options.timeout;
@@ -156,8 +157,8 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Waits for the time `quiet` of the options, in which the deployer must not write the DeployItem. The record shows
-    /// unexpected writes.
+    /// Waits for the duration `quiet` of the options. The deployer must not write the DeployItem during this time. The
+    /// record shows unexpected writes.
     async fn quiet(&mut self, name: &str, promise: TestedPromise) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(promise, name, None);

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// Returns the object with Crossplane's own fields: `spec`, or `spec.crossplane` since Crossplane 2.
+/// Returns the part of a composite that contains Crossplane's own fields. This is `spec.crossplane` if it exists, as in
+/// Crossplane 2, and otherwise `spec`.
 pub(super) fn crossplane_fields(composite: &Value) -> Option<&Value> {
     let spec = composite.get("spec")?;
     Some(spec.get("crossplane").filter(|inner| inner.is_object()).unwrap_or(spec))
@@ -13,7 +14,7 @@ pub fn composition_name(composite: &Value) -> Option<&str> {
     crossplane_fields(composite)?.get("compositionRef")?.get("name")?.as_str().filter(|name| !name.is_empty())
 }
 
-/// Returns the names in `spec.environmentConfigRefs`, in order; an empty name for a reference without one.
+/// Returns the names in `spec.environmentConfigRefs`, in order. The name is empty if a reference has none.
 pub fn references(composite: &Value) -> Vec<&str> {
     let list = composite.get("spec").and_then(|spec| spec.get("environmentConfigRefs")?.as_array());
     let references = list.into_iter().flatten();

@@ -7,7 +7,8 @@ use super::kinds::{self, BY_LABEL, BY_LABEL_KEY, BY_NAME_PREFIX};
 use crate::catalog::{Kind, Stored, View};
 use crate::suggestion::by_similarity;
 
-/// Maximum number of EnvironmentConfigs in a selection. Larger selections are truncated; nobody merges so many.
+/// Maximum number of EnvironmentConfigs in a selection. Larger selections are truncated, because real Compositions do
+/// not merge so many.
 pub const MAX_SELECTED: usize = 1000;
 /// Maximum number of EnvironmentConfigs that are compared to find suggestions.
 const MAX_COMPARED: usize = 200;
@@ -27,8 +28,8 @@ impl<'v> Configs<'v> {
         Self { view, kind: kinds::served(view) }
     }
 
-    /// Returns whether the catalog holds all EnvironmentConfigs, so that a failed lookup means that the object does not
-    /// exist.
+    /// Returns whether the catalog holds all EnvironmentConfigs. If it does, an EnvironmentConfig that is not in the
+    /// catalog does not exist.
     pub fn is_complete(&self) -> bool {
         self.view.is_complete(self.kind)
     }
@@ -57,8 +58,8 @@ impl<'v> Configs<'v> {
         nearest(value, found.iter().filter_map(|stored| label(stored, key)))
     }
 
-    /// Returns the names of EnvironmentConfigs with the same first letters that are most similar to `name`, as
-    /// suggestions.
+    /// Returns suggestions for `name`. These are the most similar names of EnvironmentConfigs that have the same first
+    /// letters as `name`.
     pub fn similar_names(&self, name: &str) -> Vec<String> {
         let found = self.view.indexed(self.kind, &BY_NAME_PREFIX, "", &kinds::name_prefix(name), MAX_COMPARED);
         nearest(name, found.iter().map(|stored| stored.name()))

@@ -13,21 +13,22 @@ pub const NAME: &str = "environmentConfigs";
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct EnvironmentConfigs {
-    /// The level of findings about changes to an EnvironmentConfig that break its users; see EN010.
+    /// Level of findings about changes to an EnvironmentConfig that would break composites. The rule EN010 reports
+    /// them.
     pub on_change: Level,
-    /// Whether Crossplane up to 1.17 runs with `--enable-environment-configs`, so that it computes environments itself.
+    /// Whether Crossplane up to 1.17 runs with `--enable-environment-configs`. If it does, Crossplane computes
+    /// environments itself.
     pub native: Native,
     /// Names of CompositeResourceDefinitions, or `*` for all. The mutator writes the environment patches of functions
-    /// into `spec` and labels of their composites, which Crossplane itself does not do.
+    /// into `spec` and labels of the defined composites. Crossplane itself does not write them.
     pub writes_to: Vec<String>,
 }
 
-/// The setting whether Crossplane up to 1.17 runs with `--enable-environment-configs`.
+/// Whether Crossplane up to 1.17 runs with the flag `--enable-environment-configs`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Native {
-    /// Crossplane is assumed to run with `--enable-environment-configs` as soon as any composite has references to
-    /// EnvironmentConfigs.
+    /// Assumes `--enable-environment-configs` if at least one composite has references to EnvironmentConfigs.
     #[default]
     Detect,
     /// Crossplane runs with `--enable-environment-configs`.
@@ -43,7 +44,7 @@ impl Default for EnvironmentConfigs {
 }
 
 impl EnvironmentConfigs {
-    /// Returns the section as JSON, which rules look up in the catalog's settings.
+    /// Returns the configuration section as JSON. Rules read this JSON from the settings in the catalog.
     pub fn to_value(&self) -> Value {
         let native = match self.native {
             Native::Detect => "detect",

@@ -1,5 +1,6 @@
-//! The impact of changing or deleting an EnvironmentConfig: the environment of each composite that uses it is computed
-//! with the EnvironmentConfigs before and after the request, and the results are compared.
+//! The impact of changing or deleting an EnvironmentConfig. The environment of each composite that uses it is computed
+//! twice. The first computation uses the EnvironmentConfigs before the request, the second those after it. Then the
+//! results are compared.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use super::kinds::{BY_COMPOSITION, COMPOSITIONS, REVISIONS};
 use super::users::{MAX_USERS, Usage, User};
 use crate::catalog::{Kind, Reference, Stored, View};
 
-/// Maximum number of composites that are assessed. Each environment is computed twice, which takes a millisecond if it
-/// is large (docs/performance.md), and the API server waits for three seconds.
+/// Maximum number of composites that are assessed. It is limited because the API server waits for only three seconds.
+/// The environment of each composite is computed twice. A large environment takes a millisecond (docs/performance.md).
 pub const MAX_ASSESSED: usize = 100;
 
 /// The impact of a request on the users of an EnvironmentConfig.
@@ -24,16 +25,16 @@ pub struct Impact {
     pub effects: Vec<Effect>,
     /// Compositions and revisions whose pipeline steps require the EnvironmentConfig.
     pub passed_to_functions: Vec<Reference>,
-    /// Number of composites beyond [`MAX_ASSESSED`], which were not assessed.
+    /// Number of composites that were not assessed, because the limit [`MAX_ASSESSED`] was reached.
     pub not_assessed: usize,
-    /// Whether all users were found: the search stops at [`MAX_USERS`].
+    /// Whether all users of the EnvironmentConfig were found. The search stops after [`MAX_USERS`] users.
     pub is_complete: bool,
 }
 
 /// The effect of a change or deletion of an EnvironmentConfig on one composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
-    /// The composite; the Composition or CompositionRevision if no composite is known.
+    /// The affected composite. If no composite is known, the Composition or CompositionRevision.
     pub object: Reference,
     /// The Composition or CompositionRevision of the composite.
     pub composition: Reference,
@@ -43,8 +44,8 @@ pub struct Effect {
     pub fails: bool,
     /// Whether the EnvironmentConfig is merged before the request, but not after it.
     pub loses_data: bool,
-    /// Whether a known composite uses this Composition, or one may use it because the composites of its type are
-    /// unknown.
+    /// Whether a composite uses this Composition. Also true if the composites of its type are unknown, because one of
+    /// them may use the Composition.
     pub is_used: bool,
 }
 
@@ -62,8 +63,8 @@ pub fn assess(users: &[User], name: &str, before: &dyn Configs, after: &dyn Conf
     Impact { effects, passed_to_functions, not_assessed, is_complete }
 }
 
-/// A composite to compute, with its Composition. If no composite of the Composition is known, one empty composite
-/// stands for all.
+/// A composite whose environment is computed, with its Composition. If no composite of the Composition is known, a
+/// single empty composite is used instead.
 struct Subject {
     object: Reference,
     composite: Arc<Stored>,
@@ -99,7 +100,8 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds the composites that use a Composition or CompositionRevision, or one empty composite if none is known.
+    /// Adds the composites that use a Composition or CompositionRevision. If no known composite uses it, adds an empty
+    /// composite instead. Does not add an empty composite for a revision if all composites of its type are known.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -121,7 +123,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds a composite to `found` if it uses the Composition or revision `text`, and returns whether it does.
+    /// Adds a composite to `found` if it uses the Composition or revision `text`. Returns whether the composite uses
+    /// it.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };
@@ -133,7 +136,7 @@ impl Subjects<'_> {
         is_its
     }
 
-    /// Returns whether the catalog holds all composites of the type that a Composition is for.
+    /// Returns whether the catalog holds all composites of the type in the Composition's `compositeTypeRef`.
     fn knows_composites_of(&self, text: &Value) -> bool {
         let of = |key| text.pointer("/spec/compositeTypeRef").and_then(|of| of.get(key)?.as_str()).unwrap_or_default();
         let group = of("apiVersion").split_once('/').map_or("", |(group, _)| group);
@@ -141,8 +144,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether `text` is a CompositionRevision whose Composition, or another revision of it, is already in
-    /// `found`.
+    /// Returns whether `text` is a CompositionRevision and `found` already contains its Composition, or another
+    /// revision of this Composition.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -172,7 +175,7 @@ struct Evaluation {
 }
 
 impl Subject {
-    /// Returns the effect of the request on this composite, or `None` if nothing changes.
+    /// Returns the effect of the request on this composite. `None` if nothing changes.
     fn effect(&self, name: &str, before: &dyn Configs, after: &dyn Configs) -> Option<Effect> {
         let (known, then) = (self.evaluate(before)?, self.evaluate(after)?);
         let has = |judged: &Evaluation| judged.merged.iter().any(|merged| merged == name);
@@ -193,9 +196,9 @@ impl Subject {
     }
 
     /// Returns the effect on a subject whose environment cannot be computed even before the request. Returns `None` for
-    /// an existing composite, because the request cannot break it. For the empty composite that stands for unknown
-    /// ones, the computation may fail although it succeeds for existing composites. So the effect depends only on how
-    /// the Composition uses the deleted EnvironmentConfig.
+    /// an existing composite, because the request cannot break it. If no composite is known, the subject is an empty
+    /// composite. Its computation may fail although the computations for existing composites succeed. So in this case
+    /// the effect depends only on how the Composition uses the deleted EnvironmentConfig.
     fn effect_on_failing(
         &self,
         mut effect: Effect,
@@ -234,7 +237,7 @@ impl Subject {
     }
 }
 
-/// Returns the names of the EnvironmentConfigs that are merged.
+/// Returns the names of the EnvironmentConfigs that are merged into a computed environment.
 fn merged(computed: &Computed, configs: &dyn Configs) -> Vec<String> {
     let mut names = Vec::new();
     for step in &computed.computation.steps {

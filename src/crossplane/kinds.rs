@@ -74,7 +74,8 @@ pub static BY_NAME_PREFIX: Index = Index {
 
 /// Returns the key of [`BY_NAME_PREFIX`] for a name.
 pub fn name_prefix(name: &str) -> String {
-    /// Number of letters of the name in the index key. Typing errors are rare in the first letters.
+    /// Number of letters of the name in the index key. It is small, because typing errors are rare in the first
+    /// letters.
     const LETTERS: usize = 3;
     name.chars().take(LETTERS).collect()
 }
@@ -95,7 +96,7 @@ pub static COMPOSITIONS: Kind = Kind {
     storage: Storage::Parts(&[&["metadata"], &["spec"]]),
 };
 
-/// `CompositionRevision`: an immutable snapshot of a Composition, to which composites may be pinned.
+/// `CompositionRevision`: an immutable snapshot of a Composition. A composite can be pinned to a revision.
 pub static REVISIONS: Kind = Kind {
     group: GROUP,
     version: "v1",
@@ -185,8 +186,8 @@ pub static BY_DECLARED_TYPE: Index = Index {
     },
 };
 
-/// Returns the CompositeResourceDefinition of the composites that a Composition is for, and the version of these
-/// composites in the Composition's `compositeTypeRef`.
+/// Returns the CompositeResourceDefinition of the composites that a Composition is for, and their version. The version
+/// comes from the Composition's `compositeTypeRef`.
 pub fn definition_of<'c>(composition: &'c Value, view: &View<'_>) -> Option<(Arc<Stored>, &'c str)> {
     let of = composition.get("spec")?.get("compositeTypeRef")?;
     let (group, version) = of.get("apiVersion")?.as_str()?.split_once('/')?;
@@ -212,7 +213,7 @@ const CLAIMS_NAME: &str = "claims";
 pub static CLAIMS: Declaration =
     Declaration { name: CLAIMS_NAME, by: &DEFINITIONS, declares: offers, indexes: &[], storage: Storage::ByName(&[]) };
 
-/// Returns the kind of claims that a CompositeResourceDefinition offers, if any.
+/// Returns the kind of claims that a CompositeResourceDefinition offers. `None` if it offers no claims.
 fn offers(definition: &Value) -> Option<Declared> {
     let composite = declares(definition)?;
     let text = |key| definition.get("spec")?.get("claimNames")?.get(key)?.as_str().map(str::to_owned);
@@ -276,7 +277,7 @@ pub static BY_REFERENCE: Index = Index {
     },
 };
 
-/// Index of composites with at least one reference to an EnvironmentConfig, under one key.
+/// Index of composites with at least one reference to an EnvironmentConfig. All of them have the same key.
 pub static WITH_REFERENCES: Index = Index {
     name: "has-environment-configs",
     parts: &[&["spec", "environmentConfigRefs"]],
@@ -319,7 +320,7 @@ pub(super) const fn claims(operations: &'static [Operation], failure_policy: Fai
     }
 }
 
-/// Returns a request matcher for `operations` on the main resource of a kind, not on its subresources.
+/// Returns a request matcher for `operations` on the main resource of a kind. It does not match subresources.
 pub(super) const fn matches(
     kind: &'static Kind,
     versions: &'static [&'static str],

@@ -1,5 +1,5 @@
-//! Patches of a Composition that fail for every composite, because of the data that the Composition selects
-//! independently of the composite.
+//! Patches of a Composition that fail for every composite. Such a patch fails because of data that the Composition
+//! selects for all composites.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ use super::environment::{
 use super::field_path::Path;
 use crate::admission::FieldPath;
 
-/// Maximum number of patches of one Composition that are computed; each needs a computation of its own.
+/// Maximum number of patches of one Composition that are computed. The number is limited because each patch needs a
+/// separate computation.
 const MAX_PATCHES: usize = 500;
 
 /// A patch that fails for every composite.
@@ -24,8 +25,8 @@ pub struct PatchFailure {
     pub why: String,
 }
 
-/// Returns the patches that fail for every composite. A patch is included if the environment from the current
-/// EnvironmentConfigs has the value that it reads, and it fails with this value.
+/// Returns the patches that fail for every composite. Such a patch reads a value that the environment gets from the
+/// current EnvironmentConfigs, and fails with this value.
 pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -> Vec<PatchFailure> {
     let Some(declaration) = composition::declaration(composition) else { return Vec::new() };
     let mut evaluation =
@@ -44,15 +45,15 @@ pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -
 struct Evaluation<'t, C: ?Sized> {
     profile: Profile,
     configs: &'t C,
-    /// The selection steps before the current step.
+    /// The selection steps that run before the current step.
     before: Vec<Step>,
     left: usize,
     found: Vec<PatchFailure>,
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Adds a selection step to the steps that later patches are computed with. It has only those sources that select
-    /// the same EnvironmentConfigs for every composite.
+    /// Adds a selection step to the steps with which later patches are computed. Only those sources of the step are
+    /// kept that select the same EnvironmentConfigs for every composite.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };
@@ -106,7 +107,8 @@ fn is_independent(source: &EnvironmentSource) -> bool {
         || selector.into_iter().all(|matcher| matcher.kind() == LabelMatcherType::Value)
 }
 
-/// Returns whether the environment has every value that a patch reads; missing values may come from the composite.
+/// Returns whether the environment has every value that a patch reads. If a value is missing, the composite may provide
+/// it, so the failure of the patch is not certain.
 fn has_value(outcome: &PatchOutcome, environment: &Value) -> bool {
     !outcome.reads.is_empty()
         && outcome.reads.iter().all(|read| {

@@ -15,7 +15,7 @@ use super::kinds::{BY_REFERENCE, BY_REFERRED_CONFIG, BY_SELECTED_LABEL, COMPOSIT
 use crate::admission::Metadata;
 use crate::catalog::{Kind, Reference, Stored, View};
 
-/// Maximum number of Compositions, revisions and composites that are searched. A message cannot list more.
+/// Maximum number of Compositions, revisions and composites that are searched. A message cannot list more users.
 pub const MAX_USERS: usize = 500;
 
 /// An object that uses an EnvironmentConfig.
@@ -23,7 +23,8 @@ pub const MAX_USERS: usize = 500;
 pub struct User {
     /// The Composition, CompositionRevision or composite that uses the EnvironmentConfig.
     pub object: Reference,
-    /// The usage of the EnvironmentConfig, as far as it is known without a composite.
+    /// How the object uses the EnvironmentConfig. For a Composition or CompositionRevision, this is determined without
+    /// a composite.
     pub usage: Usage,
 }
 
@@ -76,8 +77,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the Compositions or CompositionRevisions that may use the EnvironmentConfig: they reference it by name,
-    /// or select by one of its label keys.
+    /// Returns the Compositions or CompositionRevisions that may use the EnvironmentConfig. They reference it by name,
+    /// or they select by one of its label keys.
     fn texts(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let labels = Metadata::of(self.config).labels();
         let keys = labels.into_iter().flat_map(|labels| labels.keys());
@@ -116,7 +117,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns how a source uses the EnvironmentConfig, or `None` if the source never selects it.
+    /// Returns how a source uses the EnvironmentConfig. `None` if the source never selects it.
     fn source(&self, source: &EnvironmentSource, is_optional: bool, profile: Profile) -> Option<Usage> {
         match (source.kind(), &source.reference, &source.selector) {
             (SourceType::Reference, Some(reference), _) if reference.name == self.name => {
@@ -127,8 +128,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns how a selector uses the EnvironmentConfig, or `None` if it never selects it. A label value that the
-    /// selector reads from the composite may be any value.
+    /// Returns how a selector uses the EnvironmentConfig. `None` if the selector never selects it. If the selector
+    /// reads a label value from the composite, any value is considered possible.
     fn selected(&self, selector: &Selector, profile: Profile) -> Option<Usage> {
         let is_fixed = |kind| kind == LabelMatcherType::Value;
         let own = Metadata::of(self.config);

@@ -13,8 +13,8 @@ use crate::kustomize::delivery::{
     Consequences, Delivery, Judged, Outcome, Root, is_unchanged, not_judged, tree_findings,
 };
 
-/// Timeout for judging the other Kustomizations of the same cluster, which only warnings need. Results are cached for
-/// the next request.
+/// Timeout for judging the other Kustomizations that apply to the same cluster. It is short, because only warnings
+/// depend on these Kustomizations. Results are cached for the next request.
 const SIBLINGS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The inputs of a decision about the kustomize trees of one request.
@@ -65,13 +65,14 @@ impl DeliveryContext<'_> {
     }
 
     /// Returns whether [`Consequences`] are computed for the request. They are computed if the request changes the
-    /// build, or if its new object equals the old one, as in an audit.
+    /// build. They are also computed if the new object equals the old one, as in an audit.
     fn has_consequences(&self) -> bool {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }
 
-    /// Judges the other Kustomizations that apply to the same cluster, within [`SIBLINGS_TIMEOUT`], and returns
-    /// findings about what happens to objects in the cluster once `root` is built, such as deletions.
+    /// Returns findings about what happens to objects in the cluster after `root` is built, such as deletions. For
+    /// this, judges the other Kustomizations that apply to the same cluster. The time for this is limited to
+    /// [`SIBLINGS_TIMEOUT`].
     async fn of_consequences(&self, consequences: &Consequences, (root, judged): (&Root, &Judged)) -> Vec<Finding> {
         let siblings = (consequences.siblings)(self.request, self.view, root);
         let last = live_read_deadline(self.request).min(Instant::now() + SIBLINGS_TIMEOUT);
@@ -85,8 +86,8 @@ impl DeliveryContext<'_> {
         (consequences.findings)(self.request, self.view, (root, judged), &known.collect::<Vec<_>>())
     }
 
-    /// Returns the maximum level of the findings in the kustomize tree of this request. It is at most `warn` for an
-    /// update that does not change the tree, such as an update of labels or finalizers.
+    /// Returns the maximum level of the findings in the kustomize tree of this request. Some updates do not change the
+    /// tree, such as updates of labels or finalizers. For these updates, the level is at most `warn`.
     fn max_level(&self, delivery: &Delivery) -> Level {
         let max_level = self.policy.max_level(delivery, &self.request.namespace);
         if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }
@@ -102,8 +103,8 @@ impl DeliveryContext<'_> {
     }
 }
 
-/// Appends `found` to `findings`. Omits a finding if `findings` already has one about the object itself, without a
-/// location in files, for the same rule and field.
+/// Appends the findings in `found` to `findings`. Omits a finding if `findings` already contains one of the same rule
+/// for the same field. Existing findings with a location in a file do not count.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     let before = findings.len();
     for finding in found {

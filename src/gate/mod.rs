@@ -4,7 +4,7 @@
 //! request ─► rules whose matchers cover it ─► live reads ─► mutators or rules ─► levels, exemptions ─► verdict
 //! ```
 //!
-//! A decision is a pure function of the request, the catalog and the policy, except for live reads.
+//! A decision depends only on the request, the catalog, the policy and live reads.
 
 mod deliver;
 pub mod pages;
@@ -31,7 +31,8 @@ pub use registry::Registry;
 
 /// Timeout of live reads if a request has no deadline.
 const LIVE_READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum rounds of live reads. Each round may read what the previous one found: an object, its parent, and so on.
+/// Maximum number of rounds of live reads in a decision. Each round may depend on the objects from the previous round.
+/// For example, one round reads an object, and the next round reads its parent.
 const LIVE_READ_ROUNDS: usize = 8;
 /// Time reserved before the deadline for writing the answer.
 const ANSWER_MARGIN: Duration = Duration::from_millis(50);
@@ -40,8 +41,8 @@ const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 /// warning.
 pub const VERIFY_ANNOTATION: &str = "portcullis.dev/verify";
 
-/// The gate: decides about admission requests with the rules and mutators of its registry, and judges the kustomize
-/// trees in these requests.
+/// The gate, which decides about admission requests. It runs the rules and mutators of its registry, and judges the
+/// kustomize trees in these requests.
 pub struct Gate {
     registry: Registry,
     policy: ArcSwap<Policy>,
@@ -55,7 +56,7 @@ type Clock = Arc<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
 impl Gate {
     /// Creates a gate that runs the rules of `registry` and looks up objects in `catalog`. It judges only kustomize
-    /// trees whose files are in the objects themselves, and fetches no others; see [`Gate::with_trees`].
+    /// trees whose files are in the objects themselves. To judge trees that must be fetched, use [`Gate::with_trees`].
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
         catalog.choose(policy.composites.clone());
         let (policy, trees) = (ArcSwap::from_pointee(policy), Arc::new(Inline));
@@ -96,8 +97,8 @@ impl Gate {
         self.policy.store(Arc::new(policy));
     }
 
-    /// Returns the rules, mutators and sources of kustomize trees that match a request in a phase, or `None` if there
-    /// are none.
+    /// Returns the rules, mutators and sources of kustomize trees that match a request in a phase. `None` if nothing
+    /// matches.
     fn matching(&self, phase: Phase, request: &Request<'_>) -> Option<Matching> {
         let declared_as = self.declared_as(request);
         let deliveries = self.registry.deliveries_for(request).copied();
@@ -118,8 +119,8 @@ impl Gate {
         (!matching.is_empty()).then_some(matching)
     }
 
-    /// Returns the [`Declaration`] of the kind in the request, if an object in the cluster declares this kind, as
-    /// CompositeResourceDefinitions declare composites.
+    /// Returns the [`Declaration`] of the kind in the request. `None` if no object in the cluster declares this kind.
+    /// For example, CompositeResourceDefinitions declare kinds of composites.
     fn declared_as(&self, request: &Request<'_>) -> Option<&'static Declaration> {
         let resource = &request.resource;
         self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)
@@ -213,9 +214,9 @@ impl Gate {
         Verdict { findings, ..Verdict::default() }
     }
 
-    /// Reads from the API server the objects that the functions in `wants` return. Calls these functions again with the
-    /// results until they return no further objects, at most [`LIVE_READ_ROUNDS`] times. Reads that exceed the deadline
-    /// are unknown.
+    /// Reads objects from the API server. The functions in `wants` return the objects to read. These functions are
+    /// called again with the results until they return no new objects, but at most [`LIVE_READ_ROUNDS`] times. If a
+    /// read exceeds the deadline, its result is unknown.
     async fn read_live(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> LiveReads {
         let mut live = LiveReads::new();
         let live_read_deadline = live_read_deadline(request);
@@ -271,14 +272,14 @@ fn is_verify_request(request: &Request<'_>) -> bool {
     Metadata::of(request.object()).annotations().is_some_and(|annotations| annotations.contains_key(VERIFY_ANNOTATION))
 }
 
-/// Returns the time by which live reads must end: shortly before the deadline of the request, or [`LIVE_READ_TIMEOUT`]
-/// from now if it has none.
+/// Returns the time by which live reads must end. This time is shortly before the deadline of the request. For a
+/// request without a deadline, it is [`LIVE_READ_TIMEOUT`] from now.
 fn live_read_deadline(request: &Request<'_>) -> Instant {
     let live_read_deadline = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
     live_read_deadline.unwrap_or_else(|| Instant::now() + LIVE_READ_TIMEOUT)
 }
 
-/// Parses those parts of the objects in the request that the rules with these `matchers` need.
+/// Parses the objects in the request. Parses only the parts that the rules with these `matchers` need.
 fn read(
     request: &Request<'_>,
     declared_as: Option<&Declaration>,

@@ -38,7 +38,7 @@ pub fn index(registry: &Registry) -> String {
     )
 }
 
-/// Returns all rules as a table for a terminal, one line for each.
+/// Returns all rules as a table for a terminal. Each rule has one line.
 pub fn table(registry: &Registry) -> String {
     let infos = registry.infos();
     let width = infos.iter().map(|info| info.name.len()).max().unwrap_or_default();

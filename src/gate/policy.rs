@@ -9,17 +9,18 @@ use crate::catalog::Settings;
 use crate::kustomize::delivery::Delivery;
 use crate::rule::{Mode, Mutator, Rule, RuleInfo};
 
-/// The label with which an object is not mutated and its findings have at most level `audit`, if the value is `"true"`
-/// and the configuration honours it.
+/// The label that excludes an object from mutation and limits its findings to level `audit`. It has this effect if its
+/// value is `"true"` and the configuration honours it.
 pub const SKIP_LABEL: &str = "portcullis.dev/skip";
 
-/// The configuration of rules, mutators and sources of kustomize trees. By default, each has its default level or mode,
-/// and there are no exemptions.
+/// The configuration of rules, mutators and sources of kustomize trees. Without configuration, each of them has its
+/// default level or mode, and there are no exemptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Levels by rule id or family. A rule id takes precedence over its family.
     pub levels: HashMap<String, Level>,
-    /// Levels for some namespaces. They take precedence over general levels; if several apply, the strictest is used.
+    /// Levels for some namespaces. They take precedence over general levels. If several entries apply to a namespace,
+    /// the strictest level is used.
     pub namespaces: Vec<NamespaceLevels>,
     /// Exemptions from rules, for namespaces and users.
     pub exemptions: Vec<Exemption>,
@@ -29,12 +30,13 @@ pub struct Policy {
     pub warn_service_accounts: bool,
     /// Configured modes of mutators, by the name of the mutator.
     pub modes: HashMap<String, Mode>,
-    /// Names of CompositeResourceDefinitions whose composites are watched and checked, besides those with the label
-    /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` selects all.
+    /// Names of CompositeResourceDefinitions whose composites are watched and checked. `*` selects all. Definitions
+    /// with the label [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL) are selected in addition.
     pub composites: HashSet<String>,
     /// The maximum level of findings in a kustomize tree, by the name of its source, such as `flux-trees`.
     pub deliveries: HashMap<String, Level>,
-    /// Hosts from which artifacts may be fetched, besides Flux's own: `name` or `name:port`.
+    /// Hosts from which artifacts may be fetched, in the form `name` or `name:port`. Flux's own hosts are always
+    /// permitted.
     pub artifact_hosts: Vec<String>,
     /// The sections of the configuration that rules look up by name, such as `deployers`.
     pub settings: Settings,
@@ -70,13 +72,14 @@ impl Exemption {
 }
 
 impl Policy {
-    /// Returns the level of a rule for requests in `namespace`: the configured level, or the default of the rule.
+    /// Returns the configured level of a rule for requests in `namespace`. If no level is configured, returns the
+    /// default level of the rule.
     pub fn level(&self, rule: &Rule, namespace: &str) -> Level {
         self.level_of(rule.info.id, rule.info.family(), rule.info.level, namespace)
     }
 
-    /// Returns the level of the rule `id` of `family` in `namespace`: the configured level, or `default`. The namespace
-    /// is empty for files.
+    /// Returns the configured level of the rule `id` of `family` in `namespace`. Returns `default` if no level is
+    /// configured. The namespace is empty for files.
     pub fn level_of(&self, id: &str, family: &str, default: Level, namespace: &str) -> Level {
         if self.levels.is_empty() && self.namespaces.is_empty() {
             return default;
@@ -91,16 +94,16 @@ impl Policy {
         of_namespaces.chain([entry(&self.levels, id, family).unwrap_or(default)]).any(|level| level > Level::Off)
     }
 
-    /// Returns the level that the configuration gives a finding of `portcullis check`. The rule `info` reported the
-    /// finding at `level`; see [`Policy::levelled`].
+    /// Returns the level of a finding in `portcullis check` after the configuration is applied. The rule `info`
+    /// reported the finding at `level`. [`Policy::levelled`] describes how the levels are combined.
     pub fn level_in_files(&self, info: &RuleInfo, level: Level) -> Level {
         Self::levelled(level, info.level, self.level_of(info.id, info.family(), info.level, ""))
     }
 
-    /// Combines the level of a finding with the rule's `default` level and the `configured` one.
+    /// Combines the level of a finding with the `default` level and the `configured` level of its rule.
     ///
-    /// A finding has the rule's default level or a lower one. The configured level replaces the default level, and is
-    /// the maximum for lower ones.
+    /// A finding has the default level of its rule or a lower level. If it has the default level, the configured level
+    /// replaces it. If it has a lower level, the configured level is the maximum.
     pub fn levelled(level: Level, default: Level, configured: Level) -> Level {
         if level >= default { configured } else { level.min(configured) }
     }
@@ -110,21 +113,21 @@ impl Policy {
         applying.filter_map(move |levels| entry(&levels.levels, id, family))
     }
 
-    /// Returns the mode of a mutator: the configured one, or the mutator's default.
+    /// Returns the configured mode of a mutator. If no mode is configured, returns the mutator's default.
     pub fn mode(&self, mutator: &Mutator) -> Mode {
         self.modes.get(mutator.name).copied().unwrap_or(mutator.mode)
     }
 
-    /// Returns the maximum level of findings in kustomize trees from the source `delivery`, for requests in a
-    /// namespace.
+    /// Returns the maximum level of findings in kustomize trees from the source `delivery`. The level applies to
+    /// requests in the given namespace.
     pub fn max_level(&self, delivery: &Delivery, namespace: &str) -> Level {
         let own = self.deliveries.get(delivery.name).copied().unwrap_or(delivery.max_level);
         let limit = |info: &RuleInfo| self.level_of(info.id, info.family(), info.level, namespace);
         delivery.limited_by.map_or(own, |info| own.min(limit(info)))
     }
 
-    /// Returns whether an exemption from the rule applies to the request at `now`. A configured `deny` for the
-    /// namespace takes precedence.
+    /// Returns whether an exemption from the rule applies to the request at `now`. If the configuration sets `deny` for
+    /// the namespace of the request, no exemption applies.
     pub fn exempts(&self, info: &RuleInfo, request: &Request<'_>, now: OffsetDateTime) -> bool {
         let exempt = |exemption: &Exemption| {
             !exemption.is_expired(now)

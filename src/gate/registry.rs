@@ -1,4 +1,5 @@
-//! The registry of all rules, mutators and deliveries (sources of kustomize trees), and the kinds that they look up.
+//! The registry of all rules, mutators and deliveries, and of the kinds that they look up. A delivery is a source of
+//! kustomize trees.
 
 use std::collections::HashMap;
 
@@ -12,8 +13,8 @@ use crate::kustomize::delivery::{self, Delivery};
 use crate::landscaper;
 use crate::rule::{ANY, Definition, Match, Mutator, Rule, RuleInfo};
 
-/// A set of rules, mutators and deliveries (sources of kustomize trees), with an index by the resources that they
-/// match.
+/// A set of rules, mutators and deliveries, with an index by the resources that they match. A delivery is a source of
+/// kustomize trees.
 pub struct Registry {
     rules: Vec<&'static Rule>,
     tree_rules: Vec<&'static RuleInfo>,
@@ -22,12 +23,13 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// The rules, mutators and deliveries by the plural name of the matched resource, such as `installations`, or by
-    /// the name of the [`Declaration`] of its kind. Few rules match the same resource.
+    /// The rules, mutators and deliveries by the resource that they match. A key is the plural name of the resource,
+    /// such as `installations`, or the name of the [`Declaration`] of its kind. Few rules match the same resource, so a
+    /// look-up is fast.
     looking: HashMap<&'static str, Looking>,
 }
 
-/// The rules, mutators and deliveries that match one resource.
+/// The rules, mutators and sources of kustomize trees that match one resource.
 #[derive(Default)]
 struct Looking {
     rules: Vec<&'static Rule>,
@@ -48,7 +50,8 @@ impl Registry {
         standard.with_deliveries(kustomize::delivery::deliveries())
     }
 
-    /// Restricts the registry to some families: their rules, mutators, deliveries and CustomResourceDefinitions.
+    /// Restricts the registry to some families. Only the rules, mutators, deliveries and CustomResourceDefinitions of
+    /// these families remain. A delivery is a source of kustomize trees.
     #[must_use]
     pub fn only(self, families: &[&str]) -> Self {
         let is_on = |family: &str| families.contains(&family);
@@ -64,7 +67,8 @@ impl Registry {
         only.with_deliveries(deliveries)
     }
 
-    /// Creates a registry of these rules and mutators, without deliveries and CustomResourceDefinitions.
+    /// Creates a registry of these rules and mutators. The registry has no sources of kustomize trees and no
+    /// CustomResourceDefinitions.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
         let mut looking: HashMap<_, Looking> = HashMap::new();
         for rule in &rules {
@@ -96,13 +100,13 @@ impl Registry {
         &self.mutators
     }
 
-    /// Returns the deliveries (sources of kustomize trees), in the order in which they run.
+    /// Returns the deliveries in the order in which they run. A delivery is a source of kustomize trees.
     pub fn deliveries(&self) -> &[&'static Delivery] {
         &self.deliveries
     }
 
-    /// Returns the definitions of all rules, those that check requests and those that check kustomize trees, in the
-    /// order of their ids.
+    /// Returns the definitions of all rules, sorted by id. They include the rules that check requests, and the rules
+    /// that check kustomize trees.
     pub fn infos(&self) -> Vec<&'static RuleInfo> {
         let mut infos: Vec<_> =
             self.rules.iter().map(|rule| &rule.info).chain(self.tree_rules.iter().copied()).collect();
@@ -131,7 +135,7 @@ impl Registry {
         &self.definitions
     }
 
-    /// Creates an empty catalog for all kinds that rules, mutators and deliveries look up.
+    /// Creates an empty catalog for all kinds that rules, mutators and sources of kustomize trees look up.
     pub fn catalog(&self) -> Catalog {
         Catalog::new(self.kinds()).declaring(self.declarations.clone())
     }
@@ -143,13 +147,13 @@ impl Registry {
         catalog
     }
 
-    /// Returns the CustomResourceDefinitions of stored Kustomizations and Components, which the chart installs only if
-    /// a value enables them.
+    /// Returns the CustomResourceDefinitions of stored Kustomizations and Components. The chart installs them only if a
+    /// chart value enables them.
     pub fn optional_definitions(&self) -> &[&'static Definition] {
         &self.optional
     }
 
-    /// Returns the rule with this id, if it checks requests and not kustomize trees.
+    /// Returns the rule with this id. `None` if no rule has the id, or if the rule checks kustomize trees.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.info.id == id).copied()
     }
@@ -166,12 +170,14 @@ impl Registry {
         self.families().into_iter().filter(|family| *family != delivery::guard::FAMILY).collect()
     }
 
-    /// Returns every Kubernetes kind whose objects a rule, mutator or delivery looks up in the catalog.
+    /// Returns every Kubernetes kind whose objects are looked up in the catalog. Rules, mutators and sources of
+    /// kustomize trees look up objects.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         self.looked_up().into_iter().map(|(kind, _)| kind).collect()
     }
 
-    /// Returns the kinds that rules and deliveries look up for objects of `kind`; may contain duplicates.
+    /// Returns the kinds that rules and sources of kustomize trees look up for objects of `kind`. The result may
+    /// contain duplicates.
     pub fn looked_up_for(&self, kind: &Kind) -> Vec<&'static Kind> {
         let covers =
             |matchers: &[Match]| matchers.iter().any(|one| (one.group, one.plural) == (kind.group, kind.plural));
@@ -180,7 +186,8 @@ impl Registry {
         of_rules.chain(of_deliveries).flatten().copied().collect()
     }
 
-    /// Returns every kind that rules, mutators and deliveries look up, with the families that look it up.
+    /// Returns every kind that rules, mutators and sources of kustomize trees look up. Each kind has the families that
+    /// look it up.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
     }
@@ -190,8 +197,8 @@ impl Registry {
         by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
 
-    /// Returns all look-ups of rules, mutators and deliveries: the family, the kind that is looked up, and whether its
-    /// objects are read live.
+    /// Returns all look-ups of rules, mutators and sources of kustomize trees. Each look-up has three parts: the
+    /// family, the kind, and whether the objects of this kind are also read live.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
@@ -200,8 +207,8 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
 
-    /// Returns the families that have rules or mutators for declared kinds, such as composites, each with the kind
-    /// whose objects declare them, such as CompositeResourceDefinition.
+    /// Returns each family that has rules or mutators for kinds that other objects declare, with the declaring kind.
+    /// For example, CompositeResourceDefinitions declare composites.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
@@ -210,7 +217,7 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the families that have rules or mutators for a declared kind, such as composites; may contain
+    /// Returns the families that have rules or mutators for a declared kind, such as composites. The result may contain
     /// duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
@@ -240,7 +247,7 @@ impl Registry {
         mutators.filter(move |mutator| mutator.matchers.iter().any(|matcher| matcher.covers(request, declared_as)))
     }
 
-    /// Returns the deliveries (sources of kustomize trees) that match a request.
+    /// Returns the deliveries that match a request. A delivery is a source of kustomize trees.
     pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
         let of_all = self.looking.get(ANY);
         let looking = self.looking(request, None).into_iter().chain(of_all);
@@ -254,7 +261,7 @@ impl Registry {
     }
 }
 
-/// Groups pairs of family and kind by kind, and lists the distinct families of each.
+/// Groups pairs of family and kind by kind. Returns each kind with its distinct families.
 fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&'static Kind, Vec<&'static str>)> {
     let mut kinds: Vec<(&'static Kind, Vec<&'static str>)> = Vec::new();
     for (family, kind) in looks {

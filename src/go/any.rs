@@ -13,9 +13,9 @@ pub enum Any {
     NonFinite(f64),
     /// A Go `string` whose bytes are not valid UTF-8.
     Bytes(Vec<u8>),
-    /// A nil `map[string]any`: it prints as an empty map, and is encoded as `null`.
+    /// A nil `map[string]any`. Go prints it as an empty map, and encodes it as `null`.
     NilMap,
-    /// A nil `[]any`: it prints as an empty list, and is encoded as `null`.
+    /// A nil `[]any`. Go prints it as an empty list, and encodes it as `null`.
     NilSlice,
 }
 
@@ -67,7 +67,7 @@ impl Any {
         }
     }
 
-    /// Returns the value as JSON for messages; infinity and NaN become strings.
+    /// Returns the value as JSON for messages. Infinity and NaN become strings.
     pub fn shown(&self) -> Value {
         match self {
             Self::NonFinite(value) => Value::String(super::format_float(*value, 'g', None)),
@@ -90,7 +90,7 @@ impl From<Value> for Any {
     }
 }
 
-/// Returns the Go type of a JSON value: numbers without a fraction or exponent are `int64`, as in
+/// Returns the Go type of a JSON value. Numbers without a fraction or exponent are `int64`, as in
 /// `k8s.io/apimachinery`.
 pub fn type_of(value: &Value) -> &'static str {
     match value {

@@ -1,9 +1,9 @@
 //! Decodes base64 like Go's `encoding/base64` with the standard alphabet, with Go's error messages.
 
-/// Decodes a base64 text. Line breaks are skipped; padding is required.
+/// Decodes a base64 text. Line breaks are skipped. Padding is required.
 ///
 /// # Errors
-/// If the text is invalid; the error is Go's message, which contains the byte offset of the first error.
+/// If the text is invalid. The error is Go's message, which contains the byte offset of the first error.
 pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len() / 4 * 3);
@@ -18,8 +18,8 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Decodes the next four base64 characters, starting at `at`, and appends the bytes to `out`. Returns how many of the
-/// four precede the padding, or `None` at the end of the text.
+/// Decodes the next four base64 characters from position `at`, and appends the bytes to `out`. Returns the number of
+/// characters before the padding. `None` at the end of the text.
 fn quantum(bytes: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Result<Option<usize>, usize> {
     let mut letters = [0u8; 4];
     let mut count = 0;
@@ -44,8 +44,8 @@ fn quantum(bytes: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Result<Option<usi
     Ok(Some(count))
 }
 
-/// Checks the rest of a base64 text after its first `=`. `count` is the number of characters before this `=` in its
-/// group of four. Returns the offset of an invalid character as an error.
+/// Checks the rest of a base64 text after the first `=`. `count` is the number of characters before this `=` in its
+/// group of four. If a character is invalid, returns its offset as the error.
 fn padding(bytes: &[u8], at: &mut usize, count: usize) -> Result<(), usize> {
     let skip = |at: &mut usize| {
         while bytes.get(*at).is_some_and(|byte| is_line_end(*byte)) {

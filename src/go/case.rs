@@ -1,7 +1,7 @@
-//! `strings.ToUpper` and `strings.ToLower`, which map each character to one character.
+//! Go's `strings.ToUpper` and `strings.ToLower`. These functions map each character to exactly one character.
 //!
-//! Rust maps some characters to several, and a sigma at the end of a word to another letter; Go does neither. Rust's
-//! Unicode tables are newer, so a few letters have an upper case form that Go does not know.
+//! Rust differs in three points. It maps some characters to several characters. It maps a sigma at the end of a word to
+//! a different letter. Its Unicode tables are newer, so a few letters have an upper case form that Go does not know.
 
 /// Converts to upper case, like `strings.ToUpper`.
 pub fn to_upper(text: &str) -> String {
@@ -21,8 +21,8 @@ fn upper(c: char) -> char {
     }
 }
 
-/// Returns the upper case form in Go of a letter that Rust maps to several characters. Greek letters with an iota
-/// subscript have a form of one character; other letters stay unchanged.
+/// Returns Go's upper case form of a letter that Rust maps to several characters. For Greek letters with an iota
+/// subscript, this form is another single character. Other letters stay unchanged.
 fn single_upper(c: char) -> char {
     match c {
         '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {

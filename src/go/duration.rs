@@ -6,7 +6,8 @@ const SECOND: u64 = 1_000_000_000;
 /// The magnitude of the smallest `int64`.
 const MAX_MAGNITUDE: u64 = 1 << 63;
 
-/// The units of Go durations with their length in nanoseconds. Unicode has two micro signs.
+/// The units of Go durations, with their lengths in nanoseconds. The microsecond has three spellings, because Unicode
+/// has two micro signs.
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -18,8 +19,8 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3600 * SECOND),
 ];
 
-/// Parses a duration such as `1h30m` or `-1.5s`. Returns `None` for an invalid text, or a duration beyond the 292 years
-/// of Go's `int64`.
+/// Parses a duration such as `1h30m` or `-1.5s`. Returns `None` if the text is invalid, or if the duration exceeds the
+/// 292 years of Go's `int64`.
 pub fn parse(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let magnitude = if unsigned == "0" { 0 } else { sum(unsigned)? };
@@ -29,13 +30,13 @@ pub fn parse(text: &str) -> Option<i64> {
     }
 }
 
-/// Parses a duration such as `1h30m`; `None` if it is negative or invalid.
+/// Parses a duration such as `1h30m`. `None` if the duration is negative or invalid.
 pub fn parse_unsigned(text: &str) -> Option<Duration> {
     parse(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok()).map(Duration::from_nanos)
 }
 
-/// Parses numbers with units, such as `1h30m`, and returns their sum in nanoseconds; `None` if the text is invalid, or
-/// the sum is too large.
+/// Parses numbers with units, such as `1h30m`, and returns their sum in nanoseconds. `None` if the text is invalid, or
+/// if the sum is too large.
 fn sum(mut text: &str) -> Option<u64> {
     let mut total: u64 = 0;
     if text.is_empty() {
@@ -53,8 +54,8 @@ fn sum(mut text: &str) -> Option<u64> {
     Some(total)
 }
 
-/// Converts a decimal number of a unit to nanoseconds, and truncates fractions of a nanosecond. `unit` is the unit in
-/// nanoseconds; `None` if the number is invalid or too large.
+/// Converts a decimal number of a unit to nanoseconds. Fractions of a nanosecond are truncated. `unit` is the length of
+/// the unit in nanoseconds. Returns `None` if the number is invalid or too large.
 fn part(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
@@ -65,8 +66,8 @@ fn part(number: &str, unit: u64) -> Option<u64> {
     whole.checked_add(fraction_of(fraction, unit)).filter(|part| *part <= MAX_MAGNITUDE)
 }
 
-/// Multiplies the digits of a decimal fraction by a unit. Go computes with floating-point numbers, so the last
-/// nanosecond may be imprecise; this function reproduces that.
+/// Multiplies the digits of a decimal fraction by a unit. Reproduces the imprecise last nanosecond of Go's result,
+/// because Go computes with floating-point numbers.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "those of Go")]
 fn fraction_of(digits: &str, unit: u64) -> u64 {
     let (mut numerator, mut scale) = (0_u64, 1.0);

@@ -1,6 +1,6 @@
 //! Formats floating-point numbers like `strconv.FormatFloat`.
 
-/// The number of digits after which all digits of a `float64` are zero.
+/// Maximum number of digits that are computed for a `float64`. All further digits are zero.
 const MAX_DIGITS: usize = 1100;
 
 /// Formats a number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. Without a precision, it uses the fewest
@@ -36,7 +36,7 @@ fn fixed(value: f64, precision: Option<usize>) -> String {
 }
 
 /// Returns the significant digits of a number, and the decimal exponent of the first digit. `precision` is the number
-/// of digits after the first one; with `None`, as few digits as identify the number.
+/// of digits after the first one. If it is `None`, returns the fewest digits that identify the number.
 fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
     let Some(precision) = precision else { return shortest(&serde_json::to_string(&value).unwrap_or_default()) };
     let text = format!("{value:.*e}", precision.min(MAX_DIGITS));
@@ -47,11 +47,11 @@ fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
     (digits, exponent.parse().unwrap_or(0))
 }
 
-/// Returns the digits in a number that `serde_json` printed, without zeros at either end, and the exponent of the first
-/// digit.
+/// Returns the digits of a number that `serde_json` printed, and the exponent of the first digit. Zeros at both ends
+/// are removed.
 ///
-/// Several numbers of digits may parse to the same float. If two of the shortest are equally near, Go and `serde_json`
-/// take the one with an even last digit; the standard library of Rust takes the larger one.
+/// Several numbers of digits may parse to the same float. If two of the shortest numbers are equally near, Go and
+/// `serde_json` use the one with an even last digit. The standard library of Rust uses the larger one.
 fn shortest(json: &str) -> (String, i32) {
     let (mantissa, exponent) = json.split_once('e').unwrap_or((json, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -94,7 +94,7 @@ fn general(value: f64, precision: Option<usize>) -> String {
     generally(&all, exponent, wanted)
 }
 
-/// Formats digits in the format `g`: with an exponent if the number is very small or large, otherwise without.
+/// Formats digits in the format `g`. The result has an exponent only if the number is very small or large.
 fn generally(all: &str, exponent: i32, wanted: Option<usize>) -> String {
     let significant = all.trim_end_matches('0');
     let significant = if significant.is_empty() { "0" } else { significant };

@@ -6,7 +6,7 @@ fn hexadecimal(algorithm: &'static Algorithm, bytes: &[u8]) -> String {
     digest(algorithm, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the SHA-1 hash of `bytes` in hexadecimal. It is for naming values, not for security.
+/// Returns the SHA-1 hash of `bytes` in hexadecimal. The hash is suitable for names, but not for security.
 pub fn sha1(bytes: &[u8]) -> String {
     hexadecimal(&SHA1_FOR_LEGACY_USE_ONLY, bytes)
 }

@@ -1,4 +1,4 @@
-//! Parses Kubernetes quantities like `resource.ParseQuantity` of `k8s.io/apimachinery`, but returns floating-point
+//! Parses Kubernetes quantities like `resource.ParseQuantity` of `k8s.io/apimachinery`. The results are floating-point
 //! numbers.
 
 use std::cmp::Ordering;
@@ -6,11 +6,11 @@ use std::cmp::Ordering;
 const FORMAT: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
-/// Number of digits that always fit into an `int64`; apimachinery parses longer numbers in another way.
+/// Number of digits that always fit into an `int64`. apimachinery parses longer numbers with a different algorithm.
 const INT64_DIGITS: usize = 18;
-/// Number of decimal places of the smallest unit of a quantity, `n`; smaller fractions are rounded up.
+/// Number of decimal places of the smallest unit of a quantity, `n`. Smaller fractions are rounded up.
 const NANO: i64 = 9;
-/// Maximum number of zeros that are appended to a number; a number with more zeros is infinite.
+/// Maximum number of zeros that are appended to a number. A number that needs more zeros becomes infinite.
 const BEYOND: usize = 400;
 /// The decimal digits of the largest quantity with a binary suffix, such as `Ki`.
 const MAX: &[u8] = b"9223372036854775807";
@@ -18,7 +18,7 @@ const MAX: &[u8] = b"9223372036854775807";
 /// Parses a Kubernetes quantity such as `1Gi`, `500m` or `1e3`.
 ///
 /// # Errors
-/// If the text is not a quantity; the error is the message of apimachinery.
+/// If the text is not a quantity. The error is the message of apimachinery.
 pub fn parse_quantity(text: &str) -> Result<f64, String> {
     let parts = Parts::of(text).ok_or(FORMAT)?;
     let scale = scale(parts.suffix).ok_or(SUFFIX)?;
@@ -63,7 +63,7 @@ impl<'t> Parts<'t> {
         is_sound.then_some(Self { is_negative: text.starts_with('-'), whole, fraction, suffix, has_digits })
     }
 
-    /// Returns the number without its sign; `None` if apimachinery requires digits and there are none.
+    /// Returns the number without its sign. `None` if the number has no digits and apimachinery requires digits.
     fn magnitude(&self, scale: Scale) -> Option<f64> {
         let all = [self.whole, self.fraction].concat();
         let fraction = i64::try_from(self.fraction.len()).unwrap_or(i64::MAX);
@@ -179,8 +179,8 @@ fn compare(digits: &[u8], fraction: i64) -> Ordering {
     whole.len().cmp(&MAX.len()).then_with(|| whole.cmp(MAX)).then(finer)
 }
 
-/// Multiplies digits by a power of ten. Go multiplies two floating-point numbers, so its last bit may be imprecise;
-/// this function reproduces that.
+/// Multiplies digits by a power of ten. Reproduces the imprecise last bit of Go's result, because Go multiplies two
+/// floating-point numbers.
 fn times_ten(digits: &str, power: i64) -> f64 {
     let base: f64 = if digits.is_empty() { 0.0 } else { digits.parse().unwrap_or(f64::INFINITY) };
     match power {

@@ -1,7 +1,7 @@
 //! Quotes strings like Go.
 //!
-//! Source: `strconv.Quote` and related functions. Rust's Unicode tables, which are newer than Go's, decide which
-//! characters are printable.
+//! Source: `strconv.Quote` and related functions. Rust's Unicode tables decide which characters are printable. These
+//! tables are newer than Go's.
 
 /// Quotes a text like the verb `%q` of Go's `fmt`: `"a\"b"`.
 pub fn quote(text: &str) -> String {
@@ -13,7 +13,8 @@ pub(super) fn quote_ascii(text: &str) -> String {
     quote_with(text, '"', true)
 }
 
-/// Quotes a text like Go, with the quotation mark `mark`; if `is_ascii`, escapes all characters that are not ASCII.
+/// Quotes a text like Go, with the quotation mark `mark`. If `is_ascii` is true, escapes all characters that are not
+/// ASCII.
 pub(super) fn quote_with(text: &str, mark: char, is_ascii: bool) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push(mark);

@@ -13,7 +13,7 @@ const RANGE: &str = "value out of range";
 /// Parses a boolean, like `strconv.ParseBool`.
 ///
 /// # Errors
-/// If the text is not a boolean; the error is Go's message.
+/// If the text is not a boolean. The error is Go's message.
 pub fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -25,7 +25,7 @@ pub fn parse_bool(text: &str) -> Result<bool, String> {
 /// Parses an integer, like `strconv.ParseInt(text, 10, 64)`.
 ///
 /// # Errors
-/// If the text is not an integer, or out of range; the error is Go's message.
+/// If the text is not an integer, or if the integer is out of range. The error is Go's message.
 pub fn parse_int(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -34,11 +34,11 @@ pub fn parse_int(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| wrong("ParseInt", text, RANGE))
 }
 
-/// Parses a number, like `strconv.ParseFloat(text, 64)`: decimal or hexadecimal, `inf`, `infinity` and `nan` in any
-/// case.
+/// Parses a number, like `strconv.ParseFloat(text, 64)`. The text is a decimal or hexadecimal number, or one of the
+/// words `inf`, `infinity` and `nan` in any case.
 ///
 /// # Errors
-/// If the text is not a number, or out of range; the error is Go's message.
+/// If the text is not a number, or if the number is out of range. The error is Go's message.
 pub fn parse_float(text: &str) -> Result<f64, String> {
     let (sign, number) = match text.strip_prefix('-') {
         Some(number) => (-1.0, number),
@@ -60,8 +60,8 @@ pub fn parse_float(text: &str) -> Result<f64, String> {
     if value.is_infinite() { Err(wrong("ParseFloat", text, RANGE)) } else { Ok(sign * value) }
 }
 
-/// Parses a decimal number. Rust's grammar differs from Go's only in the words for infinity and NaN, which are rejected
-/// here.
+/// Parses a decimal number. Rust's grammar accepts the same numbers as Go's, but other words for infinity and NaN. This
+/// function rejects all such words.
 fn decimal(number: &str) -> Option<f64> {
     let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     number.parse().ok().filter(|_| is_number)
@@ -83,7 +83,7 @@ fn has_sound_underscores(number: &str) -> bool {
     (0..chars.len()).filter(|&at| chars[at] == '_').all(around)
 }
 
-/// Parses the part of a hexadecimal float after `0x`, such as `1.8p3`; the binary exponent is required.
+/// Parses the part of a hexadecimal float after `0x`, such as `1.8p3`. The binary exponent is required.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -99,10 +99,12 @@ fn hexadecimal(text: &str) -> Option<f64> {
     Some(assembled(digits.as_bytes(), exponent - 4 * i64::try_from(fraction.len()).ok()?))
 }
 
-/// An exponent for which every mantissa that fits into an object is out of range.
+/// Maximum magnitude of an exponent. A number with this exponent is out of range, because no mantissa in an object is
+/// long enough to compensate it.
 const BEYOND: i64 = 1 << 32;
 
-/// Returns hexadecimal digits times two to the power of `exponent`, rounded once to the nearest float, ties to even.
+/// Returns the value of hexadecimal digits times two to the power of `exponent`. The value is rounded once, to the
+/// nearest float. If two floats are equally near, the even one is used.
 fn assembled(digits: &[u8], mut exponent: i64) -> f64 {
     let mut mantissa: u64 = 0;
     let mut is_inexact = false;
@@ -134,7 +136,7 @@ fn assembled(digits: &[u8], mut exponent: i64) -> f64 {
     scaled(kept, exponent + i64::from(cut))
 }
 
-/// Multiplies an integer of at most 53 bits by a power of two. The result is exact or out of range.
+/// Multiplies an integer of at most 53 bits by a power of two. The result is exact, unless it is out of range.
 fn scaled(mantissa: u64, exponent: i64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "it has at most 53 bits")]
     let mut value = mantissa as f64;

@@ -11,7 +11,7 @@ use super::object_id::ObjectId;
 use super::options::{Options, Profile};
 use super::tree::{Tree, TreePath};
 
-/// The prediction whether kustomize can build a root.
+/// The prediction of whether kustomize can build a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// kustomize can build the root.
@@ -49,15 +49,15 @@ pub struct Report {
     pub profile: Profile,
     /// Whether kustomize can build the root.
     pub verdict: Verdict,
-    /// The reasons why it is unknown whether the build succeeds, such as a remote resource. If there are any, the
-    /// verdict is not `Accept`.
+    /// The reasons why the result of the build is unknown, such as a remote resource. If there is a reason, the verdict
+    /// is not `Accept`.
     pub reasons: Vec<String>,
     /// The findings, in the order in which kustomize processes the files.
     pub findings: Vec<TreeFinding>,
-    /// The steps of the build; `None` if the root cannot be read, or the analysis shares bases ([`analyse_shared`]).
+    /// The steps of the build. `None` if the root cannot be read, or if the analysis shares bases ([`analyse_shared`]).
     pub evaluation: Option<Step>,
-    /// The identities of all objects that Flux renders; `None` for other systems, if one identity is unknown, or if the
-    /// root is rejected.
+    /// The identities of all objects that Flux renders. `None` for other systems, for a rejected root, or if one
+    /// identity is unknown.
     pub rendered: Option<Vec<ObjectId>>,
     /// The rendered objects that Flux does not apply, because a label or annotation excludes them.
     pub excluded: Vec<Excluded>,
@@ -73,8 +73,8 @@ pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Fil
     reported(root, options, build::report(tree, root, options, files, None))
 }
 
-/// Analyses one of several roots of a tree that are built with the same options. `files` and `shared` are the caches of
-/// parsed files and built bases that these roots share. The report does not contain the steps of the build.
+/// Analyses one of several roots of a tree. All these roots are built with the same options. They share the caches
+/// `files` and `shared`, which hold parsed files and built bases. The report does not contain the steps of the build.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, build::report(tree, root, options, files, Some(shared)))
 }

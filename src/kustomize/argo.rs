@@ -1,4 +1,4 @@
-//! Applies the kustomize options of an Argo CD source to a kustomization file, as Argo CD does before it runs
+//! Applies the kustomize options of an Argo CD source to a kustomization file. Argo CD does the same before it runs
 //! `kustomize build`.
 
 mod merge;

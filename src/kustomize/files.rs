@@ -6,14 +6,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::file::{BadFile, KustomizationFile, SharedFile};
 use super::tree::{Tree, TreePath, Unreadable};
 
-/// Maximum number of cached files of a server, of some kilobytes each; the cache is then emptied. Neighbouring roots
-/// share most files.
+/// Maximum number of files in the cache of a server. Each cached file needs some kilobytes. When the cache is full, it
+/// is emptied. The limit is small because neighboring roots share most of their files.
 const MAX_FILES: usize = 1_000;
-/// Maximum number of cached files of a repository. A command reads each file at least twice: to find the roots, and to
-/// build them; a server, for each root that uses it.
+/// Maximum number of cached files of a repository. A command reads each file at least twice: once to find the roots,
+/// and once to build them. A server reads a file once for each root that uses it.
 const MAX_FILES_OF_REPOSITORY: usize = 10_000;
-/// Maximum number of values from aliases in a cached file. Files with more are parsed again for each root, because a
-/// thousand of them would need gigabytes.
+/// Maximum number of values from aliases in a cached file. A file with more such values is not cached, because a
+/// thousand such files would need gigabytes.
 const MAX_ALIASED: usize = 1_000;
 
 /// A cache of parsed kustomization files, shared by all roots of a run.
@@ -42,16 +42,16 @@ pub enum NotRead {
 }
 
 impl Files {
-    /// Creates a cache for all kustomization files of a repository, each of which is read several times.
+    /// Creates a cache for all kustomization files of a repository. Each of these files is read several times.
     pub fn of_repository() -> Self {
         Self { most: MAX_FILES_OF_REPOSITORY, ..Self::default() }
     }
 
-    /// Returns the parsed kustomization file at a path, from the cache if possible.
+    /// Returns the parsed kustomization file at a path. Uses the cache if it contains the file.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, or its content is invalid.
+    /// If the file cannot be read, or if its content is invalid.
     pub fn kustomization(&self, tree: &Tree, path: &TreePath) -> Read {
         if let Some(read) = self.read.read().unwrap_or_else(PoisonError::into_inner).get(path) {
             return read.clone();

@@ -76,8 +76,8 @@ pub enum Fix {
 }
 
 impl RuleInfo {
-    /// Returns a finding of this rule at a place in a tree. By default, kustomize fails to build because of it; see
-    /// [`TreeFinding::harmless`].
+    /// Returns a finding of this rule at a place in a tree. By default, the finding means that kustomize fails to
+    /// build. [`TreeFinding::harmless`] changes this.
     pub(super) fn at(&self, site: Site, message: impl Into<String>) -> TreeFinding {
         let Site { file, place, field } = site;
         let location = InTree { file, place, refused: true, first: false, fix: None };
@@ -91,14 +91,14 @@ impl TreeFinding {
         Site::new(self.location.file.clone(), self.location.place, self.field.clone())
     }
 
-    /// Sets that kustomize builds the tree in spite of the finding.
+    /// Marks the finding as harmless, which means that kustomize builds the tree despite the finding.
     #[must_use]
     pub fn harmless(mut self) -> Self {
         self.location.refused = false;
         self
     }
 
-    /// Sets that this finding is the first error, which kustomize reports.
+    /// Marks this finding as the first error, because kustomize itself reports only this error.
     #[must_use]
     pub fn first(mut self) -> Self {
         self.location.first = true;

@@ -8,8 +8,8 @@ use super::finding::Fix;
 use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
-/// Returns the text of a kustomization file with the fixes applied; `None` if a fix cannot be applied without changing
-/// something else.
+/// Returns the text of a kustomization file with the fixes applied. Returns `None` if a fix cannot be applied without
+/// another change to the file.
 pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     let mut fixes: Vec<_> = fixes.iter().collect();
     // From the end of a list, so that the indexes of earlier entries stay valid.
@@ -39,7 +39,7 @@ type Edit = (usize, usize, String);
 struct Insertion<'t> {
     /// The YAML text of the entry, possibly with a comment after it.
     entry: &'t str,
-    /// The indentation and the `- ` before the entry, for a list that is empty or does not exist.
+    /// The text before the entry: indentation and `- `. It is used if the list is empty or does not exist.
     dash: &'t str,
     /// The offset in the file at which to insert the list if it does not exist.
     end: usize,
@@ -106,12 +106,12 @@ impl<'t> Lists<'t> {
         self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// Returns the offset after the line that contains the offset `at`, including its newline.
+    /// Returns the offset of the end of the line that contains the offset `at`. The newline belongs to the line.
     fn line_end(&self, at: usize) -> usize {
         self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline + 1)
     }
 
-    /// Returns the text of an entry; in a block list, with the comment on its last line.
+    /// Returns the text of an entry. In a block list, the text includes the comment on the entry's last line.
     fn entry_text(&self, list: &str, index: usize) -> Option<&'t str> {
         let item = *self.items(list).get(index)?;
         let end = if self.is_flow(list) { item.end } else { self.line_end(item.end.saturating_sub(1)) };
@@ -167,21 +167,21 @@ fn path(list: &str) -> FieldPath {
     FieldPath::of([list])
 }
 
-/// Returns whether an entry needs no quotes: the name of a file without special characters.
+/// Returns whether an entry needs no quotes in YAML. This is so for file paths without special characters.
 fn is_plain(entry: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     entry.starts_with(|c: char| c.is_ascii_alphabetic()) && entry.chars().all(is_safe) && yaml::is_plain_string(entry)
 }
 
-/// Returns whether the parsed texts differ only by the fix.
+/// Returns whether the fix is the only difference between the two parsed texts.
 fn has_only_changed(before: &str, after: &str, fix: &Fix) -> bool {
     let read = |text| yaml::first(text, &Limits::default()).ok().flatten().map(|document| document.value);
     let (Some(mut before), Some(after)) = (read(before), read(after)) else { return false };
     apply(&mut before, fix).is_some() && before == after
 }
 
-/// Applies a fix to the parsed content of a file; `None` if the entry to move does not exist, or if the field to which
-/// the entry is added is not a list.
+/// Applies a fix to the parsed content of a file. Returns `None` if the entry to move does not exist, or if the target
+/// field is not a list.
 fn apply(content: &mut Value, fix: &Fix) -> Option<()> {
     let members = content.as_object_mut()?;
     let (to, entry) = match fix {

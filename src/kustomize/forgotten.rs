@@ -1,9 +1,12 @@
 //! Finds forgotten manifests: files beside a kustomization file that contain objects and that no kustomization lists.
 //!
-//! A file is reported only if the kustomization would build with it. Not reported are files that any field of a
-//! kustomization refers to, files that another file in the folder mentions (comments such as `# - debug.yaml`
-//! included), files of other tools, objects that people apply by hand, and files whose name no kustomization of the
-//! repository lists although many folders have one.
+//! A file is reported only if the kustomization would build with it. These files are not reported:
+//!
+//! - Files that any field of a kustomization refers to.
+//! - Files that another file in the folder mentions, even in a comment such as `# - debug.yaml`.
+//! - Files of other tools.
+//! - Objects that people apply by hand.
+//! - Files whose name occurs in many folders, if no kustomization of the repository lists a file of this name.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +31,7 @@ const LIST: &str = "resources";
 /// Maximum size of a file that is searched for the names of other files, in bytes. A larger file contains data.
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
 
-/// API groups of objects that other tools read from files, and that are not sent to an API server.
+/// API groups of objects that other tools read from files. These objects are not sent to an API server.
 const GROUPS_OF_TOOLS: [&str; 17] = [
     "backstage.io",
     "chainsaw.kyverno.io",
@@ -50,23 +53,26 @@ const GROUPS_OF_TOOLS: [&str; 17] = [
     "zarf.dev",
 ];
 
-/// Maximum number of forgotten manifests of the same name. If there are more, and no kustomization lists any file of
-/// that name, it is a convention of the repository not to list them.
+/// Maximum number of forgotten manifests with the same file name. If there are more, the repository omits files of this
+/// name on purpose. The limit does not apply if any kustomization lists a file of this name.
 const MAX_SAME_NAME: usize = 8;
 
 /// The apiVersion of configurations of kustomize's own plugins.
 const BUILTIN: &str = "builtin";
 
-/// Kinds that people apply by hand: credentials that do not belong in the tree, and objects that run once.
+/// API group and kind of objects that people often apply by hand. Secrets contain credentials that do not belong in the
+/// tree. Pods and Jobs run only once.
 const APPLIED_BY_HAND: [(&str, &str); 3] = [("", "Secret"), ("", "Pod"), ("batch", "Job")];
 
-/// Annotations of objects that are input of tools such as kpt, and are not applied to a cluster.
+/// Annotations that mark an object as input of a tool such as kpt. Such an object is not applied to a cluster.
 const LOCAL: [&str; 2] = ["config.kubernetes.io/local-config", "config.kubernetes.io/function"];
 
-/// Suffixes of files with roles for users of a CustomResourceDefinition, which kubebuilder generates but does not list.
+/// File name suffixes of manifests with roles for users of a CustomResourceDefinition. kubebuilder generates these
+/// manifests but does not list them in a kustomization.
 const ROLES_OF_KUBEBUILDER: [&str; 3] = ["_admin_role.yaml", "_editor_role.yaml", "_viewer_role.yaml"];
 
-/// Words in the name of a file or of one of its nearest folders which show that the file is not applied.
+/// Words in file and folder names. If a file or one of its nearest folders has such a word in its name, the file is not
+/// applied.
 const WORDS: [&str; 13] = [
     "archive",
     "archived",
@@ -83,17 +89,18 @@ const WORDS: [&str; 13] = [
     "samples",
 ];
 
-/// Number of nearest folders of a file whose names are searched for words such as `archive`, which show that the file
-/// is not applied.
+/// Number of parent folders of a file whose names are searched. Words such as `archive` in these names show that the
+/// file is not applied.
 const NEAREST_FOLDERS: usize = 3;
 
-/// A search for forgotten manifests in a kustomize tree: files with objects that no kustomization lists.
+/// A search for forgotten manifests in a kustomize tree. A forgotten manifest is a file with objects that no
+/// kustomization lists.
 pub struct Search<'a> {
     /// The kustomize tree to search.
     pub tree: &'a Arc<Tree>,
-    /// The files and folders to which each kustomization file refers, by the folder of the kustomization file.
+    /// The references of each kustomization file to files and folders. The key is the folder of the kustomization file.
     pub references: &'a HashMap<TreePath, References>,
-    /// The options with which references are resolved and folders are built.
+    /// The build options for resolving references and building folders.
     pub options: &'a Options,
     /// The cache of parsed kustomization files.
     pub read: &'a Files,
@@ -120,8 +127,11 @@ impl Search<'_> {
         candidates.iter().filter(|file| !is_convention(file)).filter_map(|file| self.finding(file)).collect()
     }
 
-    /// Returns a finding about `file`, which contains objects. Returns `None` if another file in the folder mentions
-    /// it, if a kustomization in a parent folder lists it, or if the kustomization would not build with it.
+    /// Returns a finding about `file`, which contains objects. Returns `None` in three cases:
+    ///
+    /// - Another file in the same folder mentions the file.
+    /// - A kustomization in a parent folder lists the file.
+    /// - The kustomization in the folder does not build with the file added.
     pub fn finding(&self, file: &TreePath) -> Option<TreeFinding> {
         let (folder, name) = (file.parent()?, file.name());
         let kustomization = self.kustomization(&folder)?;
@@ -139,7 +149,7 @@ impl Search<'_> {
         (!file.empty && file.faults.is_empty()).then_some(file)
     }
 
-    /// Returns whether a file contains objects that an API server stores, and nothing else.
+    /// Returns whether a file contains objects that an API server can store, and no other content.
     fn holds_objects(&self, file: &TreePath) -> bool {
         let Some(text) = self.text(file) else { return false };
         let mut count = 0;
@@ -179,8 +189,8 @@ impl Search<'_> {
         false
     }
 
-    /// Returns whether kustomize certainly builds the folder after the fix. A stale patch or another variant of a
-    /// listed object fails the build; with a remote resource, the result is unknown.
+    /// Returns whether the folder certainly builds after the fix. The build fails if the added file is a stale patch,
+    /// or another variant of a listed object. With a remote resource, the result is unknown.
     fn builds_with(&self, folder: &TreePath, file: &KustomizationFile, entry: &Fix) -> bool {
         let text = self.text(&file.path).and_then(|text| fix(&text, std::slice::from_ref(entry)));
         text.is_some_and(|text| {
@@ -189,8 +199,8 @@ impl Search<'_> {
         })
     }
 
-    /// Returns the folders that Argo CD applies as plain manifests, without kustomize, according to Applications in
-    /// `files`.
+    /// Returns the folders that Argo CD applies as plain manifests, without kustomize. Reads the Applications in
+    /// `files` to find these folders.
     fn folders_of_argo(&self, files: &[TreePath]) -> Vec<String> {
         let is_application = |text: &String| text.contains("argoproj.io/") && text.contains("directory:");
         let texts = files.iter().filter_map(|file| self.text(file)).filter(is_application);
@@ -204,7 +214,8 @@ fn site(file: &KustomizationFile) -> Site {
     Site::new(file.path.clone(), file.key_place(&field), field)
 }
 
-/// Returns whether a file may be a manifest to apply, according to its name and those of its nearest folders.
+/// Returns whether a file may be a manifest to apply. Decides by the name of the file and the names of its nearest
+/// folders.
 fn may_be_applied(file: &TreePath) -> bool {
     let name = file.name();
     let mut folders = file.as_str().rsplit('/').skip(1).take(NEAREST_FOLDERS);
@@ -215,8 +226,8 @@ fn may_be_applied(file: &TreePath) -> bool {
         && !folders.any(words)
 }
 
-/// Returns whether a document is an object to list in a kustomization: named, not for another tool, and not applied by
-/// hand.
+/// Returns whether a document is an object that a kustomization should list. The object must have a name. It must not
+/// belong to another tool, and must not be of a kind that people apply by hand.
 fn is_applied(object: &Node) -> bool {
     let text = |path: &[&str]| object.at_path(path).and_then(Node::text).filter(|text| !text.is_empty());
     let (Some(version), Some(kind)) = (text(&["apiVersion"]), text(&["kind"])) else { return false };
@@ -227,7 +238,7 @@ fn is_applied(object: &Node) -> bool {
     text(&["metadata", "name"]).is_some() && !is_local && !is_of_tool && !APPLIED_BY_HAND.contains(&(group, kind))
 }
 
-/// Returns whether a text contains a file name, and not only as a part of a longer name.
+/// Returns whether a text contains a file name as a separate word. A longer name that contains `name` does not count.
 fn has_word(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.match_indices(name).any(|(at, _)| {
@@ -239,7 +250,7 @@ fn has_word(text: &str, name: &str) -> bool {
     })
 }
 
-/// Returns the paths of an Application's sources that are plain directories (`spec.source.directory`).
+/// Returns the paths of those sources of an Application that are plain directories (`spec.source.directory`).
 fn plain(object: &Value) -> Vec<String> {
     let spec = object.pointer("/spec/template/spec").or_else(|| object.get("spec"));
     let Some(spec) =
@@ -252,8 +263,8 @@ fn plain(object: &Value) -> Vec<String> {
     sources.filter_map(|source| Some(source.get("path")?.as_str()?.trim_matches('/').to_owned())).collect()
 }
 
-/// Returns whether a file is in or below `folder`, a path from an Argo CD Application. The start of this path is
-/// unknown, so it may match at any level of the tree.
+/// Returns whether a file is in or below `folder`, which is a path from an Argo CD Application. `folder` may match at
+/// any level of the tree, because its parent folders in the tree are unknown.
 fn is_below(file: &TreePath, folder: &str) -> bool {
     !folder.is_empty() && format!("/{file}").contains(&format!("/{folder}/"))
 }
@@ -265,7 +276,7 @@ mod tests {
 
     const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: extra\n";
 
-    /// Returns position and headline of each finding about a tree of these files.
+    /// Returns the position and the headline of each finding about a tree that contains these files.
     fn forgotten(files: &[(&str, &str)]) -> Vec<String> {
         let memory = files.iter().fold(Memory::new(), |memory, (path, text)| memory.file(path, *text));
         let tree = Arc::new(Tree::new(memory, "/"));
@@ -362,7 +373,8 @@ mod tests {
         }
     }
 
-    /// Accepts stale patches, variants of listed objects, and outputs of builds.
+    /// Expects no finding for a file that conflicts with a listed object. Such a file can be a stale patch, a variant
+    /// of the object, or the output of a build.
     #[test]
     fn accepts_objects_that_conflict_with_listed_ones() {
         let found = forgotten(&[

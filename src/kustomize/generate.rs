@@ -1,6 +1,7 @@
-//! Writes the built-in tables of kustomize as Rust source; `build.rs` runs it.
+//! Writes the built-in tables of kustomize as Rust source. `build.rs` runs this module.
 //!
-//! The tables become static data of the program, because parsing them at run time took a third of a small build.
+//! The tables become static data of the program, because parsing them at run time took a third of the time of a small
+//! build.
 
 use std::fmt::Write as _;
 
@@ -52,8 +53,8 @@ impl Shapes {
         self.0.len() - 1
     }
 
-    /// Adds the schema of a field and returns its id. `how`, such as `list`, and `what` are the words after the field's
-    /// name in the table.
+    /// Adds the schema of a field and returns its id. `how` and `what` are the words after the field's name in the
+    /// table. `how` is the first of these words, such as `list`.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {

@@ -23,7 +23,8 @@ impl ObjectId {
         if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
     }
 
-    /// Returns whether the object lacks the namespace that its built-in kind requires, so that Flux fails to apply it.
+    /// Returns whether the object has a built-in kind that requires a namespace, but has no namespace. Flux fails to
+    /// apply such an object.
     pub(super) fn lacks_namespace(&self) -> bool {
         let is_built_in = !self.group.contains('.');
         is_built_in && self.namespace.is_empty() && cluster_scoped(&self.kind).next().is_none()
@@ -33,7 +34,8 @@ impl ObjectId {
 /// Maximum number of objects that a message names.
 const MAX_NAMED: usize = 3;
 
-/// Formats objects for a message: the first ones by name, then the number of the others, as in `2 more`.
+/// Formats a list of objects for a message. The first objects are listed by name. The number of other objects follows,
+/// such as `2 more`.
 pub(super) fn listed(ids: &[&ObjectId]) -> String {
     let mut names: Vec<_> = ids.iter().take(MAX_NAMED).map(ToString::to_string).collect();
     if ids.len() > MAX_NAMED {

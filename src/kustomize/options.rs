@@ -100,9 +100,10 @@ pub struct Version {
 impl Version {
     /// The kustomize version that Portcullis reproduces by default.
     pub const DEFAULT: Self = Self { major: 5, minor: 8, patch: 1 };
-    /// The last version in which components run before generators, and an empty file is accepted (kustomize#5170).
+    /// The last version in which components run before generators. It is also the last version that accepts an empty
+    /// file (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
-    /// The last version that accepts entries in which `..` is a part of a longer name (kustomize 29bf16c67).
+    /// The last version that accepts `..` inside a longer name in an entry (kustomize 29bf16c67).
     pub(super) const NEWEST_WITHOUT_AMBIGUITY: Self = Self { major: 5, minor: 8, patch: u16::MAX };
 }
 
@@ -152,7 +153,8 @@ pub struct FluxSpec {
     pub patches: Vec<Patch>,
     /// Image replacements to add to the kustomization file (`spec.images`).
     pub images: Vec<Image>,
-    /// Values that replace the file's `buildMetadata`, unless empty (`spec.buildMetadata`).
+    /// Values that replace `buildMetadata` of the kustomization file. If empty, the file's values stay
+    /// (`spec.buildMetadata`).
     pub build_metadata: Vec<String>,
     /// Variables to substitute after the build (`spec.postBuild`).
     pub post_build: Option<PostBuild>,
@@ -163,9 +165,10 @@ pub struct FluxSpec {
 /// Labels and annotations that Flux sets on all objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CommonMetadata {
-    /// The labels, which replace labels of the same key (`labels`).
+    /// The labels that Flux sets on every object. They replace existing labels with the same key (`labels`).
     pub labels: BTreeMap<String, String>,
-    /// The annotations, which replace annotations of the same key (`annotations`).
+    /// The annotations that Flux sets on every object. They replace existing annotations with the same key
+    /// (`annotations`).
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -193,9 +196,11 @@ impl FluxSpec {
 /// `spec.postBuild` of a Flux Kustomization.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PostBuild {
-    /// The variables with known values: those in `substitute`, and those of `substituteFrom` that files contain.
+    /// The variables whose values are known. They come from `substitute`, and from objects in `substituteFrom` whose
+    /// content is known.
     pub substitute: BTreeMap<String, String>,
-    /// Names of variables with unknown values: objects of `substituteFrom` contain them, but are encrypted.
+    /// Names of variables with unknown values. Objects in `substituteFrom` contain these variables, but the objects are
+    /// encrypted.
     pub unknown: BTreeSet<String>,
     /// Objects in `substituteFrom` whose content is unknown, such as `ConfigMap/cluster-settings`.
     pub from: Vec<String>,
@@ -211,7 +216,8 @@ impl PostBuild {
         self.from.is_empty() && !self.unknown.contains(name) && !self.substitute.contains_key(name)
     }
 
-    /// Returns whether Flux certainly substitutes variables: because it always does, or because there are some.
+    /// Returns whether Flux certainly substitutes variables. This is so if Flux always substitutes, or if there are
+    /// variables.
     pub(super) fn is_certain(&self) -> bool {
         self.always || !self.substitute.is_empty() || !self.unknown.is_empty()
     }
@@ -259,7 +265,7 @@ pub struct Options {
     pub profile: Profile,
     /// The version of kustomize that builds the kustomize tree.
     pub version: Version,
-    /// Which files a kustomization may load: only those in or below its folder, or any.
+    /// The files that a kustomization may load: only files in or below its folder, or any file.
     pub restrictor: Restrictor,
     /// Whether Helm charts are inflated (`--enable-helm`).
     pub helm: bool,
@@ -269,7 +275,8 @@ pub struct Options {
     pub flux: FluxSpec,
     /// The kustomize options of an Argo CD Application; empty for other profiles.
     pub argo: ArgoSpec,
-    /// Whether the root may be a Component. It is then built as a part of an unknown kustomization.
+    /// Whether the root may be a Component. Such a root is built as a part of another kustomization whose content is
+    /// unknown.
     pub lone_components: bool,
 }
 

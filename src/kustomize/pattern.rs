@@ -1,6 +1,6 @@
-//! Regular expressions of selectors, which must match a whole text.
+//! Regular expressions of selectors. Such an expression must match a whole text.
 //!
-//! Source: kustomize's `types.NewSelectorRegex`; test cases with kustomize's results are in
+//! Source: kustomize's `types.NewSelectorRegex`. Test cases with kustomize's results are in
 //! `tests/vectors/kustomize/selectors.json`.
 
 use std::sync::Arc;
@@ -21,10 +21,11 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Compiles a regular expression in Go's syntax; an empty text matches everything.
+    /// Compiles a regular expression in Go's syntax. An empty text matches everything.
     ///
     /// # Errors
-    /// If the expression has a syntax error; the message is that of Go.
+    ///
+    /// If the expression has a syntax error. The error message is the same as in Go.
     pub fn new(text: &str) -> Result<Self, SyntaxError> {
         if text.is_empty() {
             return Ok(Self::Any);
@@ -44,7 +45,7 @@ impl Pattern {
         }
     }
 
-    /// Returns whether the pattern has an expression; `false` for [`Pattern::Any`].
+    /// Returns whether the pattern contains a regular expression. `false` for [`Pattern::Any`].
     pub fn is_some(&self) -> bool {
         !matches!(self, Self::Any)
     }

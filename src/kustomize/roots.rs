@@ -13,14 +13,14 @@ use super::tree::{Tree, TreePath};
 pub struct References {
     /// Folders that the kustomization file lists in `resources`, `components` and similar fields.
     pub folders: BTreeSet<TreePath>,
-    /// Files that the kustomization file lists in the fields that can also contain folders, such as manifests in
-    /// `resources`.
+    /// Files in fields that can also contain folders. An example is a manifest in `resources`.
     pub files: BTreeSet<TreePath>,
     /// Files in fields that cannot contain folders, such as patches, configurations and data of generators.
     pub parts: BTreeSet<TreePath>,
 }
 
-/// Returns the references in the kustomization file of a folder. Skips a file that cannot be read, and missing targets.
+/// Returns the references in the kustomization file of a folder. Skips missing targets. Returns no references if the
+/// file cannot be read.
 pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Files) -> References {
     let mut found = References::default();
     for name in NAMES {
@@ -43,8 +43,10 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
     found
 }
 
-/// Returns the `folders` to which no other folder refers, and one folder of each cycle that has no other referrer, so
-/// that every folder is part of a root. `refers` returns the folders to which a folder refers.
+/// Returns the roots among `folders`. A folder is a root if no other folder refers to it. If only members of a cycle
+/// refer to each other, one member of the cycle is a root. So every folder belongs to a root.
+///
+/// `refers` returns the folders to which a folder refers.
 pub fn roots(folders: &[TreePath], refers: impl Fn(&TreePath) -> BTreeSet<TreePath>) -> Vec<TreePath> {
     // each file is read once, because a large repository has more files than fit in the cache
     let known: HashMap<&TreePath, BTreeSet<TreePath>> = folders.iter().map(|folder| (folder, refers(folder))).collect();
@@ -83,7 +85,8 @@ fn entries(file: &Kustomization) -> impl Iterator<Item = &str> {
     lists.into_iter().flatten().map(String::as_str)
 }
 
-/// Returns the paths of all files to which a kustomization file refers outside of resource lists, such as patches.
+/// Returns the paths of all files to which a kustomization file refers in fields other than lists of resources, such as
+/// patches.
 fn parts(file: &Kustomization) -> Vec<&str> {
     let lists = [
         &file.patches_strategic_merge,

@@ -50,12 +50,12 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or is too large.
+    /// If the file cannot be read, or is too large.
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
     /// Returns the names of the files, links and folders in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
-    /// Returns whether an earlier call found that no component of the folder's path is a link, so that [`Tree::locate`]
-    /// need not check them again. The default is false.
+    /// Returns whether an earlier call found no link in the path of a folder. [`Tree::locate`] then need not search
+    /// this path for links again. The default is `false`.
     fn has_seen(&self, _folder: &TreePath) -> bool {
         false
     }
@@ -82,7 +82,8 @@ pub enum Located {
     File(TreePath),
     /// The path leads to a folder; contains the folder's path without links.
     Folder(TreePath),
-    /// The path leads to neither a file nor a folder, but to a device, for example; contains its path without links.
+    /// The path leads to something other than a file or folder, such as a device. Contains the path of the target, with
+    /// links resolved.
     Other(TreePath),
 }
 
@@ -91,13 +92,13 @@ pub enum Located {
 pub enum Lost {
     /// The path does not exist; contains its first missing component.
     Missing(TreePath),
-    /// A component of the path, other than the last, is not a folder; contains its path.
+    /// A component of the path is not a folder, and is not the last component. Contains the path of this component.
     NotAFolder(TreePath),
     /// The path leads into a cycle of links.
     Loop,
     /// The path leads out of the tree.
     Outside {
-        /// Whether the path leads to a folder that contains the tree.
+        /// Whether the path leads to a parent folder of the tree.
         above: bool,
     },
 }
@@ -135,7 +136,7 @@ impl Tree {
 
     /// Resolves `entry` relative to the folder `from`.
     ///
-    /// Like kustomize, this first removes `..` from the path, and then resolves links.
+    /// First removes `..` from the path, and then resolves links, as kustomize does.
     ///
     /// # Errors
     ///
@@ -171,7 +172,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or is too large.
+    /// If the file cannot be read, or is too large.
     pub fn read(&self, file: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
         self.source.read(file)
     }
@@ -187,7 +188,7 @@ impl Tree {
         }
     }
 
-    /// Resolves the path components `ahead`, which are in reverse order, from the folder `here`.
+    /// Resolves a path from the folder `here`. `ahead` contains the path components in reverse order.
     fn evaluate(&self, mut here: TreePath, mut ahead: Vec<String>) -> Result<Located, Lost> {
         let mut entry = Entry::Folder;
         let mut links = 0;
@@ -225,11 +226,12 @@ impl Tree {
     }
 }
 
-/// The cost of a file with aliases: the size of plain YAML with as many values as aliases may create in a document.
+/// The additional cost of a file with aliases. It is the size of plain YAML with as many values as aliases may create
+/// in one document.
 const ALIASES: u64 = 512 << 10;
 
-/// Returns the cost of parsing a file: its size in bytes, plus a constant if it has aliases, which expand to more
-/// values.
+/// Returns the cost of parsing a file. The cost is the file size in bytes. A file with aliases costs a constant more,
+/// because aliases expand to more values.
 pub fn cost(content: &[u8]) -> u64 {
     let refers = |mark: u8| {
         let opens = |before: u8| b" \t\n[{,:-".contains(&before);

@@ -9,8 +9,8 @@ use crate::admission::Metadata;
 
 /// The annotation that makes Landscaper ignore an object.
 pub const IGNORE: &str = "landscaper.gardener.cloud/ignore";
-/// The annotation that makes Landscaper delete an object without uninstalling what it has deployed: only the finalizer
-/// is removed.
+/// The annotation that makes Landscaper delete an object without uninstalling the deployed resources. Landscaper then
+/// only removes the finalizer.
 pub const DELETE_WITHOUT_UNINSTALL: &str = "landscaper.gardener.cloud/delete-without-uninstall";
 /// The annotation that makes the Helm deployer cache charts.
 pub const CACHE_HELM_CHARTS: &str = "landscaper.gardener.cloud/cache-helm-charts";
@@ -32,13 +32,14 @@ pub const DRY_RUN_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run";
 pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 /// The deployer type that routes DeployItems in dry run to the dry-run deployer.
 ///
-/// Admission writes it into [`TYPE_ANNOTATION`], which deployers compare with their own type. `spec.type` stays
-/// unchanged.
+/// Portcullis writes this type into [`TYPE_ANNOTATION`] during admission. Deployers compare the annotation with their
+/// own type. `spec.type` stays unchanged.
 pub const ROUTE: &str = "portcullis.dev/dry-run";
 
 /// The annotation on an Installation with the substitution of its component reference, as a JSON Patch.
 pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
-/// The annotation on an Installation with the objects and values from which its substitution was computed.
+/// The annotation on an Installation that records the objects and values from which the Installation's substitution was
+/// computed.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 /// The annotation on an Installation with a summary of its component tree.
 pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";

@@ -1,8 +1,9 @@
-//! References to component versions: a name, a version and a repository context.
+//! References to component versions. A reference has a name, a version and a repository context.
+//!
+//! An empty name or version counts as missing. A repository context counts as missing only if it is `null` or absent.
 //!
 //! Source: `ComponentDescriptorReference` and `ComponentVersionOverwriteReference` in Landscaper's
-//! `apis/core/v1alpha1`. An empty name or version counts as missing. A repository context counts as missing only if it
-//! is `null` or absent.
+//! `apis/core/v1alpha1`.
 
 use std::fmt;
 
@@ -93,8 +94,8 @@ impl ComponentReference {
         }
     }
 
-    /// Decodes the JSON object `text` into this reference. Fields of `text` replace attributes that are already set, as
-    /// in Go, where the last of several fields with the same name wins.
+    /// Decodes the JSON object `text` into this reference. Each field of `text` replaces the attribute of the same
+    /// name. If a field occurs several times, the last one wins, as in Go.
     pub(super) fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let Ok(members) = wire::members(text) else {
             return not_an_object(text, problems);
@@ -171,7 +172,8 @@ impl ComponentReference {
         }
     }
 
-    /// Returns the reference with the repository context of a Landscaper Context as default.
+    /// Sets the repository context of a Landscaper Context, if the reference has no repository context of its own.
+    /// Returns the reference.
     #[must_use]
     pub fn or_repository_context(mut self, context: Option<&RepositoryContext>) -> Self {
         if self.repository_context.is_none() {

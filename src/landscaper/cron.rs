@@ -5,7 +5,8 @@
 
 use super::duration;
 
-/// A field of a cron schedule, such as the month: its range, and names such as `jan` for the numbers from `least` on.
+/// A field of a cron schedule, such as the month, with its range of numbers. `names` are alternative names of the
+/// numbers, such as `jan`. The first name stands for the number `least`.
 struct Field {
     name: &'static str,
     least: u32,

@@ -27,8 +27,8 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Calls `read` for a part of an object, and prefixes the field paths of the problems that it reports with `place`, the
-/// field path of that part.
+/// Calls `read` for a part of an object, and adds the problems that `read` reports to `problems`. `place` returns the
+/// field path of the part. This path is put in front of the field path of each problem.
 ///
 /// `place` is called only if there is a problem, because most objects have none.
 pub(super) fn within(

@@ -22,13 +22,13 @@ impl<'v> DryRunAnnotations<'v> {
         Self { dry_run: text(DRY_RUN_ANNOTATION), configuration: text(CONFIGURATION_ANNOTATION) }
     }
 
-    /// Reports whether the object is in dry run: only the value `"true"` counts, as for Landscaper's own annotations.
+    /// Reports whether the object is in dry run. Only the value `"true"` counts, as for Landscaper's own annotations.
     pub fn is_dry_run(&self) -> bool {
         self.dry_run == Some("true")
     }
 
-    /// Returns the dry-run annotations that objects below this object inherit: both annotations if this object is in
-    /// dry run, none otherwise.
+    /// Returns the dry-run annotations that objects below this object inherit. Returns both annotations if this object
+    /// is in dry run, and none otherwise.
     #[must_use]
     pub fn inherited(self) -> Self {
         if self.is_dry_run() { self } else { Self::default() }

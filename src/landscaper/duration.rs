@@ -13,8 +13,8 @@ pub(super) fn is_duration(text: &str) -> bool {
     nanoseconds(text).is_some()
 }
 
-/// Parses a duration in Landscaper's format into nanoseconds, 0 for `none`. Returns `None` if the text is invalid, or
-/// exceeds Go's maximum of 292 years.
+/// Parses a duration in Landscaper's format into nanoseconds. The text `none` results in 0. Returns `None` if the text
+/// is invalid, or exceeds Go's maximum of 292 years.
 pub fn nanoseconds(text: &str) -> Option<i64> {
     if text == NONE { Some(0) } else { duration::parse(text) }
 }

@@ -16,7 +16,8 @@ use serde_json::Value;
 use super::duration;
 use crate::admission::json as wire;
 
-/// Maximum size of decompressed templates, in bytes. An API server accepts 3 MiB, and text compresses to about a tenth.
+/// Maximum size of decompressed templates, in bytes. An API server accepts objects of 3 MiB, and compressed text has
+/// about a tenth of its original size.
 pub const MAX_DECOMPRESSED_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Base64 as in Go: trailing bits are ignored, and padding is required.
@@ -82,11 +83,11 @@ pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
     Ok(Templates { items: read(list.as_deref())?, compressed })
 }
 
-/// Returns the list of DeployItem templates in the `spec` of an Execution as JSON; `None` if there is none. The second
-/// value is `true` if the list was decompressed from `spec.deployItemsCompressed`.
+/// Returns the list of DeployItem templates in the `spec` of an Execution as JSON. `None` if there is no list. The
+/// second value is `true` if the list was decompressed from `spec.deployItemsCompressed`.
 ///
 /// # Errors
-/// As for [`templates`]; the elements of the list are not checked.
+/// As for [`templates`]. However, the elements of the list are not checked.
 pub fn list(spec: &Value) -> Result<(Option<Cow<'_, Value>>, bool), Unreadable> {
     if !spec.is_object() {
         return Err(wrong("spec", spec, "an object"));
@@ -101,8 +102,8 @@ pub fn list(spec: &Value) -> Result<(Option<Cow<'_, Value>>, bool), Unreadable> 
     Ok((Some(Cow::Owned(list)), true))
 }
 
-/// Decodes the bytes of `spec.deployItemsCompressed` as Go decodes a byte slice from JSON: from base64, or from a list
-/// of numbers.
+/// Decodes the bytes of `spec.deployItemsCompressed` as Go decodes a byte slice in JSON. The value is either a base64
+/// string or a list of numbers.
 fn compressed(value: Option<&Value>) -> Result<Vec<u8>, Unreadable> {
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -166,7 +167,8 @@ fn optional(
     }
 }
 
-/// Returns a field of an object. As in Go, a field whose name differs only in case is used if there is no exact match.
+/// Returns a field of an object. If no name matches exactly, returns a field whose name differs only in letter case, as
+/// Go does.
 pub(super) fn member<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
     let members = object.as_object()?;
     let folded = || members.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);

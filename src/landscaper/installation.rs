@@ -1,8 +1,8 @@
 //! Reads the fields of an `Installation` that overwrites depend on: its Context and component reference.
 //!
-//! Source: `GetReferenceFromComponentDescriptorDefinition` in Landscaper's
-//! `pkg/landscaper/installations/helper.go`: an inline component descriptor counts as a reference with its name, its
-//! version and the last of its repository contexts.
+//! Source: `GetReferenceFromComponentDescriptorDefinition` in Landscaper's `pkg/landscaper/installations/helper.go`. An
+//! inline component descriptor counts as a component reference. This reference has the name and version of the
+//! descriptor, and the last of its repository contexts.
 
 use serde_json::{Value, json};
 
@@ -45,8 +45,8 @@ impl Location {
         format!("/spec/componentDescriptor/inline/component/{part}")
     }
 
-    /// Returns the JSON to write at [`Location::pointer`]: `value`, or a list with `value` if the inline descriptor has
-    /// no list of repository contexts yet.
+    /// Returns the JSON value to write at [`Location::pointer`]. This is usually `value`. For a repository context, it
+    /// is a list with `value` if the inline descriptor has no list of repository contexts yet.
     pub fn wrap(self, attribute: Attribute, value: Value) -> Value {
         match (self, attribute) {
             (Self::Inline { repository_contexts: None }, Attribute::RepositoryContext) => json!([value]),

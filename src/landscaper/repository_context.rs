@@ -50,8 +50,8 @@ impl RepositoryContext {
         Ok(Some(Self(Arc::new(Inner { raw: OnceLock::from(text.to_owned()), type_name, value }))))
     }
 
-    /// Reads a repository context from a JSON value; returns `None` for `null`. The result is that of
-    /// [`RepositoryContext::parse`] for the text that the API server sends for this value.
+    /// Reads a repository context from a JSON value. Returns `None` for `null`. [`RepositoryContext::parse`] returns
+    /// the same result for the JSON text that the API server sends for this value.
     ///
     /// # Errors
     /// As for [`RepositoryContext::parse`].
@@ -69,7 +69,8 @@ impl RepositoryContext {
         })
     }
 
-    /// Returns the JSON text: as received, or generated if the repository context was read from a value.
+    /// Returns the repository context as JSON text. This is the text that was received. If the repository context was
+    /// read from a JSON value, the text is generated.
     pub fn raw(&self) -> &str {
         self.0.raw.get_or_init(|| marshal(&integers(self.0.value.clone())))
     }
@@ -123,8 +124,8 @@ impl PartialEq for RepositoryContext {
 
 impl Eq for RepositoryContext {}
 
-/// Reports whether Go's JSON encoder writes the same text for two values. All numbers are floats, so 1 equals 1.0, but
-/// 0 does not equal -0.
+/// Reports whether Go's JSON encoder writes the same text for two values. All numbers count as floats, so 1 equals 1.0.
+/// But 0 does not equal -0.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits),
@@ -158,8 +159,8 @@ fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str,
     Ok(field)
 }
 
-/// Reads the string field `name` of an object as [`string_of`] does, but from the object's JSON text: if several keys
-/// differ only in case, the last one in the text counts.
+/// Reads the string field `name` from the JSON text of an object, with the rules of [`string_of`]. If several keys
+/// differ only in letter case, uses the last one in the text.
 fn string_of_text(text: &str, name: &str) -> Result<String, Value> {
     let mut field = String::new();
     for (key, raw) in json::members(text).unwrap_or_default() {
@@ -175,7 +176,8 @@ fn string_of_text(text: &str, name: &str) -> Result<String, Value> {
     Ok(field)
 }
 
-/// Folds case as Go does: simple case folding, which maps the long s to s and the Kelvin sign to k.
+/// Folds letter case as Go does, with simple Unicode case folding. For example, the long s becomes s, and the Kelvin
+/// sign becomes k.
 fn fold(key: &str) -> impl Iterator<Item = char> {
     key.chars().map(|c| match c {
         '\u{17f}' => 's',

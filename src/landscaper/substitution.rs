@@ -12,12 +12,12 @@ use crate::admission::{FieldPath, Request, json};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::decode::{Problem, problem, within};
 
-/// An entry of the list `overwrites` in a ComponentVersionOverwrites object: which references it matches, and the
-/// attributes that it sets.
+/// An entry of the list `overwrites` in a ComponentVersionOverwrites object. It contains the condition for references
+/// that it matches, and the attributes that it sets in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The condition of the entry: it matches component references that have every attribute value that is specified
-    /// here.
+    /// The condition of the entry. The entry matches a component reference if the reference has every attribute value
+    /// specified here.
     pub source: ComponentReference,
     /// The attributes that the entry sets in a component reference.
     pub substitution: ComponentReference,
@@ -153,7 +153,7 @@ fn report_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Probl
 pub enum Outcome {
     /// The entry was not applied, because its `source` does not match the original reference.
     NotMatched {
-        /// The attributes in which `source` and reference differ.
+        /// The attributes in which `source` and the reference differ.
         differs: Vec<Attribute>,
     },
     /// The entry was applied: it set its attributes in the reference.
@@ -161,8 +161,8 @@ pub enum Outcome {
         /// The attributes that the entry set; none for an empty substitution.
         set: Vec<Attribute>,
     },
-    /// The `source` of the entry matches, but an earlier entry has set one of the entry's attributes, so this entry
-    /// sets none.
+    /// The `source` of the entry matches, but the entry sets no attribute. An earlier entry has already set one of its
+    /// attributes.
     Rejected {
         /// The attributes that were already set, each with the index of the entry that set it.
         taken: Vec<(Attribute, usize)>,
@@ -174,7 +174,8 @@ pub enum Outcome {
 /// The result of applying a list of overwrites to a component reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitution {
-    /// The reference before the substitution, with the repository context of the Context as default.
+    /// The reference before the substitution. If the reference specifies no repository context, the repository context
+    /// of the Context is filled in.
     pub original: ComponentReference,
     /// The reference after the substitution. Landscaper uses this one.
     pub result: ComponentReference,
@@ -183,8 +184,8 @@ pub struct Substitution {
     pub matched: bool,
     /// The result of each entry of the list `overwrites`, in order.
     pub trace: Vec<Outcome>,
-    /// For each attribute, in the order of [`Attribute::ALL`]: the index of the entry that set it; `None` if no entry
-    /// did.
+    /// For each attribute in the order of [`Attribute::ALL`], the index of the entry that set the attribute. `None` if
+    /// no entry set it.
     set_by: [Option<usize>; 3],
 }
 

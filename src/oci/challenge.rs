@@ -47,11 +47,11 @@ fn parameter(parameters: &str, name: &str) -> Option<String> {
     None
 }
 
-/// Reports whether a token service may receive the credentials of a registry: its host is that of the registry, or
-/// belongs to the registry's domain.
+/// Reports whether a token service may receive the credentials of a registry. This is allowed if both have the same
+/// host, or if the token service belongs to the registry's domain.
 ///
-/// For example, `auth.docker.io` may receive those of `registry-1.docker.io`, and `gitlab.example.org` those of
-/// `registry.gitlab.example.org`.
+/// For example, `auth.docker.io` may receive the credentials of `registry-1.docker.io`. `gitlab.example.org` may
+/// receive the credentials of `registry.gitlab.example.org`.
 pub(super) fn is_trusted(realm_host: &str, repository: &Repository) -> bool {
     let registry = repository.host.as_str();
     if realm_host == registry {

@@ -15,16 +15,17 @@ use super::challenge::{Challenge, is_trusted};
 use super::transport::{Ask, Reply, Transport, host};
 use super::{Credentials, Error, Repository, digest};
 
-/// The accepted media types of manifests: those with a configuration and layers.
+/// Accepted media types of manifests. Manifests of these types have a configuration and layers.
 const MANIFESTS: &str =
     "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
-/// The maximum size of a manifest: the specification requires registries to accept 4 MiB.
+/// Maximum size of a manifest, in bytes. The OCI Distribution Specification requires registries to accept manifests of
+/// 4 MiB.
 const MAX_MANIFEST_BYTES: usize = 4 << 20;
-/// The maximum size of a tag list: enough for thousands of tags.
+/// Maximum size of a tag list, in bytes. This is enough for thousands of tags.
 const MAX_LIST_BYTES: usize = 1 << 20;
-/// The maximum size of a token response; tokens have a few kilobytes.
+/// Maximum size of a token response, in bytes. A token has only a few kilobytes.
 const MAX_TOKEN_BYTES: usize = 64 << 10;
-/// The maximum number of redirects. Registries redirect once to blob storage; more is a loop.
+/// Maximum number of redirects. A registry redirects once to its blob storage, so more redirects indicate a loop.
 const REDIRECTS: usize = 5;
 /// The maximum number of concurrent requests to all registries.
 const AT_ONCE: usize = 16;
@@ -32,7 +33,7 @@ const AT_ONCE: usize = 16;
 const TOKENS: usize = 1_000;
 /// The lifetime of a token without `expires_in`, from the specification.
 const TOKEN_LIFE: Duration = Duration::from_secs(60);
-/// The time before its expiry at which a token is no longer used.
+/// Safety margin before a token expires. The client no longer uses a token in this period.
 const TOKEN_MARGIN: Duration = Duration::from_secs(10);
 
 /// The options of a registry client.

@@ -83,8 +83,8 @@ impl Keyring {
         Ok(())
     }
 
-    /// Returns the credentials for a repository: those of the longest entry that is the address of the repository or of
-    /// one of its parent paths. Returns [`Credentials::Anonymous`] if there is none.
+    /// Returns the credentials for a repository. An entry applies if its key is the address of the repository or of one
+    /// of its parent paths. The longest such entry is used. Returns [`Credentials::Anonymous`] if no entry applies.
     pub fn credentials(&self, repository: &Repository) -> Credentials {
         let address = repository.to_string();
         let fits = |(place, _): &&(String, Credentials)| {

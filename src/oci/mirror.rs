@@ -9,7 +9,7 @@ use super::{Repository, RepositoryError};
 pub struct Mirror {
     /// The host of the replaced registry.
     host: String,
-    /// The URL of the mirror, with an optional path below which it has the repositories.
+    /// The URL of the mirror. It may contain a path, and the repositories are below that path.
     base: String,
 }
 
@@ -28,8 +28,8 @@ impl FromStr for Mirror {
 }
 
 impl Mirror {
-    /// Returns the repository on the mirror of its registry, or `repository` itself if its registry has no mirror. A
-    /// mirror needs its own credentials.
+    /// Returns the repository on the mirror of its registry. If the registry has no mirror, returns `repository`
+    /// unchanged. A mirror needs its own credentials.
     pub fn apply(mirrors: &[Self], repository: Repository) -> Result<Repository, RepositoryError> {
         match mirrors.iter().find(|mirror| mirror.host == repository.host) {
             Some(mirror) => Repository::new(&mirror.base, &repository.path),

@@ -27,7 +27,8 @@ pub enum RepositoryError {
     Path(String),
 }
 
-/// The maximum length of a path: the specification limits host and name together to 255 bytes.
+/// Maximum length of a repository path, in bytes. The OCI Distribution Specification limits host and path together to
+/// 255 bytes.
 const MAX_LENGTH: usize = 255;
 
 impl Repository {

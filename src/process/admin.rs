@@ -24,9 +24,11 @@ use super::readiness::{Readiness, State as Condition};
 
 /// Maximum number of open connections: a kubelet and a few Prometheus servers need a handful.
 const CONNECTIONS: usize = 32;
-/// Timeout of a request head. Clients retry GETs, so closing an idle connection early does no harm.
+/// Timeout for receiving the head of a request. An idle connection can be closed early, because clients repeat GET
+/// requests.
 const HEAD: Duration = Duration::from_secs(10);
-/// Maximum duration of a connection, so that a client that reads nothing cannot keep one forever.
+/// Maximum duration of a connection. Without it, a client that does not read responses could keep a connection open
+/// forever.
 const MAX_LIFETIME: Duration = Duration::from_secs(300);
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

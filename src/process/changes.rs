@@ -13,8 +13,8 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Pause after a notification: writers other than the kubelet write one file after the other, and an incomplete set of
-/// files would be logged as an error.
+/// Pause after a notification. Writers other than the kubelet may write several files one after the other. Without the
+/// pause, an incomplete set of files would be logged as an error.
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// A watch of a folder, which reports changes of its files.
@@ -26,7 +26,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Starts watching `folder`; also polls it in the interval `every`.
+    /// Starts watching `folder`. Also polls the folder in the interval `every`.
     pub fn of(folder: &Path, every: Duration) -> Self {
         let changed = Arc::new(Notify::new());
         let _watcher = watch(folder, Arc::clone(&changed));

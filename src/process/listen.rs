@@ -21,7 +21,7 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// Returns whether an error of binding means that the kernel has no IPv6 (`EAFNOSUPPORT`) or no IPv6 address.
+/// Returns whether a bind error means that the kernel has no IPv6 (`EAFNOSUPPORT`), or that there is no IPv6 address.
 fn has_no_ipv6(error: &io::Error) -> bool {
     const EAFNOSUPPORT: i32 = 97;
     error.kind() == ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(EAFNOSUPPORT)

@@ -1,7 +1,7 @@
 //! Formats log records: time, level, target and fields.
 //!
-//! Every decision is logged, so formatting is part of the cost of a call. The formats of tracing-subscriber support
-//! colours and spans and use a serializer, which this format does not need.
+//! Every decision is logged, so formatting takes a part of the time of each decision. The formatters of
+//! tracing-subscriber support colours and spans, and use a serializer. This module needs none of these.
 
 use std::fmt::{self, Debug, Write as _};
 

@@ -1,8 +1,8 @@
-//! Writes log records without blocking: into a buffer, which a thread writes out ten times a second, or at once after
-//! an idle period.
+//! Writes log records without blocking the caller. Records are appended to a buffer. A thread writes the content of the
+//! buffer to the output ten times a second. After an idle period, the thread writes the first record at once.
 //!
-//! A record costs its caller one copy. If the reader of the log does not keep up, or the disk is full, records are
-//! dropped and counted instead of delaying calls.
+//! For each record, the caller only copies the text. Records are dropped and counted if the reader of the log is too
+//! slow, or if the disk is full. So callers are never delayed.
 
 use std::io::{self, Write};
 use std::mem;
@@ -16,7 +16,8 @@ use tracing_subscriber::fmt::MakeWriter;
 const FLUSH: Duration = Duration::from_millis(100);
 /// Size in bytes at which the buffered log records are written at once.
 const FULL: usize = 64 * 1024;
-/// Capacity of the buffer: about ten thousand records. When it is full, the reader is stuck, and records are dropped.
+/// Capacity of the buffer, in bytes. About ten thousand records fit into the buffer. The buffer is full only if the
+/// reader of the log is stuck. Then new records are dropped.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
 /// A buffer of log records, which a separate thread writes to the output.
@@ -45,8 +46,8 @@ impl LogWriter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes [`write_out`](Self::write_out) return after it has written the remaining records. Waits for this at most
-    /// for `timeout`, because the reader of the log may be stuck.
+    /// Makes [`write_out`](Self::write_out) write the remaining records and end. Waits at most `timeout` for the end of
+    /// `write_out`, because the reader of the log may be stuck.
     pub(super) fn close(&self, timeout: Duration) {
         self.state().closed = true;
         self.wake.notify_all();

@@ -16,11 +16,11 @@ use crate::catalog::{Kind, Reference};
 
 /// Name of the controller in flags, metrics and logs.
 pub const NAME: &str = "audit";
-/// Timeout of an audit. A cluster of a hundred thousand objects is audited in minutes.
+/// Timeout of an audit. It is long enough, because an audit of a hundred thousand objects takes only minutes.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 /// Minimum pause between two audits, to limit the load on the API server.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Minimum interval between audits after one that failed: an audit lists a whole cluster.
+/// Minimum interval between audits after a failed audit. It is long because an audit lists a whole cluster.
 const RETRY: Duration = Duration::from_secs(600);
 /// Interval for retrying an audit of changed trees.
 const TREES_RETRY: Duration = Duration::from_secs(30);
@@ -72,7 +72,8 @@ impl Controller for Audits {
         &[]
     }
 
-    /// Returns the resources that an audit lists, without composites, whose kinds are known only at run time.
+    /// Returns the resources that an audit lists. Composites are not included, because their kinds are known only at
+    /// run time.
     fn lists(&self) -> &'static [Listed] {
         static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(audit::listed);
         &LISTED
@@ -183,8 +184,8 @@ impl AuditSettings {
         Ok(audited)
     }
 
-    /// Audits these objects again, and updates the policy reports of their namespaces, so that they are as if the whole
-    /// cluster had been audited.
+    /// Audits these objects again, and updates the policy reports of their namespaces. The reports are then the same as
+    /// after an audit of the whole cluster.
     async fn again(&self, audited: &Audited, objects: &[Reference], tools: &Tools) -> Result<Audited, AuditFailure> {
         let later = self.audit.objects(&tools.client, objects).await?;
         let audited = audited.clone().updated(objects, later);

@@ -39,7 +39,8 @@ impl ChangedTrees {
         std::mem::take(&mut *self.objects()).into_iter().collect()
     }
 
-    /// Locks the set, which is consistent even after a panic, because every change is one call.
+    /// Locks the set of changed objects. The set is consistent even after a panic, because each change of the set is a
+    /// single call.
     fn objects(&self) -> MutexGuard<'_, HashSet<Reference>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }

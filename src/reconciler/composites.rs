@@ -1,7 +1,8 @@
-//! Keeps the webhook configurations for composites up to date: their rules name the kinds that the handled
-//! CompositeResourceDefinitions declare.
+//! Keeps the webhook configurations for composites up to date. The rules of these configurations name the kinds that
+//! the handled CompositeResourceDefinitions declare.
 //!
-//! `portcullis manifests` writes the configurations without rules, for which the API server sends no requests.
+//! `portcullis manifests` writes the configurations without rules. The API server sends no requests for such a
+//! configuration.
 
 use std::collections::BTreeMap;
 
@@ -36,11 +37,11 @@ const fn configurations(kind: &'static str, plural: &'static str) -> Kind {
     Kind { group: GROUP, version: "v1", kind, plural, scope: Scope::Cluster, indexes: &[], storage }
 }
 
-/// A controller that keeps the rules of the mutating and the validating webhook configuration up to date, so that they
-/// match the composites of the CompositeResourceDefinitions in the cluster.
+/// A controller that keeps the rules of the mutating and the validating webhook configuration up to date. The rules
+/// name the composites that the CompositeResourceDefinitions in the cluster declare.
 pub(super) struct Composites {
-    /// Names of the CompositeResourceDefinitions whose composites the webhooks receive, in addition to those with the
-    /// label [`CHOOSING_LABEL`]; `*` for all.
+    /// Names of CompositeResourceDefinitions whose composites the webhooks receive, or `*` for all. The webhooks also
+    /// receive the composites of each CompositeResourceDefinition with the label [`CHOOSING_LABEL`].
     pub(super) chosen: Vec<String>,
 }
 
@@ -69,8 +70,8 @@ impl Controller for Composites {
         &PERMISSIONS
     }
 
-    /// Returns true: watches cannot be restricted to the two configurations, so the permissions are granted only if the
-    /// controller is enabled.
+    /// Returns true, so that the permissions are granted only if the controller is enabled. The reason is that the
+    /// permission to watch cannot be restricted to the two configurations.
     fn is_optional(&self) -> bool {
         true
     }
@@ -131,8 +132,8 @@ impl Composites {
     }
 }
 
-/// Returns the JSON Patch that sets the rules of every webhook in a configuration to `resources`; `None` if the rules
-/// are correct already. Applying the patch fails if the configuration has changed since it was read.
+/// Returns the JSON Patch that sets the rules of every webhook in a configuration to `resources`. `None` if the rules
+/// are already correct. The patch cannot be applied if the configuration has changed since it was read.
 fn patch(stored: &Value, resources: &BTreeMap<String, Vec<String>>) -> Option<json_patch::Patch> {
     let rule = |(group, plurals): (&String, &Vec<String>)| {
         json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": plurals,

@@ -31,8 +31,8 @@ pub trait Controller: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns the watched and looked-up kinds whose objects the controller also reads from the API server; by default
-    /// all.
+    /// Returns the kinds whose objects the controller also reads from the API server. By default, these are all kinds
+    /// that it watches or looks up.
     fn reads(&self) -> Vec<&'static Kind> {
         [self.watches(), self.looks_up()].concat()
     }
@@ -40,7 +40,7 @@ pub trait Controller: Send + Sync + 'static {
     /// Returns the permissions of the controller in addition to those for reading and watching its kinds.
     fn permissions(&self) -> &'static [Permission];
 
-    /// Returns the resources that the controller lists itself; they are neither watched nor in the catalog.
+    /// Returns the resources that the controller lists itself. These resources are neither watched nor in the catalog.
     fn lists(&self) -> &'static [Listed] {
         &[]
     }
@@ -55,14 +55,14 @@ pub trait Controller: Send + Sync + 'static {
         false
     }
 
-    /// Returns the objects to reconcile after a change; by default the changed object. The watch calls this for every
-    /// change, so it must be cheap.
+    /// Returns the objects to reconcile after a change. By default, this is the changed object. The watch calls this
+    /// method for every change, so the method must be cheap.
     fn affected(&self, change: &Change, _catalog: &Catalog) -> Vec<Reference> {
         vec![change.reference()]
     }
 
-    /// Reconciles one object. The future may be dropped at any `await` and run again, also for a deleted object; it
-    /// never runs concurrently for the same object.
+    /// Reconciles one object. The future may be dropped at any `await`, and the reconciliation is then run again. The
+    /// object may have been deleted. The method never runs concurrently for the same object.
     fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>>;
 }
 
@@ -81,7 +81,7 @@ pub struct Tools {
 pub enum Next {
     /// The object is reconciled again only after a change.
     Done,
-    /// The object is reconciled again after this time, or after a change if that is earlier.
+    /// The object is reconciled again after this time. If it changes earlier, it is reconciled after the change.
     Again(Duration),
 }
 
@@ -99,7 +99,7 @@ pub enum Failure {
     /// The object changed since it was read.
     #[error("it has changed in the meantime")]
     Conflict,
-    /// Data that the reconciliation requires could not be read, for this reason.
+    /// Data that the reconciliation requires could not be read. Contains the reason.
     #[error("{0}")]
     Unknown(String),
     /// The timeout of one reconciliation expired.

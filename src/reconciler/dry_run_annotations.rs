@@ -1,8 +1,8 @@
 //! Copies the dry-run annotations of a root Installation to existing objects below it.
 //!
-//! Admission does the same for objects that are written. This controller handles objects that nobody writes: everything
-//! below a root whose annotations changed, and objects created before the webhooks were installed. As in admission,
-//! objects being deleted are not changed.
+//! Admission copies the annotations to objects that are written. This controller also updates objects that nobody
+//! writes. Such objects are below a root whose annotations changed, or were created before the webhooks were installed.
+//! As in admission, objects that are being deleted are not changed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::landscaper::owner::owner;
 
 /// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-dry-run-marks";
-/// The kinds of objects below a root Installation; the first one is also the root's kind.
+/// The kinds of objects below a root Installation. The first kind is also the kind of the root.
 static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
-/// Maximum number of objects below a changed object that its change adds to the queue. The others are queued by their
-/// own changes.
+/// Maximum number of objects below a changed object that its change adds to the queue. Further objects are queued when
+/// they change themselves.
 const MAX_BELOW: usize = 10_000;
 
 /// A controller that copies the dry-run annotations of a root Installation to the objects below it.
@@ -134,8 +134,8 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
     Ok(Next::Done)
 }
 
-/// Returns the JSON merge patch that copies the dry-run annotations of the root to an object. Applying the patch fails
-/// if the object has changed since it was read.
+/// Returns the JSON merge patch that copies the dry-run annotations of the root to an object. The API server rejects
+/// the patch if the object has changed since it was read.
 fn patch(stored: &Value, root: &Value) -> Value {
     let version = Metadata::of(stored).resource_version();
     let members = wanted_annotations(stored, root, false).into_iter().map(|(key, text)| (key.to_owned(), text.into()));

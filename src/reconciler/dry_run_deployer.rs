@@ -1,6 +1,7 @@
-//! The deployer of dry runs, for clusters without deployers and for deployers that do not support dry runs.
+//! A Landscaper deployer for dry runs. It serves clusters without deployers, and deployers that do not support dry
+//! runs.
 //!
-//! [`Deployer::next`] computes the next write; this controller reads the inputs of that function, and makes the write.
+//! [`Deployer::next`] computes the next write. This controller reads the inputs of that function, and makes the write.
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::events::v1::Event;
@@ -22,7 +23,8 @@ use crate::landscaper::dry_run::run::{
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, GROUP, INSTALLATIONS};
 
-/// Maximum number of writes for an item. A job takes six; the queue retries conflicts. More would be a bug.
+/// Maximum number of writes for an item. A job takes six writes. The rest allows for conflicts, which the queue
+/// retries. More writes would indicate a bug.
 const MAX_STEPS: usize = 12;
 
 /// Maximum number of Events read. A deployer reports few Events per job.
@@ -138,8 +140,9 @@ impl DryRunDeployer {
     }
 }
 
-/// Returns whether a DeployItem with a dry-run annotation is still in dry run: its annotation equals that of its root,
-/// or it has no root. An annotation that differs from that of the root may be about to be removed.
+/// Returns whether a DeployItem with a dry-run annotation is still in dry run. This is the case if the annotation
+/// equals the annotation of its root, or if the item has no root. An annotation that differs may be about to be
+/// removed.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
     match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {
         Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => Ok(true),
@@ -193,7 +196,7 @@ impl Read {
     }
 }
 
-/// Returns the controllers that have reported Events on a DeployItem since its job started; empty if Portcullis does
+/// Returns the controllers that have reported Events on a DeployItem since its job started. Empty if Portcullis does
 /// not have the permission to list Events.
 async fn event_reporters(item: &Value, namespace: &str, tools: &Tools) -> Result<Vec<String>, Failure> {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -211,8 +214,8 @@ async fn event_reporters(item: &Value, namespace: &str, tools: &Tools) -> Result
     Ok(events.into_iter().filter(during_job).filter_map(reporter).collect())
 }
 
-/// Returns when an Event was last observed: the latest of the times of its series, its deprecated timestamp and its
-/// event time.
+/// Returns when an Event was last observed. This is the latest of three times: its series' last time, its deprecated
+/// timestamp, and its event time.
 fn last_seen(event: &Event) -> Option<Timestamp> {
     let series = event.series.as_ref().map(|series| series.last_observed_time.0);
     let times = [
@@ -228,7 +231,7 @@ fn reporter(event: Event) -> Option<String> {
     event.reporting_controller.filter(|name| !name.is_empty()).or(deprecated)
 }
 
-/// Patches an object, or one of its subresources if `subresource` is not empty. Returns the patched object; `None` if
+/// Patches an object, or one of its subresources if `subresource` is not empty. Returns the patched object. `None` if
 /// the object no longer exists.
 async fn patched(object: &Reference, subresource: &str, patch: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
     let api = cluster::api(&tools.client, object);
@@ -273,9 +276,9 @@ async fn finished(item: &Value, result: &Result<(), RunError>, tools: &Tools) {
     }
 }
 
-/// Returns the message of the Event after a successful dry run. For a DeployItem that is not routed to the dry-run
-/// deployer, the message says that another deployer may have deployed it. The status does not show this, because a
-/// deployer that takes over a started job deploys before its first write.
+/// Returns the message of the Event after a successful dry run. If a DeployItem is not routed to the dry-run deployer,
+/// another deployer may have deployed it, and the message says so. The status does not show this, because a deployer
+/// that takes over a started job deploys before its first write.
 fn success_note(item: &Value) -> &'static str {
     match is_routed(item) {
         true => {

@@ -1,4 +1,4 @@
-//! Publishes Events on objects. kube aggregates repeated Events; this module limits their rate.
+//! Publishes Events on objects. kube aggregates repeated Events, and this module limits the rate of Events.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::admission::Metadata;
 
 /// The reporting controller in every Event.
 const REPORTER: &str = "portcullis.dev/companion";
-/// Maximum burst of Events. If a large dry run fails everywhere, only its first failures are reported.
+/// Maximum burst of Events. If a large dry run fails for all objects, only its first failures are reported.
 const BURST: u32 = 100;
 /// Sustained rate of Events per minute.
 const PER_MINUTE: u32 = 60;
@@ -57,8 +57,8 @@ impl Events {
         Self { client, reporter, recorders: Mutex::default(), budget, dropped }
     }
 
-    /// Publishes an Event on an object, unless the rate limit is exceeded. `reason` is one word such as
-    /// `DryRunSucceeded`, `action` is what the controller did, such as `DryRun`, and `note` is the message for people.
+    /// Publishes an Event on an object, unless the rate limit is exceeded. `reason` is one word, such as
+    /// `DryRunSucceeded`. `action` is what the controller did, such as `DryRun`. `note` is the message for people.
     pub async fn publish(&self, object: &Value, severity: Severity, reason: &str, action: &str, note: &str) {
         let has_room = self.budget.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
         if !has_room {
@@ -79,8 +79,8 @@ impl Events {
         }
     }
 
-    /// Returns the recorder for Events with this note. A recorder counts Events of one reason about an object as
-    /// repetitions of the first one, whatever their notes say, so each note has its own recorder.
+    /// Returns the recorder for Events with this note. Each note has its own recorder. Otherwise, a recorder would
+    /// count Events with the same object and reason as repetitions, even if their notes differ.
     fn recorder(&self, note: &str) -> Recorder {
         let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
         if recorders.len() >= MAX_NOTES && !recorders.contains_key(note) {

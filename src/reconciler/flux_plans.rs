@@ -16,22 +16,21 @@ use crate::kustomize::object_id::ObjectId;
 /// The settings that select which findings about deleted, moved and shared objects of a new revision are reported.
 #[derive(Debug, Clone, Default)]
 pub struct PlanSettings {
-    /// The limits of deletions, beyond which findings are reported.
+    /// The limits of deletions. Findings are reported for deletions beyond these limits.
     pub limits: DeletionLimits,
-    /// Ids of the rules that are off: their findings are not reported.
+    /// Ids of the rules that are off. Findings of these rules are not reported.
     pub silent: Vec<&'static str>,
 }
 
-/// The parameters for checking the other Kustomizations that use the same artifact as the Kustomization with the new
-/// revision.
+/// The parameters for checking other Kustomizations that use the same artifact as the changed Kustomization.
 pub(super) struct Judging<'a> {
     pub(super) trees: &'a dyn Judge,
     pub(super) hosts: &'a [String],
     pub(super) last: Instant,
 }
 
-/// Returns the Flux Kustomization `object`, and the message of an Event about objects that its new revision deletes,
-/// moves or shares. `None` if there is nothing to report.
+/// Returns the Flux Kustomization `object` with the message of an Event. The message is about objects that the new
+/// revision of the Kustomization deletes, moves or shares. `None` if there is nothing to report.
 ///
 /// # Errors
 ///
@@ -68,7 +67,8 @@ pub(super) async fn note(
     Ok(text(&findings).map(|note| (applied, note)))
 }
 
-/// Returns the message of an Event: the first finding, and the number of further findings. `None` without findings.
+/// Returns the message of an Event. It contains the first finding, and the number of further findings. `None` if there
+/// are no findings.
 fn text(findings: &[Finding]) -> Option<String> {
     let first = findings.first()?;
     let (message, more) = (&first.message, findings.len() - 1);

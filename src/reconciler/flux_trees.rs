@@ -1,9 +1,9 @@
-//! A controller that publishes an Event for each broken kustomize tree of a Flux Kustomization, and for each revision
-//! that deletes too much, as soon as the status of the Flux source names the revision.
+//! A controller that publishes Events about the kustomize trees of Flux Kustomizations. It reports each broken tree,
+//! and each revision that deletes too much, as soon as the status of the Flux source names the revision.
 //!
-//! No admission request for a Kustomization follows a new revision of its source, and by default nothing is denied. So
-//! the controller checks the revision itself, usually before kustomize-controller builds it, and reports the expected
-//! error in an Event. A withheld revision is reported on the source and on the Kustomizations.
+//! A new revision of a source causes no admission request for its Kustomizations, and by default nothing is denied. So
+//! the controller checks the revision itself, usually before kustomize-controller builds it. It reports the expected
+//! error in an Event. For a withheld revision, it publishes Events on the source and on the Kustomizations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,8 +25,8 @@ const NAME: &str = "flux-trees";
 const TIMEOUT: Duration = Duration::from_secs(40);
 /// Interval for retrying a tree that could not be fetched.
 const RETRY_INTERVAL: Duration = Duration::from_secs(120);
-/// Maximum number of remembered reports, more than a cluster has Kustomizations. Beyond it, all are forgotten and
-/// reported again.
+/// Maximum number of remembered reports. It is more than a cluster has Kustomizations. Beyond this number, all reports
+/// are forgotten, so the controller reports them again.
 const MAX_REPORTED: usize = 20_000;
 
 /// The reason of Events about objects that a revision deletes, moves or shares.
@@ -34,10 +34,10 @@ const RISKY: &str = "RiskyRevision";
 
 /// A controller that publishes Events about broken kustomize trees of Flux Kustomizations.
 pub(super) struct FluxTrees {
-    /// The service that fetches, builds and checks kustomize trees, such as the artifact cache; `None` if only the
+    /// The service that fetches, builds and checks kustomize trees, such as the artifact cache. `None` if only the
     /// permissions of the controller are needed.
     pub(super) trees: Option<Arc<dyn Judge>>,
-    /// Hosts from which artifacts may be fetched, in addition to those of Flux.
+    /// Hosts from which artifacts may be fetched, in addition to the hosts of Flux.
     pub(super) hosts: Vec<String>,
     /// The settings that select which findings about deleted, moved and shared objects of a revision are reported.
     pub(super) plans: PlanSettings,
@@ -64,7 +64,8 @@ impl Controller for FluxTrees {
         &deployed::KINDS
     }
 
-    /// Returns the kind Kustomization, whose inventories are read live, because they are not watched.
+    /// Returns the kind Kustomization. The controller reads the inventories of Kustomizations live, because the catalog
+    /// does not contain them.
     fn reads(&self) -> Vec<&'static Kind> {
         vec![deployed::KINDS[0]]
     }
@@ -138,8 +139,8 @@ impl FluxTrees {
         Ok(Next::Done)
     }
 
-    /// Publishes Events about objects that a new revision deletes, moves or shares, on the Kustomization `object` and
-    /// on its source.
+    /// Publishes Events about objects that a new revision deletes, moves or shares. The Events are on the Kustomization
+    /// `object` and on its source.
     async fn plan(
         &self,
         object: &Reference,
@@ -165,8 +166,8 @@ impl FluxTrees {
         Ok(())
     }
 
-    /// Publishes Events about a withheld revision, on the Flux source `object` and on the Kustomizations that the
-    /// status message of the source names.
+    /// Publishes Events about a revision that the Flux source `object` withholds. The Events are on the source, and on
+    /// the Kustomizations that the status message of the source names.
     async fn source(&self, object: &Reference, stored: &Stored, tools: &Tools) {
         let Some(message) = deployed::withheld(stored.value()) else { return self.forget(object) };
         self.report(object, stored.value(), "RevisionWithheld", message, tools).await;
@@ -205,15 +206,15 @@ impl FluxTrees {
         }
     }
 
-    /// Queues a Kustomization for another audit. Ignores sources, in which an audit finds nothing.
+    /// Queues a Kustomization for another audit. Ignores Flux sources, because an audit finds nothing in them.
     fn change(&self, object: &Reference) {
         if !deployed::is_source(object.kind) {
             self.changed.add([object.clone()]);
         }
     }
 
-    /// Locks the map with the last Event message of each object. The map is consistent even after a panic, because
-    /// every change of it is one call.
+    /// Locks the map with the last Event message of each object. The map is consistent even after a panic, because each
+    /// change of the map is a single call.
     fn reported(&self) -> MutexGuard<'_, HashMap<Reference, String>> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }

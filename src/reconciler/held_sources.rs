@@ -1,9 +1,9 @@
-//! Requests the reconciliation of a Flux source that withholds a revision, as soon as the deletions of the revision are
+//! Requests the reconciliation of a Flux source that withholds a revision, as soon as the deletions in the revision are
 //! approved.
 //!
-//! Admission decides again when source-controller writes the status of the source, which is at its next interval. The
-//! annotation that `flux reconcile` sets makes source-controller do so at once. Nothing is written as long as nobody
-//! approves.
+//! Admission decides again when source-controller writes the status of the source. Without this controller, that
+//! happens at the next interval of the source. The annotation that `flux reconcile` sets makes source-controller write
+//! the status at once. The controller writes nothing until somebody approves the deletions.
 
 use std::sync::Arc;
 
@@ -87,8 +87,8 @@ fn is_requested(kind: &Kind) -> bool {
     deployed::is_source(kind) && deployed::ON_REQUEST.iter().any(|one| std::ptr::eq(*one, kind))
 }
 
-/// Returns whether a Flux source withholds a revision, although a Kustomization now has the approval for which the
-/// message of the source asks.
+/// Returns whether a Flux source withholds a revision whose deletions have since been approved. The message of the
+/// source asks for an approval, and a Kustomization now has this approval.
 fn is_approved(object: &Reference, source: &Stored, catalog: &Catalog) -> bool {
     let Some(message) = deployed::withheld(source.value()) else { return false };
     let users = deployed::users(catalog, object.kind, source);

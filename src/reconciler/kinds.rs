@@ -1,4 +1,4 @@
-//! The kinds whose objects controllers read and write only by name; the catalog does not contain them.
+//! The kinds whose objects controllers read and write only by name. The catalog does not contain these kinds.
 
 use crate::catalog::{Kind, Scope, Storage};
 

@@ -1,13 +1,14 @@
-//! Live reads for controllers, for decisions that must not use a stale catalog.
+//! Reads objects live for controllers, if a decision must not use a stale catalog.
 
 use crate::catalog::{LiveRead, LiveReads, Reference, View};
 use crate::reconciler::Tools;
 
-/// Maximum rounds of live reads, as in the gate: an object, its parent, and so on.
+/// Maximum number of rounds of live reads, as in the gate. For example, one round reads an object, and the next round
+/// reads its parent.
 const ROUNDS: usize = 8;
 
-/// Calls `compute`, reads the object that it requests from the API server, and calls it again with this object, until
-/// it requests no further object or after `ROUNDS` reads. Returns the last result of `compute`.
+/// Calls `compute` until it requests no further object, but makes at most `ROUNDS` reads. After each call, reads the
+/// requested object from the API server, and passes the object to the next call. Returns the last result of `compute`.
 pub(super) async fn with_live_reads<T>(tools: &Tools, compute: impl Fn(&View<'_>) -> (T, Option<Reference>)) -> T {
     let mut with_live_reads = LiveReads::new();
     for _ in 0..ROUNDS {

@@ -1,4 +1,5 @@
-//! Runs controllers: watched changes fill queues, and workers reconcile objects in the replica that leads.
+//! Runs controllers. Watched changes fill the queues of the controllers, and workers in the leading replica reconcile
+//! the queued objects.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,16 +14,18 @@ use super::queue::Queue;
 use super::{Controller, Elector, Failure, Metrics, Next, Tools};
 use crate::catalog::{Catalog, Change, Kind, Observe, Reference};
 
-/// Workers per controller; each mostly waits for the API server.
+/// Number of workers per controller. A few suffice, because a worker mostly waits for the API server.
 const WORKERS: usize = 4;
-/// Timeout for one object: several API calls, each of which the API server ends after a minute at the latest.
+/// Timeout for the reconciliation of one object. A reconciliation makes several API calls, and the API server ends each
+/// call after at most a minute.
 const RECONCILE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time for reconciliations in progress when leadership ends. Shorter than a pod's termination grace period.
+/// Maximum time to wait for reconciliations in progress when leadership ends. It is shorter than a pod's termination
+/// grace period.
 const GRACE: Duration = Duration::from_secs(5);
 /// Interval for checking whether all lists are complete.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A controller manager: runs controllers, each of which has a queue.
+/// A controller manager. It runs controllers, and each controller has a queue.
 pub struct ControllerManager {
     runs: Vec<Arc<Run>>,
     metrics: Metrics,
@@ -33,13 +36,13 @@ struct Run {
     controller: Box<dyn Controller>,
     queue: Queue,
     metrics: Metrics,
-    /// The namespaces of reconciled objects; empty for all.
+    /// The namespaces of reconciled objects. Empty for all namespaces.
     namespaces: Vec<String>,
 }
 
 /// The method that decides which replica leads.
 pub enum Lead {
-    /// This process always leads: for tests, and for a single replica without competitors.
+    /// This process always leads. For tests, and for a single replica without competitors.
     Always,
     /// The replica that holds the Lease of leader election leads.
     Elected(Box<Elector>),
@@ -72,7 +75,7 @@ impl ControllerManager {
         self
     }
 
-    /// Returns the kinds that the controllers watch or look up, which the catalog must contain.
+    /// Returns the kinds that the controllers watch or look up. The catalog must contain these kinds.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         let mut kinds: Vec<&'static Kind> = Vec::new();
         for run in &self.runs {
@@ -163,7 +166,7 @@ impl Run {
         }
     }
 
-    /// Queues every object of the watched kinds once, and queues all of them again whenever the queue was full.
+    /// Queues every object of the watched kinds once. Whenever the queue was full, queues all objects again.
     async fn feed(self: Arc<Self>, tools: Arc<Tools>) {
         let kinds = [self.controller.watches(), self.controller.looks_up()].concat();
         while tools.catalog.pending().iter().any(|pending| kinds.iter().any(|kind| std::ptr::eq(*kind, *pending))) {

@@ -1,4 +1,4 @@
-//! The controller manager: acts after admission, and is the only command that writes to the cluster continuously.
+//! The controller manager, which acts after admission. It is the only command that writes to the cluster continuously.
 //!
 //! ```text
 //! watches ─► catalog ─► Change ─► affected objects ─► queue ─► workers ─► Controller::reconcile ─► writes
@@ -6,10 +6,10 @@
 //!                               leader election: workers run in one replica, all others keep their catalog up to date
 //! ```
 //!
-//! A [`Controller`] names the kinds that it watches and reconciles one object. It reads the object from the API server,
-//! computes the next write with a pure function, and makes one write after the other, each with the resourceVersion
-//! that it read. So a restarted process continues where another one stopped, and the API server rejects writes of a
-//! replica that wrongly believes it leads.
+//! A [`Controller`] names the kinds that it watches, and reconciles one object at a time. It reads the object from the
+//! API server, and computes the next write with a pure function. It makes one write after the other. Each write
+//! contains the resourceVersion that was read. So a restarted process continues where the previous one stopped. The API
+//! server rejects the writes of a replica that is no longer the leader but does not know it yet.
 
 mod audits;
 mod changed_trees;
@@ -83,7 +83,8 @@ impl Default for Settings {
     }
 }
 
-/// Returns all controllers. Callers filter them by flags; the manifests need the permissions of all of them.
+/// Returns all controllers. Callers filter the controllers by flags. The manifests need the permissions of all
+/// controllers.
 pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
     let changed_trees = Arc::<ChangedTrees>::default();
     vec![

@@ -5,9 +5,9 @@
 pub struct Permission {
     /// API group, empty for the core group.
     pub group: &'static str,
-    /// Plural names of resources, with their subresource if any: `deployitems/status`.
+    /// Plural names of resources. A name may contain a subresource, such as `deployitems/status`.
     pub resources: &'static [&'static str],
-    /// Names of the objects; empty for all. `create`, `list` and `watch` cannot be restricted by name.
+    /// Names of the objects. Empty for all objects. `create`, `list` and `watch` cannot be restricted by name.
     pub names: &'static [&'static str],
     /// Allowed verbs, such as `patch`.
     pub verbs: &'static [&'static str],

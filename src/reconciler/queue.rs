@@ -1,4 +1,5 @@
-//! A work queue of objects to reconcile: deduplicated, one worker per object at a time, with backoff after failures.
+//! A work queue of objects to reconcile. It deduplicates objects, gives each object to only one worker at a time, and
+//! delays retries after failures.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,11 +11,13 @@ use tokio::time::{Instant, sleep_until};
 use super::Next;
 use crate::catalog::Reference;
 
-/// Maximum number of objects: as many as a large cluster has of one kind. Each costs about 200 bytes.
+/// Maximum number of objects in the queue. This is the number of objects of one kind in a large cluster. Each object
+/// costs about 200 bytes.
 pub const CAPACITY: usize = 100_000;
-/// Delay after the first failure. Most failures are conflicts, which a new read resolves.
+/// Delay after the first failure. It is short because most failures are write conflicts, and a new read resolves a
+/// conflict.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// Maximum delay after failures: a permanent failure costs one call a minute.
+/// Maximum delay after failures. With this delay, a permanent failure costs one call a minute.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A work queue of objects, shared by the workers of a controller.
@@ -32,7 +35,7 @@ struct State {
     waiting: BTreeMap<(Instant, u64), Reference>,
     count: u64,
     is_open: bool,
-    /// Whether the queue was full; all objects must then be queued again.
+    /// Whether the queue was full. If so, all objects must be queued again.
     was_full: bool,
 }
 
@@ -64,7 +67,7 @@ impl Queue {
         self.state().is_open = true;
     }
 
-    /// Empties and closes the queue: [`next`](Self::next) returns `None`.
+    /// Empties and closes the queue. After that, [`next`](Self::next) returns `None`.
     pub fn close(&self) {
         *self.state() = State::default();
         self.wake.notify_waiters();

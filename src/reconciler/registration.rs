@@ -13,7 +13,7 @@ pub const LEASE: &str = "portcullis-companion";
 
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const NAME: &str = "portcullis-companion";
-/// Condition in the chart that is true if any controller is enabled; see `_helpers.tpl`.
+/// Condition in the chart that is true if any controller is enabled. See `_helpers.tpl`.
 const RUNS: &str = "include \"portcullis.companion\" .";
 
 /// The settings of the manifests of the controller manager.
@@ -23,7 +23,7 @@ pub struct Registration {
     pub namespace: String,
     /// The name of the controller manager's ServiceAccount.
     pub service_account: String,
-    /// The families of rules that are on; in the chart, the release's values decide.
+    /// The families of rules that are on. In the chart, the Helm values of the release select them.
     pub families: Choice,
 }
 
@@ -37,7 +37,7 @@ impl Registration {
         }
     }
 
-    /// Returns the manifests as pairs of path and text; empty if no controller is on.
+    /// Returns the manifests as pairs of path and text. Empty if no controller is on.
     pub fn manifests(&self, controllers: &[Box<dyn Controller>]) -> Vec<(String, String)> {
         let on: Vec<_> = controllers
             .iter()
@@ -62,8 +62,8 @@ impl Registration {
         files
     }
 
-    /// Returns the file with the ClusterRole of a controller, as its path and text. `wanted` says in the file's first
-    /// comment when the controller runs, such as `Always`.
+    /// Returns the path and the text of the file with the ClusterRole of a controller. The first comment in the file
+    /// contains `wanted`, which says when the controller runs, such as `Always`.
     fn role_of(&self, controller: &dyn Controller, wanted: &str) -> (String, String) {
         let name = controller.name();
         let asked = match controller.family() {
@@ -102,8 +102,9 @@ impl Registration {
         )
     }
 
-    /// Returns the RBAC rules of a controller: for watching its kinds, for watching CustomResourceDefinitions in order
-    /// to notice kinds that are installed later, and for its reads, lists and writes.
+    /// Returns the RBAC rules of a controller. They allow watching the controller's kinds, and its reads, lists and
+    /// writes. They also allow watching CustomResourceDefinitions, because the controller must notice kinds that are
+    /// installed later.
     fn rules(&self, controller: &dyn Controller) -> String {
         let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
         let definitions = (!controller.watches().is_empty()).then_some(definitions);
@@ -114,8 +115,8 @@ impl Registration {
         reading.chain(controller.permissions().iter().map(write)).collect()
     }
 
-    /// Returns the RBAC rules that permit the controller to list resources, one for each API group and set of rule
-    /// families.
+    /// Returns the RBAC rules that permit the controller to list resources. There is one rule for each API group and
+    /// set of rule families.
     fn lists(&self, controller: &dyn Controller) -> String {
         let mut lists: BTreeMap<(&str, &[&'static str]), Vec<&str>> = BTreeMap::new();
         for Listed { group, plural, families } in controller.lists() {

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::admission::{Level, Refusal, Verdict};
 
-/// A recorded decision: whether the request was allowed, with findings, notices and patch.
+/// A recorded decision. It contains whether the request was allowed, the findings, the notices and the patch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Whether the request was allowed.
     pub allowed: bool,
-    /// The reason why the request was denied before the rules ran, if it was: an unreadable request or an expired
-    /// deadline.
+    /// The reason why the request was denied before the rules ran, such as an unreadable request or an expired
+    /// deadline. `None` if there was no such denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
     /// The findings of the rules, except those with level `off`.

@@ -20,7 +20,7 @@ pub enum Aspect {
     Notices,
     /// The object after the patch of the mutators.
     Patch,
-    /// Only the wording of findings or notices.
+    /// Only the wording of findings or notices differs.
     Wording,
 }
 
@@ -80,8 +80,8 @@ fn findings(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Differ
     Difference::of(Aspect::Findings, texts(gone), texts(new))
 }
 
-/// Compares the notices of mutators. They have no id, so the same number of notices with other texts is a difference in
-/// wording.
+/// Compares the notices of mutators. Notices have no id. So if both decisions have the same number of notices with
+/// different texts, the difference counts as a difference in wording.
 fn notices(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Difference> {
     let (gone, new) = without_common(before.notices.clone(), now.notices.clone(), |one, other| one == other);
     if gone.len() != new.len() {
@@ -92,8 +92,8 @@ fn notices(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Differe
     None
 }
 
-/// Removes common elements from two lists: each element of `one` cancels at most one equal element of `other`. Returns
-/// the rest of both.
+/// Removes common elements from two lists. Each element of `one` cancels at most one equal element of `other`. Returns
+/// the remaining elements of both lists.
 fn without_common<T>(one: Vec<T>, mut other: Vec<T>, is_same: impl Fn(&T, &T) -> bool) -> (Vec<T>, Vec<T>) {
     let mut left = Vec::new();
     for entry in one {
@@ -105,7 +105,7 @@ fn without_common<T>(one: Vec<T>, mut other: Vec<T>, is_same: impl Fn(&T, &T) ->
     (left, other)
 }
 
-/// Compares the patched objects field by field, or the patches if one of them does not apply.
+/// Compares the patched objects field by field. If one of the patches does not apply, compares the patches instead.
 fn patches(before: Option<&Patch>, now: Option<&Patch>, object: &Value) -> Option<Difference> {
     if before == now {
         return None;

@@ -16,7 +16,7 @@ use crate::catalog::{Change, Coverage, Kind};
 pub struct Options {
     /// The folder for the recording, which is created if it does not exist.
     pub folder: PathBuf,
-    /// Maximum size of the recording in bytes, after which it ends.
+    /// Maximum size of the recording in bytes. The recording ends when it reaches this size.
     pub limit: u64,
     /// The families of rules that are on, for the header of the recording.
     pub families: Vec<&'static str>,

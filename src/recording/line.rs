@@ -13,7 +13,7 @@ use crate::catalog::Kind;
 /// The version of the format. It changes if older versions could misread a line.
 pub const FORMAT: u32 = 1;
 
-/// A line of a recording: a JSON object with one member, whose name is the type of the line.
+/// A line of a recording. It is a JSON object with one member, and the name of the member is the type of the line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Line {
@@ -32,8 +32,9 @@ pub enum Line {
     Lost(Lost),
 }
 
-/// Returns the name of a kind in recordings: `contexts.v1alpha1.landscaper.gardener.cloud`. The name contains the
-/// version, because two versions can be two kinds in the catalog, as EnvironmentConfigs of Crossplane 1 and 2.
+/// Returns the name of a kind in recordings, such as `contexts.v1alpha1.landscaper.gardener.cloud`. The name contains
+/// the version, because two versions can be two kinds in the catalog. For example, EnvironmentConfigs of Crossplane 1
+/// and 2 are two kinds.
 pub(super) fn kind_name(kind: &Kind) -> String {
     match kind.group {
         "" => format!("{}.{}", kind.plural, kind.version),
@@ -42,8 +43,8 @@ pub(super) fn kind_name(kind: &Kind) -> String {
 }
 
 /// Returns the kind with a recorded `name`, such as `contexts.v1alpha1.landscaper.gardener.cloud`. If no kind has the
-/// recorded version, returns the same kind in another version, because another release of portcullis may read another
-/// version.
+/// recorded version, returns the same kind in another version. This is useful because the recording may come from
+/// another release of portcullis that reads another version.
 pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name: &str) -> Option<&'static Kind> {
     let mut parts: Vec<&str> = name.splitn(3, '.').collect();
     if parts.len() > 1 {
@@ -55,8 +56,8 @@ pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name
 }
 
 impl Line {
-    /// Returns the sort key of the line for the replay: the sequence number of its last catalog change, and whether the
-    /// line is a decision. A decision sorts after this change.
+    /// Returns the sort key of the line for the replay. The first part is the sequence number of its last catalog
+    /// change. The second part is whether the line is a decision, so that a decision sorts after this change.
     pub(super) fn position(&self) -> (u64, bool) {
         match self {
             Self::Recording(_) => (0, false),
@@ -73,7 +74,7 @@ impl Line {
 /// The header of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
-    /// The version of the format; see [`FORMAT`].
+    /// The version of the format. See [`FORMAT`].
     pub format: u32,
     /// The version of portcullis that made the recorded decisions.
     pub portcullis: String,
@@ -91,7 +92,7 @@ pub struct Configuration {
     pub text: String,
 }
 
-/// The coverage of a kind: how completely the catalog knows its objects.
+/// The coverage of a kind. It says how completely the catalog contains the objects of the kind.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Coverage {
     /// The sequence number of this change in the recording.
@@ -125,8 +126,8 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The sequence number of the change in the next line or, if the next line is a decision, of the last change before
-    /// it; `u64::MAX` at the end of the recording.
+    /// The sequence number of the change in the next line. If the next line is a decision, the number of the last
+    /// change before that decision. `u64::MAX` at the end of the recording.
     pub change: u64,
     /// The number of dropped changes.
     pub changes: u64,
@@ -140,13 +141,13 @@ pub struct Lost {
 pub struct Decision {
     /// The sequence number of the last catalog change before the decision began.
     pub changes: u64,
-    /// The sequence number of the last catalog change before the decision ended; `None` if the catalog did not change
+    /// The sequence number of the last catalog change before the decision ended. `None` if the catalog did not change
     /// during the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_at_end: Option<u64>,
     /// The start of the decision, in RFC 3339. Exemptions expire by this time.
     pub at: String,
-    /// The phase: `mutate` or `validate`, by the webhook that was called.
+    /// The phase, `mutate` or `validate`. It depends on the webhook that was called.
     pub phase: Phase,
     /// The AdmissionReview, without `managedFields`.
     pub review: Box<RawValue>,
@@ -183,8 +184,8 @@ pub struct LiveRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// Identifies the root of the kustomize tree within the decision: the field of the object that contains the root,
-    /// the digest of its artifact, and its path.
+    /// Identifies the root of the kustomize tree within the decision. Consists of the field of the object that contains
+    /// the root, the digest of the root's artifact, and the root's path.
     pub root: String,
     pub outcome: TreeOutcome,
 }
@@ -196,14 +197,14 @@ pub enum TreeOutcome {
     /// The tree was judged.
     Judged {
         findings: Vec<TreeFinding>,
-        /// The number of findings that were omitted, because the tree has too many.
+        /// The number of omitted findings. Findings are omitted if the tree has too many.
         #[serde(rename = "leftOut")]
         left_out: usize,
         /// The ids of the objects that Flux applies, in the format of Flux's inventory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rendered: Option<Vec<String>>,
     },
-    /// The tree was not judged, for this reason.
+    /// The tree was not judged. Contains the reason.
     Unknown(String),
     /// The tree was not judged, because it is an artifact and this process does not fetch artifacts.
     Unasked,
@@ -220,7 +221,7 @@ pub struct TreeFinding {
     pub line: u32,
     /// The column in the file, from 1.
     pub column: u32,
-    /// The path of the field: keys and indexes from the root of the file.
+    /// The path of the field. It consists of keys and indexes, starting at the root of the file.
     pub field: Vec<Value>,
     pub message: String,
     /// The value that the rule found, if it reports one.

@@ -1,13 +1,14 @@
-//! Recordings of decisions: `portcullis serve --record DIR` writes them; `portcullis replay` repeats and compares them.
+//! Recordings of decisions. `portcullis serve --record DIR` writes a recording, and `portcullis replay` repeats the
+//! decisions and compares the results.
 //!
-//! A recording is a file of JSON lines ([`line::Line`]). It contains all inputs of decisions, so that replaying
-//! it is exact:
+//! A recording is a file of JSON lines ([`line::Line`]). It contains all inputs of decisions, so that a replay is
+//! exact:
 //!
-//! - the header: version, families and start;
-//! - the configuration file, at the start and whenever it changes;
-//! - every change of the catalog, from the first list on, numbered in the order in which they came;
-//! - for each decision the review, the number of the last change before it, the answers of live reads, the findings in
-//!   trees, and the answer.
+//! - the header, with version, families and start
+//! - the configuration file, at the start and whenever it changes
+//! - every change of the catalog from the first list on, numbered in the order of arrival
+//! - for each decision: the review, the number of the last change before it, the results of live reads, the findings in
+//!   trees, and the answer
 //!
 //! ```text
 //! serve:  handler ─┬─► bounded queue ─► writer thread: redact, serialize, write within the limit
@@ -15,8 +16,8 @@
 //! replay: lines sorted by change ─► catalog, policy, clock as they were ─► gate ─► compared with what was decided
 //! ```
 //!
-//! The catalog is recorded as changes, not as the objects that each decision read, because new rules look up other
-//! objects than old ones did.
+//! The recording contains the changes of the catalog, not the objects that each decision read. The reason is that new
+//! rules may look up other objects than old rules.
 
 mod answer;
 mod compare;

@@ -30,7 +30,7 @@ tokio::task_local! {
     pub(super) static INPUTS: Arc<Mutex<DecisionInputs>>;
 }
 
-/// Locks a mutex, also after a thread panicked while it held the lock; the data is consistent even then.
+/// Locks a mutex, even if a thread panicked while it held the lock. The data is consistent even then.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -110,7 +110,7 @@ impl Judge for RecordedTrees {
     }
 }
 
-/// Returns the text that identifies a root within a decision, as in [`Tree::root`].
+/// Returns the text that identifies a root within a decision. [`Tree::root`] contains the same text.
 fn named(root: &Root) -> String {
     let content = match &root.content {
         Content::Artifact(artifact) => artifact.digest.as_str(),

@@ -1,4 +1,4 @@
-//! The recorder, which queues decisions and changes for the writer thread without blocking request handlers and
+//! The recorder, which queues decisions and changes for the writer thread. It does not block request handlers and
 //! watches.
 
 use std::future::Future;
@@ -18,10 +18,11 @@ use super::writer::{self, Writer};
 use crate::admission::{Phase, Request, Verdict};
 use crate::catalog::{Catalog, Change, Coverage, Kind, Observe};
 
-/// Maximum number of entries in the queue. A change is a pointer to an object that the catalog holds anyway, and a
-/// large cluster is listed within a second.
+/// Maximum number of entries in the queue. It is large because a large cluster is listed within a second. A queued
+/// change costs little memory, because it is a pointer to an object in the catalog.
 const MAX_ENTRIES: usize = 100_000;
-/// Maximum size of the decisions in the queue, in bytes: some hundred large ones, or ten thousand typical ones.
+/// Maximum size of the decisions in the queue, in bytes. This is the size of some hundred large decisions, or of ten
+/// thousand typical ones.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// A recorder of decisions and their inputs.

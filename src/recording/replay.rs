@@ -1,4 +1,4 @@
-//! Replays a recording: decides its reviews again, and compares the new decisions with the recorded ones.
+//! Replays a recording. Decides its reviews again, and compares the new decisions with the recorded ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -48,18 +48,20 @@ pub struct Replayed<'a> {
     pub line: usize,
     /// The recorded decision.
     pub decision: &'a Decision,
-    /// A description of the request: `UPDATE contexts.landscaper.gardener.cloud demo/base by alice`.
+    /// A description of the request, such as `UPDATE contexts.landscaper.gardener.cloud demo/base by alice`.
     pub request: String,
     /// The new decision.
     pub now: Answer,
     /// The differences between the recorded and the new decision.
     pub differences: Vec<Difference>,
-    /// The reason why differences may come from gaps in the recording instead of the rules; `None` if there are none.
+    /// The reason why differences may come from gaps in the recording instead of the rules. `None` if the recording has
+    /// no such gaps.
     pub not_comparable: Option<&'static str>,
 }
 
 impl Replayed<'_> {
-    /// Returns whether the new decision differs in more than wording, and the recording is complete enough to compare.
+    /// Returns whether the new decision differs in more than wording. `false` if the recording is not complete enough
+    /// for a comparison.
     pub fn differs(&self) -> bool {
         self.not_comparable.is_none() && self.differences.iter().any(|difference| difference.aspect != Aspect::Wording)
     }
@@ -130,7 +132,7 @@ fn readable(line: usize, header: Header) -> Result<Header, Malformed> {
     Err(Malformed::new(line, format!("the format is {found}, and this version reads {ours}")))
 }
 
-/// Decides each review of a recording again, with `policy` or, if it is `None`, with the recorded configuration.
+/// Decides each review of a recording again. Uses `policy`, or the recorded configuration if `policy` is `None`.
 ///
 /// # Errors
 ///
@@ -153,8 +155,8 @@ pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec
     Ok(replayed)
 }
 
-/// Returns whether a change of the catalog occurred during a decision and may explain why the replayed decision differs
-/// from the recorded one: the rules may have read the catalog before or after the change.
+/// Returns whether a catalog change during a decision may explain why the replayed decision differs from the recorded
+/// one. The recorded decision may have read the catalog before or after such a change.
 fn is_overlapped(replayed: &Replayed<'_>, change: &Line) -> bool {
     let at_end = replayed.decision.changes_at_end.unwrap_or_default();
     change.position().0 <= at_end && !replayed.differences.is_empty()

@@ -1,4 +1,4 @@
-//! Copies of admission requests, which request handlers make and the writer of a recording serializes.
+//! Copies of admission requests. Request handlers make the copies, and the writer of a recording serializes them.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -89,8 +89,8 @@ impl RequestCopy {
         serde_json::value::to_raw_value(&object).ok()
     }
 
-    /// Returns the text of an object that cannot be parsed, with spaces instead of line breaks, which in JSON are only
-    /// outside of strings. `None` if objects of its kind may contain credentials.
+    /// Returns the text of an object that cannot be parsed. Replaces its line breaks by spaces, because JSON allows
+    /// line breaks only outside of strings. `None` if objects of its kind may contain credentials.
     fn unreadable(&self, which: &str, text: &str, redacted: &mut Vec<String>) -> Option<Box<RawValue>> {
         if redact::is_sensitive(&self.group, &self.kind) {
             redacted.push(format!("/{which}"));

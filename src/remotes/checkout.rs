@@ -13,8 +13,8 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Maximum number of files in a repository.
 const MAX_FILES: usize = 100_000;
 
-/// Writes the files of a commit into the folder `into`, which appears only when it is complete. Submodules become empty
-/// folders.
+/// Writes the files of a commit into the folder `into`. The folder appears only when it is complete. Submodules become
+/// empty folders.
 pub(super) fn commit(repository: &Path, commit: &str, into: &Path) -> Result<(), String> {
     let opened = Repository::discover(repository).and_then(|repository| repository.revision(commit));
     let tree = opened.map_err(|error| error.to_string())?.into_tree();

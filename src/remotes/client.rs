@@ -118,8 +118,8 @@ impl Client {
     }
 }
 
-/// Selects the `headers` of a request to `intended` that may also be sent to `url`: all of them if both URLs have the
-/// same scheme and server, otherwise those without credentials.
+/// Selects which `headers` of a request to `intended` may also be sent to `url`. Returns all headers if both URLs have
+/// the same scheme and server. Otherwise, returns only the headers without credentials.
 pub(super) fn headers_for(url: &str, intended: &str, headers: &[String]) -> Vec<String> {
     let is_same = url[..server_end(url)] == intended[..server_end(intended)];
     let is_secret = |header: &str| {
@@ -135,7 +135,7 @@ fn server_end(url: &str) -> usize {
     url[scheme_end..].find(['/', '?', '#']).map_or(url.len(), |at| scheme_end + at)
 }
 
-/// Returns the target of a redirect: its `location`, resolved against the `url` of the request.
+/// Returns the target of a redirect. Resolves its `location` against the `url` of the request.
 fn joined(url: &str, location: &str) -> String {
     if location.contains("://") {
         return location.to_owned();

@@ -21,7 +21,7 @@ use super::transport::GitHttp;
 
 /// The git reference of the fetched commit in the clone.
 const FETCHED: &str = "refs/portcullis/fetched";
-/// Maximum time of a clone; kustomize has a limit of 27 s.
+/// Maximum time of a clone. kustomize has a limit of 27 s.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Returns the folder in the cache that contains the files of a commit. Clones the commit if it is not cached yet. An
@@ -56,7 +56,7 @@ fn clone(url: &str, reference: &str, bare: &Path, folder: &Path, client: &Arc<Cl
     wanted.receive(remote.connect(Direction::Fetch)?)
 }
 
-/// A commit to clone: its reference, the temporary bare repository, and the folder in the cache.
+/// A commit to clone, with its reference, the temporary bare repository, and the folder in the cache.
 struct Wanted<'r> {
     reference: &'r str,
     bare: &'r Path,

@@ -1,7 +1,7 @@
 //! Fetches git repositories and files for `portcullis build --fetch`.
 //!
 //! Repositories are cloned with depth one into a cache on disk, by URL and commit. Files are fetched in every build.
-//! The webhooks never fetch either of them: a tree fetches only if [`Tree::with_fetch`] enables it.
+//! The webhooks never fetch repositories or files. A tree fetches them only if [`Tree::with_fetch`] enables it.
 //!
 //! [`Tree::with_fetch`]: crate::kustomize::tree::Tree::with_fetch
 
@@ -22,7 +22,7 @@ use client::Client;
 
 /// The name of the folder with git repositories in the cache.
 const REPOSITORIES: &str = "git";
-/// The name of the folder in the cache with files that were fetched one by one, not as part of a repository.
+/// The name of the folder in the cache for files that were fetched individually, not as part of a repository.
 const FILES: &str = "files";
 
 /// The reason why fetching from remote servers is not possible.
@@ -40,12 +40,14 @@ pub enum RemotesError {
 pub struct Remotes {
     cache: PathBuf,
     client: Arc<Client>,
-    /// Results of this process by URL and reference, so that a build sees only one state of each repository and file.
+    /// Results of this process by URL and reference. They ensure that a build sees only one state of each repository
+    /// and file.
     known: Mutex<HashMap<String, Result<TreePath, String>>>,
 }
 
 impl Remotes {
-    /// Creates a fetcher with the user's cache: `portcullis/remotes` in `$XDG_CACHE_HOME`, or in `$HOME/.cache`.
+    /// Creates a fetcher with the user's cache. The cache is the folder `portcullis/remotes` in `$XDG_CACHE_HOME`, or
+    /// in `$HOME/.cache`.
     ///
     /// # Errors
     ///
@@ -56,7 +58,7 @@ impl Remotes {
         Self::new(&cache.ok_or(RemotesError::NoCache)?.join("portcullis").join("remotes"))
     }
 
-    /// Creates a fetcher with the folder `cache`, which is created if it does not exist.
+    /// Creates a fetcher with the folder `cache`. Creates the folder if it does not exist.
     ///
     /// # Errors
     ///

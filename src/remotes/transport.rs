@@ -1,6 +1,6 @@
 //! Implements gix's transport for git's HTTP protocol with our HTTP client.
 //!
-//! The transports that come with gix use curl or reqwest, which would add another HTTP client and TLS library.
+//! gix includes transports that use curl or reqwest. They would add another HTTP client and TLS library.
 
 use std::any::Any;
 use std::io::{self, BufRead, Cursor, Read, Write};
@@ -14,7 +14,7 @@ use hyper::{Method, StatusCode};
 
 use super::client::{Client, Response, headers_for};
 
-/// Maximum size of an answer of a git server, in bytes: a pack of one commit.
+/// Maximum size of an answer of a git server, in bytes. The largest answer is the pack of one commit.
 const MAX_PACK: u64 = 512 << 20;
 
 /// The HTTP connection to one git server.
@@ -143,7 +143,7 @@ impl Write for Body {
     }
 }
 
-/// A reader of the headers of a response, one on each line, or of its body.
+/// A reader of a part of a response. The part is the headers, one on each line, or the body.
 pub(super) struct Part {
     exchange: Arc<Exchange>,
     is_body: bool,

@@ -1,4 +1,4 @@
-//! The state of a connection, which distinguishes slow clients from idle ones.
+//! Tracks the state of a connection, to distinguish slow clients from idle clients.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,19 +15,19 @@ use super::limits::Limits;
 /// Minimum interval between two checks of a connection's state, so that a very short timeout does not use up the
 /// processor.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
-/// Interval between checks whether an answer has been sent. Sending usually takes less.
+/// Interval of the checks whether an answer has been sent. Sending an answer usually takes less time.
 const ANSWER_TICK: Duration = Duration::from_millis(10);
-/// Maximum time for a new connection to send its first request: a generous round trip.
+/// Maximum time for a new connection to send its first request. It is longer than most round trips take.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
-/// The state of a connection, which determines its timeout.
+/// The state of a connection. It determines the timeout of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// The connection waits for a request.
     Idle,
     /// The connection receives the head of a request.
     Head,
-    /// The server receives the body and decides, both with timeouts of their own.
+    /// The server receives the body and decides. Both have their own timeouts.
     Work,
     /// The server sends the answer.
     Answer,
@@ -48,8 +48,8 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
-    /// The last change of state in milliseconds since `began`, and the state in the last two bits. One word, so that
-    /// both change atomically.
+    /// The time of the last change of state, in milliseconds since `began`. The last two bits contain the state. Both
+    /// are in one word, so that they change atomically.
     state: AtomicU64,
     served: AtomicBool,
 }
@@ -77,10 +77,9 @@ impl Activity {
         self.now().0
     }
 
-    /// Waits until the connection has been in one state for longer than the timeout of that state, and returns the
-    /// state.
+    /// Waits until the connection has been in one state for longer than the timeout of that state. Returns the state.
     ///
-    /// Uses one timer per connection rather than one per request; therefore a timeout may be late by a quarter of
+    /// Uses one timer per connection rather than one per request. Therefore a timeout may be late by a quarter of
     /// [`Limits::head`].
     pub(super) async fn overdue(&self, limits: &Limits) -> State {
         let tick = (limits.head / 4).max(SHORTEST_TICK);
@@ -93,8 +92,8 @@ impl Activity {
         }
     }
 
-    /// Waits until an idle connection may be closed: pending requests have been read, and answers without `Connection:
-    /// close` have been sent.
+    /// Waits until an idle connection may be closed. This is the case when pending requests have been read, and answers
+    /// without `Connection: close` have been sent.
     pub(super) async fn lull(&self) {
         if self.served.load(Ordering::Relaxed) {
             tokio::task::yield_now().await;

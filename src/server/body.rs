@@ -23,8 +23,8 @@ pub(super) async fn read(body: &mut Body, limits: &Limits, load: &Load) -> Resul
     timeout(limits.body_arrival, collect(body, limits.body, load)).await.unwrap_or(Err(late))
 }
 
-/// Reads a request body and reserves memory as its bytes arrive, not by Content-Length: otherwise nine request heads
-/// that announce the largest body would use up the memory for bodies.
+/// Reads a request body, and reserves memory as the bytes of the body arrive. Does not reserve memory by
+/// Content-Length. Otherwise, nine request heads that announce the largest body would use up the memory for bodies.
 async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered, Rejection> {
     let announced = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     if announced.is_some_and(|size| size > limit) {
@@ -56,8 +56,8 @@ async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered,
 
 /// Reads and discards the rest of a body, within limits of size and time.
 ///
-/// Closing a socket with unread bytes resets the connection, and the reset may overtake the answer: the client would
-/// see a broken connection instead of 413 or 429.
+/// Closing a socket with unread bytes resets the connection, and the reset may arrive before the answer. The client
+/// would then see a broken connection instead of 413 or 429.
 pub(super) async fn drain(mut body: Body, limits: &Limits) {
     let mut left = limits.body.saturating_mul(DRAIN_FACTOR);
     let rest = async {

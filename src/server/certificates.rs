@@ -1,4 +1,4 @@
-//! The serving certificate: loaded from a folder, checked, and replaced without downtime.
+//! The serving certificate. It is loaded from a folder, checked, and replaced without downtime.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -86,7 +86,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Parses a chain and a key in PEM. Errors refer to them as `tls.crt` and `tls.key`.
+    /// Parses a chain and a key in PEM. Error messages call them `tls.crt` and `tls.key`.
     ///
     /// # Errors
     /// If one of them is invalid, or they do not match.
@@ -126,9 +126,9 @@ pub(super) struct Files {
 impl Files {
     /// Reads the certificate file and the key file from one version of the folder.
     ///
-    /// In a Secret volume, files are symbolic links through `..data` into a folder per version, and an update replaces
-    /// `..data`. The link is resolved once, so that both files are of the same version; if that version is deleted
-    /// while it is read, the next one is read.
+    /// In a Secret volume, each file is a symbolic link through `..data`, which links to the folder of the current
+    /// version. An update replaces `..data`. The function resolves `..data` once, so both files are of the same
+    /// version. If that version is deleted while the function reads it, the function reads the next version.
     pub(super) fn read(folder: &Path) -> Result<Self, CertificateError> {
         let mut version = version_of(folder);
         loop {
@@ -161,13 +161,13 @@ impl Files {
     }
 }
 
-/// Returns the folder that the link `..data` in `folder` points to; `folder` itself if there is no link.
+/// Returns the folder that the link `..data` in `folder` points to. Returns `folder` itself if there is no link.
 fn version_of(folder: &Path) -> PathBuf {
     fs::canonicalize(folder.join("..data")).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// Maximum time that a handshake of the readiness probe may take. For this time, the probe still accepts the previous
-/// certificate.
+/// Maximum duration of a handshake of the readiness probe. After a replacement of the certificate, the probe accepts
+/// the previous certificate for this time, because a handshake may have started with it.
 pub(super) const HANDSHAKE_TIME: Duration = Duration::from_secs(1);
 
 /// The current serving certificate. A replacement applies from the next handshake on.
@@ -216,8 +216,8 @@ impl Certificates {
         self.current.load().pair.leaf.clone()
     }
 
-    /// Returns whether `leaf` is the server's own: the current one, or the previous one if a handshake that is in
-    /// progress at `now` may have started with it.
+    /// Returns whether `leaf` is the current leaf certificate of the server, or the previous one if it may still be in
+    /// use. A handshake in progress at `now` may have started with the previous one.
     pub(super) fn is_own(&self, leaf: &CertificateDer<'_>, now: Instant) -> bool {
         let served = self.current.load();
         let was = |(before, until): &(CertificateDer<'_>, Instant)| {

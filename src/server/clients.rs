@@ -1,8 +1,8 @@
-//! Verifies client certificates, if they are required: by their CA and their names.
+//! Verifies the CA and the names of client certificates, if the server requires client certificates.
 //!
 //! Both are checked during the TLS handshake, before a request is read. The operator of the API server sees which check
-//! failed: Go reports the alert as `remote error: tls: certificate required`, `unknown certificate authority` or
-//! `access denied`. The names of rejected clients are in the server's log.
+//! failed. Go reports the TLS alert as `remote error: tls: certificate required`, `unknown certificate authority` or
+//! `access denied`. The server's log contains the names of rejected clients.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -27,7 +27,7 @@ use super::certificates::{CertificateError, Certificates};
 use super::metrics::{Metrics, RefusedClient};
 use crate::cryptography::provider;
 
-/// Interval of log records about rejected clients, which retry continuously.
+/// Interval of log records about rejected clients. The records are limited because rejected clients retry continuously.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The conditions for client certificates: a CA and names. A running server watches the CA file.
@@ -109,7 +109,7 @@ pub(super) struct Verifier {
     own: Arc<Certificates>,
     metrics: Arc<Metrics>,
     began: Instant,
-    /// Time of the last log record about a rejected client, in milliseconds since `began`, plus one; 0 before the first
+    /// Time of the last log record about a rejected client, in milliseconds since `began`, plus one. 0 before the first
     /// record.
     logged: AtomicU64,
 }
@@ -132,7 +132,8 @@ impl Verifier {
 }
 
 impl ClientCertVerifier for Verifier {
-    /// Returns no hints: the CA file may change, and Go's client sends its certificate without hints.
+    /// Returns no hints about accepted CAs, because the CA file may change. Go's client sends its certificate without
+    /// hints.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -181,8 +182,9 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// Replaces the error for a bad signature by the one for an unknown issuer. Many clusters have CAs of the same name
-/// with different keys; for a bad signature, the client would see an alert about decryption.
+/// Replaces the error for a bad signature by the error for an unknown issuer. Many clusters have CAs with the same name
+/// and different keys. A client with a certificate of such a CA would otherwise receive a misleading alert about
+/// decryption.
 fn as_unknown_issuer(error: Error) -> Error {
     match error {
         Error::InvalidCertificate(Refusal::BadSignature) => Error::InvalidCertificate(Refusal::UnknownIssuer),

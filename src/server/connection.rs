@@ -1,8 +1,8 @@
-//! Serves one connection: TLS, then HTTP/1.1, with timeouts for slow clients.
+//! Serves one connection with TLS and HTTP/1.1, and closes the connections of slow clients after timeouts.
 //!
-//! hyper's own timeout for request heads also runs on idle connections, and would close connections that the API server
-//! wants to reuse (C2, C3). Here a connection records its state, and each state has a timeout of its own: a short one
-//! for a request that has started and stalls, a long one for an idle connection.
+//! hyper's own timeout for request heads also applies to idle connections. It would close connections that the API
+//! server wants to reuse (C2, C3). So each connection records its state, and each state has its own timeout. The
+//! timeout is short for a request that has started and stalls, and long for an idle connection.
 
 use std::convert::Infallible;
 use std::io;
@@ -34,7 +34,7 @@ use super::webhook::Webhook;
 /// The state that all connections share.
 pub(super) struct Connections {
     pub(super) acceptor: TlsAcceptor,
-    /// Limits concurrent handshakes, so that a burst of new connections does not delay existing ones.
+    /// Semaphore that limits concurrent handshakes, so that a burst of new connections does not delay existing ones.
     pub(super) handshakes: Semaphore,
     pub(super) webhook: Arc<Webhook>,
     pub(super) limits: Limits,

@@ -8,11 +8,12 @@ use crate::go::duration;
 const DEFAULT: Duration = Duration::from_secs(10);
 /// The largest `timeoutSeconds` that a webhook configuration allows.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
-/// Safety margin: the API server rounds its remaining time up to a full second.
+/// Safety margin that is subtracted from the timeout. It is needed because the API server rounds its remaining time up
+/// to a full second.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Returns the deadline of a call. `began` is the start of the call; the query of its URL contains the timeout, such as
-/// `timeout=10s`.
+/// Returns the deadline of a call. `began` is the start of the call. `query` is the query of the call's URL, which
+/// contains the timeout, such as `timeout=10s`.
 pub(super) fn of(began: Instant, query: Option<&str>) -> Instant {
     let timeout = query.and_then(timeout).unwrap_or(DEFAULT).min(MAX_TIMEOUT);
     began + timeout.saturating_sub(MARGIN).max(timeout / 2)

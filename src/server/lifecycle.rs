@@ -1,9 +1,9 @@
 //! Shuts the server down without losing a call.
 //!
-//! The API server keeps sending to a terminating pod over open connections (C5), and does not retry a call on a closed
-//! connection (C3). Therefore the shutdown has stages. In the lame-duck stage the server is not ready and adds
-//! `Connection: close` to every answer, but still accepts connections. Then it stops accepting, closes idle
-//! connections, and waits for the remaining answers.
+//! The API server keeps sending to a terminating pod over open connections (C5). It does not retry a call on a closed
+//! connection (C3). Therefore the shutdown has stages. In the lame-duck stage, the server is not ready, and adds
+//! `Connection: close` to every answer. It still accepts connections. After this stage, the server stops accepting
+//! connections, closes idle connections, and waits for the remaining answers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 /// The stage of the shutdown. Stages only advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Serving requests; ready.
+    /// The server is ready and serves requests.
     Serving,
     /// Serving, but not ready, and closing each connection with its next answer.
     LameDuck,

@@ -11,84 +11,93 @@ use super::concurrency::{ConcurrencyLimiter, QueuePolicy};
 
 const MIB: usize = 1024 * 1024;
 
-/// Maximum size of a body. The API server accepts objects of up to 3 MiB, an UPDATE contains two of them, and 1 MiB is
-/// for the envelope (C15).
+/// Maximum size of a body. The API server accepts objects of up to 3 MiB, and an UPDATE contains two objects. The
+/// remaining 1 MiB is for the envelope (C15).
 pub const BODY: usize = 7 * MIB;
-/// Maximum size of all bodies in memory: nine of the largest, or ten thousand typical ones. Parsed, they stay below 512
-/// MiB.
+/// Maximum size of all bodies in memory. This is the size of nine of the largest bodies, or of ten thousand typical
+/// ones. After parsing, the bodies need less than 512 MiB.
 pub const BUFFERED: usize = 64 * MIB;
-/// Maximum number of requests in flight: three API servers with 25 pooled connections each, and a burst of six times
-/// that. This bounds memory; most of these requests wait for their bodies or for the API server. The concurrency
-/// limiter bounds how many compute.
+/// Maximum number of requests in flight. It allows for three API servers with 25 pooled connections each, and for a
+/// burst of about six times as many requests. The limit bounds memory, because most of these requests wait for their
+/// bodies or for the API server. The concurrency limiter bounds how many decisions compute.
 pub const IN_FLIGHT: usize = 512;
-/// Queue capacity: a few milliseconds' worth of usual requests. Requests behind more than that would be rejected
-/// anyway.
+/// Maximum number of requests in the queue. The server needs a few milliseconds for this many usual requests. More
+/// requests would be rejected anyway, because their deadline would expire.
 pub const WAITING: usize = 256;
-/// Queue deadline under overload. A rejection then reaches the client within 5 ms: these 2 ms, and three for the
-/// decision before it, reading, timer resolution and the network.
+/// Maximum time in the queue under overload. It is so short that a rejection reaches the client within 5 ms. The
+/// remaining 3 ms are for the decision before it, reading, timer resolution and the network.
 pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
-/// Computing time after which a thread yields to the runtime, which reads new requests: half a dozen typical requests,
-/// which share the cost of the yield, and no more than a tenth of [`OVERLOAD_DEADLINE`].
+/// Computing time after which a thread yields to the runtime, so that the runtime can read new requests. In this time,
+/// a thread computes about six typical requests, which share the cost of the yield. The time is at most a tenth of
+/// [`OVERLOAD_DEADLINE`].
 pub const YIELD_AFTER: Duration = Duration::from_micros(200);
-/// Queue deadline without overload: a rejected request would be retried after a second (C4), and wait again.
+/// Maximum time that a request waits in the queue without overload. It is a second, because the client would retry a
+/// rejected request after a second (C4), and the request would wait again.
 pub const QUEUE_DEADLINE: Duration = Duration::from_secs(1);
-/// Maximum duration of a burst: the period after which a control group gets new CPU time is 100 ms.
+/// Maximum duration of a burst. It is 100 ms, because a throttled control group gets new CPU time after this period.
 pub const BURST: Duration = Duration::from_millis(100);
-/// Burst credit earned per unit of idle time. With 5, a server that is busy for up to five sixths of the time sees
-/// bursts only; a busier one may be in overload.
+/// Burst credit earned per unit of idle time. With 5, a server that is busy for up to five sixths of the time has only
+/// bursts. A server that is busy for longer may be in overload.
 pub const IDLE_CREDIT: u32 = 5;
-/// Queue length that never counts as overload: three API servers with 25 pooled connections each cannot have more
-/// requests in flight. Such requests are served as fast as possible; if rejected, they would only be retried.
+/// Queue length that never counts as overload. Three API servers with 25 pooled connections each cannot have more
+/// requests in flight. Such requests are served as fast as possible, because the API servers would only retry rejected
+/// requests.
 pub const BURST_LENGTH: usize = 75;
-/// Size of a request body from which the request is decided on a thread of its own. A decision about 128 KiB takes half
-/// a millisecond, as long as a dozen typical requests; the hand-over to another thread costs a twentieth of that.
+/// Size of a request body from which the request is decided on a blocking thread. A decision about 128 KiB takes half a
+/// millisecond, which is as long as a dozen typical requests. The transfer to another thread costs a twentieth of this
+/// time.
 pub const LARGE: usize = 128 * 1024;
-/// Maximum number of large bodies that wait for a decision: a tenth of a second's work, and no more than fit into
-/// [`BUFFERED`].
+/// Maximum number of large bodies that wait for a decision. The server needs a tenth of a second for this many
+/// decisions, and the bodies fit into [`BUFFERED`].
 pub const LARGE_WAITING: usize = 8;
 /// Maximum number of 429 answers per second that also close their connection, so that the client connects to another
-/// replica. The 75 connections of three API servers move within that second, and the handshakes cost 1 to 2 % of a
-/// processor. If every 429 closed its connection, the server would soon only do handshakes, each of which costs as much
-/// as fourteen requests. The closes are evenly spaced, because a hundred handshakes at once would delay all other
-/// requests.
+/// replica. Three API servers have 75 connections, so all of them can move within a second. The handshakes of that
+/// second cost 1 to 2 % of a processor.
+///
+/// The number is limited, because a handshake costs as much as fourteen requests. If every 429 closed its connection,
+/// the server would soon do only handshakes. The closes are evenly spaced, because a hundred handshakes at once would
+/// delay all other requests.
 pub const CLOSES: u32 = 100;
-/// Maximum number of open connections: twice the requests in flight, because idle ones count too. Each costs about 40
-/// KiB of TLS and HTTP buffers.
+/// Maximum number of open connections. This is twice the number of requests in flight, because idle connections count
+/// too. Each connection costs about 40 KiB of TLS and HTTP buffers.
 pub const CONNECTIONS: usize = 1024;
-/// Timeout of a TLS handshake: the same as the API server's (C2).
+/// Timeout of a TLS handshake. The API server has the same timeout (C2).
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Timeout of a request head. A head is one packet; ten seconds are the API server's default for the whole call (C6).
+/// Timeout of a request head. A head usually fits into one packet, so this time is long enough. It is the API server's
+/// default timeout for the whole call (C6).
 pub const HEAD: Duration = Duration::from_secs(10);
-/// Timeout of a request body: the longest call that the API server allows (C6).
+/// Timeout of a request body. This is the longest timeout of a webhook call that the API server allows (C6).
 pub const BODY_ARRIVAL: Duration = Duration::from_secs(30);
-/// Timeout for the client to read an answer: the longest call that the API server allows (C6).
+/// Timeout for the client to read an answer. This is the longest timeout of a webhook call that the API server allows
+/// (C6).
 pub const ANSWER: Duration = Duration::from_secs(30);
-/// Idle timeout: twice the 90 s after which the API server closes an idle connection, so that the server never closes
-/// first (C2, C3).
+/// Timeout of idle connections. The API server closes an idle connection after 90 s. This timeout is twice as long, so
+/// the server never closes an idle connection first (C2, C3).
 pub const IDLE: Duration = Duration::from_secs(180);
 /// Maximum size of a request head. The API server's heads stay below 2 KiB, `traceparent` and bearer token included.
 pub const HEAD_BYTES: usize = 32 * 1024;
-/// The part of a rejected body that is read and discarded, as a multiple of the body limit. A client slightly over the
-/// limit can send everything and read the answer, but an attacker gains little.
+/// Maximum number of bytes of a rejected body that are read and discarded, as a multiple of the body limit. So a client
+/// whose body is slightly over the limit can send everything and read the answer. The factor is small, so an attacker
+/// gains little.
 pub const DRAIN_FACTOR: usize = 4;
-/// Maximum time for reading the rest of a rejected body: the API server's default timeout of a call (C6).
+/// Maximum time for reading the rest of a rejected body. This is the API server's default timeout of a call (C6).
 pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// The configurable limits. [`Limits::default`] uses the constants of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a body in bytes; larger bodies are answered with 413.
+    /// Maximum size of a body in bytes. Larger bodies are answered with 413.
     pub body: usize,
-    /// Maximum size of all bodies in memory, in bytes; requests beyond it are answered with 429.
+    /// Maximum size of all bodies in memory, in bytes. Requests beyond this size are answered with 429.
     pub buffered: usize,
-    /// Maximum number of concurrent requests; further ones are answered with 429.
+    /// Maximum number of concurrent requests. Further requests are answered with 429.
     pub in_flight: usize,
     /// Maximum number of decisions that compute concurrently, except those about large bodies. Default: the number of
     /// processors.
     pub deciding: usize,
-    /// Capacity of the queue for decisions; if it is full, the oldest request is answered with 429.
+    /// Capacity of the queue for decisions. If the queue is full, the oldest request in it is answered with 429.
     pub waiting: usize,
-    /// Queue deadline under overload; then the request is answered with 429.
+    /// Maximum time in the queue under overload. After this time, the request is answered with 429.
     pub overload_deadline: Duration,
     /// Queue deadline without overload.
     pub queue_deadline: Duration,
@@ -102,7 +111,7 @@ pub struct Limits {
     pub large: usize,
     /// Maximum number of 429 answers per second that close their connection.
     pub closes: u32,
-    /// Maximum number of open connections; further ones are accepted when another one closes.
+    /// Maximum number of open connections. A further connection is accepted only when another one closes.
     pub connections: usize,
     /// Timeout of the TLS handshake.
     pub handshake: Duration,

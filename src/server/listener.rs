@@ -1,4 +1,4 @@
-//! Starts the server in three steps, each of which is a type: [`Options`], [`Bound`], [`Running`].
+//! Starts the server in three steps. Each step is a type: [`Options`], [`Bound`], [`Running`].
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use super::webhook::Webhook;
 use super::{Certificates, Clients, Decide, Floor, Limits, Metrics, Readiness, Traces, limits, rotation, tls};
 use crate::process::{Admin, listen, signalled};
 
-/// Lame-duck period: Kubernetes takes a few seconds to remove an endpoint on every node.
+/// Duration of the lame-duck period. Kubernetes takes a few seconds to remove an endpoint on every node.
 const LAME_DUCK: Duration = Duration::from_secs(5);
 /// Maximum time to wait at shutdown until the open connections end. Together with the lame-duck period, this is less
 /// than the 30 s after which a pod is killed.
@@ -44,7 +44,8 @@ pub struct Options {
     pub clients: Option<Arc<Clients>>,
     /// The limits of sizes, times and concurrency.
     pub limits: Limits,
-    /// Lame-duck period: time for which connections are still accepted after the shutdown began (C5).
+    /// Duration of the lame-duck period. In this period after the start of the shutdown, the server still accepts
+    /// connections (C5).
     pub lame_duck: Duration,
     /// Maximum time to wait until the open connections end, after the lame-duck period.
     pub drain: Duration,
@@ -109,7 +110,7 @@ fn address_of(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr,
 pub struct Parts {
     /// The gate, which decides about requests.
     pub decide: Arc<dyn Decide>,
-    /// The serving certificate; its folder, if any, is watched.
+    /// The serving certificate. If it comes from a folder, the folder is watched.
     pub certificates: Arc<Certificates>,
     /// The server's metrics.
     pub metrics: Arc<Metrics>,
@@ -182,7 +183,7 @@ impl Bound {
     }
 }
 
-/// A running server. Dropping this handle does not stop it; [`Shutdown::begin`] does.
+/// A running server. Dropping this handle does not stop the server. [`Shutdown::begin`] stops it.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
@@ -287,10 +288,10 @@ impl Acceptor {
     }
 }
 
-/// Accepts the connections that are left in the kernel's backlog, and closes the listener after the last one.
+/// Accepts the remaining connections in the kernel's backlog, and closes the listener after the last one.
 ///
-/// Calls `accept` of the operating system directly: tokio may not have polled its driver recently, and its cooperative
-/// budget may withhold connections. Both would look like an empty backlog.
+/// Calls `accept` of the operating system directly, because tokio can report an empty backlog wrongly. tokio may not
+/// have polled its driver recently, or its cooperative budget may withhold connections.
 fn backlog(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
     let listener = listener.into_std().inspect_err(|error| tracing::warn!(%error, "cannot drain the backlog")).ok();
     std::iter::from_fn(move || {
@@ -308,8 +309,8 @@ fn backlog(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr
     })
 }
 
-/// Accepts connections forever, at most one for each permit of `slots` at a time. Further connections wait in the
-/// kernel's backlog.
+/// Accepts connections forever. Each open connection holds a permit of `slots`. Without a free permit, further
+/// connections wait in the kernel's backlog.
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,

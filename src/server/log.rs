@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 
-/// Maximum number of rule ids in one log record or span. The answer and the metrics have all of them.
+/// Maximum number of rule ids in one log record or span. The answer and the metrics contain all rule ids.
 pub(super) const RULES: usize = 16;
 
-/// Logs a decision; in shadow mode also the outcome that was not sent. Texts chosen by users are quoted and escaped, so
-/// that they cannot start a log record of their own.
+/// Logs a decision. In shadow mode, also logs the outcome that was not sent. Quotes and escapes texts that users
+/// choose, so that such a text cannot begin a new log record.
 pub(super) fn decision(
     phase: Phase,
     request: &Request<'_>,

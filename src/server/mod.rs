@@ -10,8 +10,8 @@
 //! process::admin ─ report: readiness, probe, metrics
 //! ```
 //!
-//! A server starts in three steps, each a type, so that a test can bind port 0 and ask for the address:
-//! [`Options`], [`Bound`], [`Running`].
+//! A server starts in three steps, and each step is a type: [`Options`], [`Bound`], [`Running`]. So a test can bind
+//! port 0 and then ask for the address.
 //!
 //! ```no_run
 //! # use std::{error::Error, sync::Arc};
@@ -32,9 +32,13 @@
 //! # }
 //! ```
 //!
-//! C1 to C16 in these modules are the numbered facts of docs/admission-contract.md: what the API server expects of a
-//! webhook. In short: HTTP/1.1 over TLS; the client closes idle connections; a call on a closed connection fails; and
-//! `failurePolicy` decides what a failed call means, which may be that the object is admitted.
+//! C1 to C16 in these modules refer to the numbered facts in docs/admission-contract.md, which describe what the API
+//! server expects of a webhook. The main facts are:
+//!
+//! * Calls use HTTP/1.1 over TLS.
+//! * The client closes idle connections.
+//! * A call on a closed connection fails.
+//! * `failurePolicy` decides whether a failed call admits or denies the object.
 
 mod activity;
 mod body;

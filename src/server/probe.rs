@@ -1,4 +1,5 @@
-//! Calls the server's own webhook port, to detect that it cannot be reached; the server is then not ready.
+//! Calls the server's own webhook port, to detect whether the port can be reached. If the call fails, the server is not
+//! ready.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use tokio_rustls::TlsConnector;
 use super::certificates::{Certificates, HANDSHAKE_TIME};
 use crate::cryptography::provider;
 
-/// Timeout of the call to the webhook port. A kubelet probe times out after a second by default; a handshake takes a
-/// fraction of a millisecond.
+/// Timeout of the call to the webhook port. It is short because a kubelet probe times out after a second by default. It
+/// is long enough because a handshake takes a fraction of a millisecond.
 const TIMEOUT: Duration = HANDSHAKE_TIME;
 /// The path that the probe requests on the webhook port.
 pub(super) const PATH: &str = "/livez";
@@ -74,8 +75,8 @@ impl Probe {
     }
 }
 
-/// A resolver that presents the serving certificate as client certificate, if the server requires one: only the server
-/// has its key.
+/// A resolver that presents the serving certificate as client certificate, if the server requires a client certificate.
+/// The server can trust this certificate, because only the server has its key.
 #[derive(Debug)]
 struct OwnCertificate(Arc<Certificates>);
 
@@ -89,8 +90,8 @@ impl ResolvesClientCert for OwnCertificate {
     }
 }
 
-/// A verifier that accepts only the current or previous leaf of the server, byte for byte. It does not check names and
-/// CAs.
+/// A verifier that accepts only the current or the previous leaf certificate of the server. It compares the
+/// certificates byte for byte, and does not check names and CAs.
 #[derive(Debug)]
 struct Pinned {
     certificates: Arc<Certificates>,
@@ -179,7 +180,8 @@ mod tests {
         Ok(())
     }
 
-    /// Performs a handshake, and replaces the certificate before flight number `replaced_before`.
+    /// Performs a TLS handshake of four flights, numbered from 0. Replaces the certificate before the flight
+    /// `replaced_before`.
     fn handshake(replaced_before: usize) -> Result<(), Error> {
         let certificates = Arc::new(Certificates::new(pair().1));
         let mut server = ServerConnection::new(Arc::new(server(&certificates)))?;

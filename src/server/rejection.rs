@@ -11,8 +11,8 @@ use super::metrics::{BadRequest, Metrics, Shed};
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// The reason for rejecting a call without a decision. Its message names the exceeded limit, if any, and is the member
-/// `error` in the JSON of the answer.
+/// The reason for rejecting a call without a decision. The message names the exceeded limit, if any. The answer's JSON
+/// contains the message in the member `error`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Rejection {
     #[error("path {0} does not exist; use POST /validate or POST /mutate")]
@@ -54,7 +54,8 @@ impl Rejection {
         matches!(self, Self::TooLarge(_) | Self::SlowBody(_) | Self::BrokenBody(_))
     }
 
-    /// Returns whether the client may still be sending, so that the body must be read before the answer.
+    /// Returns whether the client may still be sending the body. If so, the server must read the body before it
+    /// answers.
     pub(super) fn leaves_body(&self) -> bool {
         !matches!(self, Self::SlowBody(_) | Self::BrokenBody(_))
     }

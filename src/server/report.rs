@@ -23,8 +23,8 @@ pub(super) struct ServerReport {
 }
 
 impl Report for ServerReport {
-    /// Returns the readiness conditions, first those of the server. During shutdown, returns only the unmet condition
-    /// `serving`.
+    /// Returns the readiness conditions. The conditions of the server come first. During shutdown, returns only the
+    /// unmet condition `serving`.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>> {
         Box::pin(async move {
             if self.shutdown.stage() > Stage::Serving {

@@ -40,7 +40,7 @@ trait Watched: Send + Sync + 'static {
     fn fail(&self, error: &CertificateError);
 }
 
-/// Reloads the serving certificate whenever its files change; never returns. If the new files cannot be loaded, the old
+/// Reloads the serving certificate whenever its files change. Never returns. If the new files cannot be loaded, the old
 /// certificate stays in use.
 pub(super) async fn watch_certificate(
     folder: PathBuf,
@@ -51,7 +51,7 @@ pub(super) async fn watch_certificate(
     watch_files(Arc::new(Serving { folder, certificates, metrics }), every).await;
 }
 
-/// Reloads the CAs of client certificates whenever their file changes; never returns. If the new file cannot be loaded,
+/// Reloads the CAs of client certificates whenever their file changes. Never returns. If the new file cannot be loaded,
 /// the old CAs stay in use.
 pub(super) async fn watch_clients(clients: Arc<Clients>, metrics: Arc<Metrics>, every: Duration) {
     let folder = clients.file().parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -12,7 +12,7 @@ use crate::cryptography::provider;
 /// The minimum TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Floor {
-    /// TLS 1.2; 1.3 is used if the client supports it.
+    /// TLS 1.2 or later. TLS 1.3 is used if the client supports it.
     #[default]
     Tls12,
     /// TLS 1.3 only.
@@ -31,8 +31,8 @@ impl Floor {
     }
 }
 
-/// Returns the server's TLS configuration: HTTP/1.1 (C1), without session resumption, which the API server never uses
-/// (C2b).
+/// Returns the server's TLS configuration for HTTP/1.1 (C1). It does not support session resumption, because the API
+/// server never uses it (C2b).
 ///
 /// # Errors
 /// If the crypto provider does not support the versions.

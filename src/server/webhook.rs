@@ -1,4 +1,4 @@
-//! Answers `POST /validate` and `POST /mutate`: from the request body to the answer.
+//! Answers calls of `POST /validate` and `POST /mutate`. Handles each call from the request body to the answer.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -119,8 +119,8 @@ impl Webhook {
         answered.ok_or(Rejection::Shed(Shed::Waiting))?
     }
 
-    /// Answers a call with a large body on a blocking thread, which the operating system can preempt: its decision
-    /// takes as long as a hundred decisions about small bodies.
+    /// Answers a call with a large body on a blocking thread. The operating system can preempt such a thread. This is
+    /// necessary because the decision takes as long as a hundred decisions about small bodies.
     async fn answer_large(self: &Arc<Self>, call: Call, body: Buffered) -> Result<Answer, Rejection> {
         let permit = self.load.large().await.ok_or(Rejection::Shed(Shed::Large))?;
         let (webhook, runtime) = (Arc::clone(self), Handle::current());
@@ -184,8 +184,8 @@ impl Webhook {
         })
     }
 
-    /// Returns the result of a decision that panicked: an HTTP error, or in shadow mode a denial that is recorded but
-    /// not sent.
+    /// Returns the result of a decision that panicked. This is an HTTP error. In shadow mode, it is a denial that is
+    /// recorded but not sent.
     fn panicked(&self) -> Result<Option<Verdict>, Rejection> {
         if !self.shadow {
             return Err(Rejection::Panicked);
@@ -194,8 +194,8 @@ impl Webhook {
         Ok(Some(Verdict::refused(Refusal::Undecided(Rejection::Panicked.to_string()))))
     }
 
-    /// Returns the verdict about a request, or a denial if there is none at the deadline; `None` if no rule matches the
-    /// request.
+    /// Returns the verdict about a request. If there is no verdict at the deadline, returns a denial. `None` if no rule
+    /// matches the request.
     async fn verdict(&self, phase: Phase, request: &Request<'_>, began: Instant) -> Option<Verdict> {
         let decided = self.decide.decision(phase, request)?;
         let Some(deadline) = request.deadline else { return Some(decided.await) };

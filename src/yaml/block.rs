@@ -1,4 +1,5 @@
-//! Parses block scalars with line breaks that go-yaml recognizes but our parser does not, such as U+2028.
+//! Parses block scalars with unusual line breaks, such as U+2028. go-yaml recognizes these line breaks, but our parser
+//! does not.
 //!
 //! Source: `yaml_parser_scan_block_scalar` of go-yaml.
 
@@ -9,14 +10,15 @@ use super::breaks;
 /// The header of a block scalar, such as `|` or `>-`.
 struct Header {
     is_folded: bool,
-    /// The chomping indicator: `-` removes the final line break, `+` keeps all trailing ones; without it, one is kept.
+    /// The chomping indicator. `-` removes the final line break, and `+` keeps all trailing line breaks. Without an
+    /// indicator, one line break is kept.
     chomping: Option<char>,
 }
 
 /// Returns the text of a block scalar as go-yaml reads it. `part` is the range in the document from the end of the
-/// scalar's header to the next token; `indent` is the indentation of the scalar, `None` if all its lines are empty.
+/// scalar's header to the next token. `indent` is the indentation of the scalar, or `None` if all its lines are empty.
 ///
-/// `None` if the text is unknown: a line with less indentation may end the scalar.
+/// `None` if the text is unknown, because a line with less indentation may end the scalar.
 pub(super) fn text(document: &str, part: Range<usize>, indent: Option<usize>) -> Option<String> {
     let Header { is_folded, chomping } = header(&document[..part.start])?;
     let indent = indent.unwrap_or(usize::MAX);

@@ -1,8 +1,8 @@
-//! Reproduces the line breaks that go-yaml recognizes besides the line feed (U+0085, U+2028, U+2029 and a lone carriage
-//! return), and byte order marks within the text.
+//! Handles the line breaks that only go-yaml recognizes, and byte order marks within the text. Besides the line feed,
+//! go-yaml breaks lines at U+0085, U+2028, U+2029 and a lone carriage return.
 //!
-//! Our parser does not break lines at these characters. So each of them is replaced by a line feed before parsing, and
-//! this module folds the lines of the scalars that contain such characters.
+//! Our parser does not break lines at these characters. So this module replaces each of them by a line feed before
+//! parsing. It also folds the lines of scalars that contain such characters.
 //!
 //! Source: `is_break`, `read_line` and `yaml_parser_scan_plain_scalar` of go-yaml.
 
@@ -14,10 +14,10 @@ use granit_parser::{Event, Parser};
 use super::error::Problem;
 
 const BREAK: &str = "here is a character that ends a line for go-yaml, but seldom for others";
-/// The byte order mark. Within a line, go-yaml treats it as an ordinary character; our parser rejects it.
+/// The byte order mark. Within a line, go-yaml treats it as an ordinary character, but our parser rejects it.
 pub(super) const MARK: char = '\u{feff}';
-/// The private-use character that replaces byte order marks in the input of our parser. It has the same length in
-/// UTF-8.
+/// The private-use character that replaces each byte order mark in the input of our parser. Both characters have the
+/// same length in UTF-8.
 pub(super) const SUBSTITUTE: char = '\u{f8ff}';
 const MARKERS: [&str; 3] = ["---", "...", "%"];
 
@@ -31,9 +31,9 @@ pub(super) fn problem() -> Problem {
     Problem::Dialect(BREAK.to_owned())
 }
 
-/// Replaces the line breaks that only go-yaml recognizes, and byte order marks. The replacement of a break has the same
-/// length: spaces and a line feed or, if the break seems to be within quotes, spaces only, because lines within quotes
-/// need no indentation. `None` if the text has neither.
+/// Replaces the line breaks that only go-yaml recognizes, and byte order marks. A line break is replaced by spaces and
+/// a line feed of the same total length. A break that seems to be within quotes is replaced by spaces only, because
+/// lines within quotes need no indentation. `None` if the text has no such breaks or marks.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     Ok(Some(replaced))
 }
 
-/// Restores the byte order marks in a scalar of the replaced text; returns other events unchanged.
+/// Restores the byte order marks in a scalar of the replaced text. Returns other events unchanged.
 pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Scalar(text, style, anchor, tag) if text.contains(SUBSTITUTE) => {
@@ -77,8 +77,8 @@ pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     }
 }
 
-/// Converts a range of the replaced text to one of the original text: moves its ends forward to character boundaries,
-/// because an empty scalar may be within a replaced break.
+/// Converts a range of the replaced text to a range of the original text. Moves the ends of the range forward to
+/// character boundaries, because an empty scalar may be within a replaced line break.
 pub(super) fn part_of(text: &str, part: &Range<usize>) -> Range<usize> {
     let whole = |at: usize| (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     whole(part.start)..whole(part.end)
@@ -89,8 +89,9 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether [`replaced`] turns every line break other than `\n` and `\r\n` in a part of a text into a line feed.
-/// It turns breaks within quotes into spaces, so the result is `false` if the part contains one.
+/// Returns whether [`replaced`] replaces every unusual line break in a part of a text by a line feed. Unusual line
+/// breaks are those other than `\n` and `\r\n`. `false` if such a break is within quotes, because [`replaced`] replaces
+/// it by a space.
 pub(super) fn are_replaced(text: &str, part: &Range<usize>) -> bool {
     !others(text, part).any(|at| is_within_quotes(text, at))
 }
@@ -123,7 +124,7 @@ fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t') || is_break(character)
 }
 
-/// Folds the lines of a plain or quoted scalar: a single line feed becomes a space, further line feeds stay, and U+2028
+/// Folds the lines of a plain or quoted scalar. A single line feed becomes a space, and further line feeds stay. U+2028
 /// and U+2029 always stay.
 pub(super) fn folded(scalar: &str) -> String {
     let (mut text, mut rest) = (String::with_capacity(scalar.len()), scalar);
@@ -143,7 +144,7 @@ pub(super) fn folded(scalar: &str) -> String {
     text + rest
 }
 
-/// Returns the lines of a text, each with the line break that ends it; the last line has an empty one.
+/// Returns the lines of a text as pairs of the line and its line break. The line break of the last line is empty.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = Some(text);
     iter::from_fn(move || {
@@ -155,21 +156,21 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Returns the line breaks in white space as go-yaml stores them: U+2028 and U+2029 unchanged, all others as line
-/// feeds.
+/// Returns the line breaks in a text of white space as go-yaml stores them. U+2028 and U+2029 stay unchanged. All other
+/// line breaks become line feeds.
 pub(super) fn breaks_of(gap: &str) -> String {
     let breaks: String = gap.replace("\r\n", "\n").chars().filter(|character| is_break(*character)).collect();
     breaks.replace(['\r', '\u{85}'], "\n")
 }
 
-/// Parses a single-quoted scalar of one or more lines; `None` if `written` does not begin and end with a single quote.
+/// Parses a single-quoted scalar of one or more lines. `None` if `written` does not begin and end with a single quote.
 pub(super) fn single_quoted(written: &str) -> Option<String> {
     let inner = written.strip_prefix('\'')?.strip_suffix('\'')?;
     Some(folded(inner).replace("''", "'"))
 }
 
-/// Parses a double-quoted scalar of one or more lines; `None` if `written` does not begin and end with a double quote,
-/// or an escape is invalid.
+/// Parses a double-quoted scalar of one or more lines. `None` if `written` does not begin and end with a double quote,
+/// or if an escape is invalid.
 pub(super) fn double_quoted(written: &str) -> Option<String> {
     let mut rest = written.strip_prefix('"')?.strip_suffix('"')?;
     let mut line = String::from('"');

@@ -1,5 +1,5 @@
-//! Resolves the type of a scalar as go-yaml v3 does for manifests: by the core schema of YAML 1.2, plus the octal
-//! numbers of YAML 1.1.
+//! Resolves the type of a scalar as go-yaml v3 does for manifests. It uses the core schema of YAML 1.2, and also the
+//! octal numbers of YAML 1.1.
 //!
 //! Source: `resolve` of go-yaml v3.
 

@@ -1,4 +1,5 @@
-//! Detects texts that our YAML 1.2 parser and go-yaml may read differently, so that kustomize's result is unknown.
+//! Detects texts that our YAML 1.2 parser and go-yaml may parse differently. kustomize's result is unknown for such
+//! texts.
 //!
 //! A kustomize tree is denied only if kustomize rejects it too. So an error of our parser is reported only if go-yaml
 //! certainly rejects the text too. All other differences make the result unknown.
@@ -14,11 +15,11 @@ use super::scalar;
 /// The type of file that a text comes from. It determines which parser's behaviour is reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum As {
-    /// An object as kubectl parses it: scalars have the types of go-yaml v2.
+    /// An object as kubectl parses it. Its scalars have the types of go-yaml v2.
     Object,
-    /// A kustomization file: like an object, but text that go-yaml may parse differently is reported.
+    /// A kustomization file. It is parsed like an object, but text that go-yaml may parse differently is reported.
     Kustomization,
-    /// Manifests and patches as kustomize parses them: scalars stay text, as in a node of go-yaml v3. Text that go-yaml
+    /// Manifests and patches as kustomize parses them. Scalars stay text, as in a node of go-yaml v3. Text that go-yaml
     /// may parse differently is reported.
     Manifest,
 }
@@ -35,7 +36,8 @@ const TAG: &str = "a tag has a character in it with which others end";
 const MERGE: &str = "something else than `<<` has its tag";
 const NULL: &str = "a mapping or a list has the tag of null";
 
-/// Maximum length of a key that go-yaml certainly parses. It cannot parse a key of 1 023 letters that it wrote itself.
+/// Maximum length of a key that go-yaml certainly parses. The limit is needed because go-yaml cannot parse a key of 1
+/// 023 letters, although it can write such a key.
 pub(super) const MAX_KEY_LENGTH: usize = 1_000;
 pub(super) const LONG: &str = "a key has more than a thousand bytes";
 
@@ -60,8 +62,8 @@ pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
     None
 }
 
-/// Returns whether go-yaml v2 accepts the version in a `%YAML` directive, which must be 1.1. Also returns true if the
-/// version is invalid, because our parser reports such a directive itself.
+/// Returns whether go-yaml v2 accepts the version in a `%YAML` directive. It accepts only version 1.1. Also returns
+/// true if the version is invalid, because our parser reports such a directive itself.
 fn is_version(line: &str) -> bool {
     let version = line.split_whitespace().nth(1).and_then(|version| version.split_once('.'));
     let number = |text: &str| text.parse::<u32>().ok();
@@ -71,7 +73,7 @@ fn is_version(line: &str) -> bool {
 }
 
 /// Returns the offset and the problem of the first byte order mark within the text that go-yaml might not read as an
-/// ordinary character: it begins a line, or may end the name of an anchor, tag or directive.
+/// ordinary character. Such a mark begins a line, or may end the name of an anchor, tag or directive.
 pub(super) fn mark(text: &str) -> Option<(usize, Problem)> {
     let at = text.match_indices(breaks::MARK).map(|(at, _)| at).find(|at| *at > 0 && !is_in_line(text, *at))?;
     Some((at, Problem::Dialect(MARK.to_owned())))
@@ -84,8 +86,8 @@ fn is_in_line(text: &str, at: usize) -> bool {
     !before.ends_with(breaks::is_break) && !has_name && !text.contains(breaks::SUBSTITUTE)
 }
 
-/// Classifies an error of our parser at byte `at`: [`Problem::Syntax`] if go-yaml certainly rejects the text too,
-/// otherwise [`Problem::Dialect`].
+/// Classifies an error of our parser at byte `at`. Returns [`Problem::Syntax`] if go-yaml certainly rejects the text
+/// too. Otherwise returns [`Problem::Dialect`].
 pub(super) fn problem(kind: &ErrorKind, message: String, text: &str, at: usize) -> Problem {
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let is_open = match kind {
@@ -163,7 +165,8 @@ pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<P
     Some(Problem::Dialect(what.to_owned()))
 }
 
-/// Returns whether a text may contain a tag with unusual characters, where parsers may end the tag differently.
+/// Returns whether a text may contain a tag with unusual characters. Our parser and go-yaml may end such a tag at
+/// different characters.
 pub(super) fn has_odd_tag(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:!<>".contains(letter);
     // Within a word, a tag follows a bracket or an indicator such as `-`. So `#!/bin/sh` in quotes contains no tag.
@@ -174,8 +177,8 @@ pub(super) fn has_odd_tag(text: &str) -> bool {
     tags.into_iter().any(|tag| !tag.chars().all(is_plain))
 }
 
-/// Returns whether there is a `:` at byte `at`, followed by a bracket or comma. go-yaml ends a plain scalar only at a
-/// `:` before a space.
+/// Returns whether the text has a `:` before a bracket or comma at byte `at`. go-yaml does not end a plain scalar at
+/// such a `:`, because it requires a space after the `:`.
 pub(super) fn has_colon(text: &str, at: usize) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']))
@@ -192,14 +195,14 @@ fn has_colons(lines: &str) -> bool {
     lines.match_indices(':').any(|(at, _)| has_colon(lines, at))
 }
 
-/// Returns whether a line of the text begins with `|` or `>`, so that a block scalar may begin there. go-yaml then
-/// requires no indentation of the scalar.
+/// Returns whether a line of the text begins with `|` or `>`. A block scalar may begin on such a line, and go-yaml does
+/// not require that the scalar is indented.
 fn has_bare_block(text: &str) -> bool {
     text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }
 
-/// Returns whether `text`, the text before an error, may be a complete flow collection such as `{…}`. go-yaml stops
-/// reading after a flow collection, so it may not detect the error.
+/// Returns whether the text before an error may be a complete flow collection such as `{…}`. go-yaml stops reading
+/// after a flow collection, so it may not detect the error.
 fn is_behind(text: &str) -> bool {
     let is_flow = text.trim_start().starts_with(['[', '{']);
     is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()

@@ -1,7 +1,7 @@
-//! Splits a text at the end of a document, `...`, and checks the tokens after it that go-yaml v3 scans.
+//! Splits a text at `...`, the end of a document. Also checks the tokens after `...` that go-yaml v3 scans.
 //!
-//! Our parser requires `...` on its own line. go-yaml treats the text after it, even on the same line, as another
-//! document, and scans one to three tokens of it.
+//! Our parser requires that `...` is on its own line. go-yaml treats the text after `...` as another document, even if
+//! the text is on the same line. It scans one to three tokens of that text.
 //!
 //! Source: `yaml_parser_fetch_more_tokens` of go-yaml v3, and the observed behaviour of `kubectl kustomize`.
 
@@ -12,8 +12,8 @@ const END: &str = "...";
 const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
 const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
 
-/// Splits a document at the `...` that ends it; returns both parts. A `...` without a value before it is an error,
-/// unless the document may have had a `---` (`may_be_marked`).
+/// Splits a document at the `...` that ends it. Returns both parts. A `...` without a value before it is an error. With
+/// `may_be_marked`, it is not an error, because the document may have had a `---`.
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;
@@ -42,8 +42,8 @@ fn is_blank(line: &str) -> bool {
     text.is_empty() || text.starts_with('#')
 }
 
-/// Checks the tokens after the `...` that ends a document, as far as go-yaml v3 scans them. Returns an error if go-yaml
-/// rejects them or may reject them. `behind` begins with this `...`.
+/// Checks the tokens after the `...` that ends a document. Checks only the tokens that go-yaml v3 scans. Returns an
+/// error if go-yaml rejects them or may reject them. `behind` begins with this `...`.
 pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     let rest = first_token(behind.text);
     let problem = match rest.chars().next() {
@@ -56,8 +56,8 @@ pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     Err(YamlError { place: behind.place(behind.text.len() - rest.len()), problem })
 }
 
-/// Returns whether the first token of a text is a plain key or a dash at the start of a line. go-yaml then scans no
-/// more of the text.
+/// Returns whether the first token of a text is a plain key or a dash at the start of a line. In this case, go-yaml
+/// scans no further tokens of the text.
 pub(super) fn begins_block(text: &str) -> bool {
     let rest = first_token(text);
     let line = text[..text.len() - rest.len()].rsplit_once('\n');
@@ -70,7 +70,8 @@ pub(super) fn begins_block(text: &str) -> bool {
     is_token && line.is_some_and(|(_, indentation)| indentation.chars().all(|c| c == ' '))
 }
 
-/// Returns the text from its first token other than `...` on. Skips spaces, line breaks and comments, but not tabs.
+/// Returns the rest of the text from its first token on. `...` does not count as a token. Skips spaces, line breaks and
+/// comments, but not tabs.
 fn first_token(mut text: &str) -> &str {
     let mut begins_line = true;
     loop {

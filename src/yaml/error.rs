@@ -19,7 +19,7 @@ pub enum Problem {
     /// The text is not valid YAML.
     #[error("{0}")]
     Syntax(String),
-    /// A line begins with `---` and continues; kubectl rejects it although YAML allows it.
+    /// A line begins with `---` and continues. kubectl rejects such a line, although YAML allows it.
     #[error("invalid document separator: only a comment may follow `---`, not `{0}`")]
     Separator(String),
     /// A scalar does not have the type of its tag, such as `!!int abc`.
@@ -30,7 +30,7 @@ pub enum Problem {
         /// The text of the scalar.
         text: String,
     },
-    /// Text other than comments follows the `...` that ends a document; kustomize reads a part of it.
+    /// Text other than comments follows the `...` that ends a document. kustomize reads a part of this text.
     #[error("something stands behind the `...` that ends the document; of that kustomize reads the beginning")]
     BehindEnd,
     /// A directive follows a document without `...`. go-yaml ends the document there, if it can parse the directive.
@@ -54,10 +54,10 @@ pub enum Problem {
     /// The value of `<<` is neither a mapping nor a list of mappings.
     #[error("`<<` needs a mapping or a list of mappings")]
     Merge,
-    /// A mapping with two keys `<<`, which kyaml rejects.
+    /// A mapping with two keys `<<`. kyaml rejects such a mapping.
     #[error("`<<` is in the mapping twice: merge a list, as in `<<: [*one, *other]`")]
     MergedTwice,
-    /// A merged mapping with an invalid `<<`, which kyaml does not always detect.
+    /// A merged mapping has an invalid `<<` itself. kyaml does not always detect this error.
     #[error("a `<<` is in what another one names, and not as it should be")]
     WithinMerged,
     /// An anchor that is used within its own value.
@@ -78,16 +78,16 @@ pub enum Problem {
 const INDENTATION: &str = "invalid indentation in multiline quoted scalar";
 
 impl YamlError {
-    /// Returns whether the error is that a line within quotes has less indentation than our parser accepts; go-yaml
-    /// accepts any.
+    /// Returns whether the error is about a line within quotes that has less indentation than our parser requires.
+    /// go-yaml accepts any indentation of such a line.
     pub(super) fn is_indentation(&self) -> bool {
         matches!(&self.problem, Problem::Syntax(text) | Problem::Dialect(text) if text.contains(INDENTATION))
     }
 }
 
 impl Problem {
-    /// Returns whether kustomize's result is unknown: a limit of Portcullis is exceeded, or our parser and go-yaml may
-    /// differ.
+    /// Returns whether kustomize's result is unknown. This is the case if a limit of Portcullis is exceeded, or if our
+    /// parser and go-yaml may differ.
     pub fn is_open(&self) -> bool {
         matches!(
             self,

@@ -1,7 +1,7 @@
-//! Parses JSON texts: values with `serde_json`, and positions with a separate scanner.
+//! Parses JSON texts. Parses the values with `serde_json`, and finds the positions with a separate scanner.
 //!
-//! Nearly all JSON is YAML, but surrogate pairs, long keys and floats without a fraction differ. kubectl, too, tries
-//! JSON first.
+//! Nearly all JSON is also YAML. The differences are surrogate pairs, long keys, and floats without a fraction. kubectl
+//! also tries to parse a text as JSON first.
 
 use serde_json::Value;
 
@@ -23,8 +23,8 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     values.into_iter().map(document).collect()
 }
 
-/// Returns an error if a number in a JSON text exceeds a 64-bit float. kubectl rejects such an object, instead of
-/// parsing it as YAML, where the number would be a string.
+/// Returns an error if a number in a JSON text exceeds a 64-bit float. kubectl rejects such an object. It does not
+/// parse the object as YAML, although the number would then be a string.
 pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
     if !chunk.text.trim_start().starts_with(['{', '[']) {
         return None;

@@ -1,4 +1,4 @@
-//! Parses mappings: their keys, merge keys, and duplicate keys.
+//! Parses YAML mappings, including their keys, merge keys and duplicate keys.
 
 use std::cmp::Ordering;
 
@@ -93,7 +93,8 @@ impl<'t> Reader<'t, '_> {
         key.map(|key| Some(key.into())).map_err(|problem| self.error(span, problem))
     }
 
-    /// Returns the reason why go-yaml may reject a key, if any. A key must be on one line, unless `?` precedes it.
+    /// Returns the reason why go-yaml may reject a key. `None` if there is no such reason. A key must be on one line,
+    /// unless `?` precedes it.
     pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
         if self.what == As::Manifest && text.len() > dialect::MAX_KEY_LENGTH {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));
@@ -118,7 +119,7 @@ impl<'t> Reader<'t, '_> {
         Some(problem(dialect::KEY.to_owned()))
     }
 
-    /// Merges the mappings under `<<`. As in go-yaml v2, their entries override earlier ones.
+    /// Merges the mappings under `<<`. As in go-yaml v2, the merged entries override entries before the `<<`.
     fn merge(&mut self, pairs: &mut Pairs, depth: usize) -> Result<(), YamlError> {
         let (event, span) = self.event()?;
         let mut nodes = Vec::new();
@@ -153,8 +154,8 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// Builds a mapping from its entries; of duplicate keys, the last one is used. Also returns whether there are duplicate
-/// keys.
+/// Builds a mapping from its entries. If entries have the same key, the last one is used. Also returns whether there
+/// are duplicate keys.
 fn assemble(pairs: Pairs, place: Place) -> (Node, bool) {
     let Pairs { entries: mut pairs, size, height, .. } = pairs;
     pairs.sort_by(|a, b| by_key(&a.entry, &b.entry));

@@ -1,9 +1,12 @@
 //! YAML and JSON documents, parsed exactly as kubectl does, with the position of every value.
 //!
-//! Kubernetes parses YAML with [sigs.k8s.io/yaml], which is go-yaml v2 and thus YAML 1.1: `yes` is true, `0644` is 420,
-//! and so the key `n` is `"false"`. With another parser, other objects would be checked. So this module follows, in
-//! this order: the observed behaviour of `kubectl` (the cases are in `tests/vectors/yaml`), the source of go-yaml v2,
-//! and the YAML specification.
+//! Kubernetes parses YAML with [sigs.k8s.io/yaml], which is go-yaml v2. go-yaml v2 implements YAML 1.1, so `yes` is
+//! true, `0644` is 420, and the key `n` is `"false"`. With another parser, the checked objects would differ from those
+//! in the cluster. So this module reproduces three sources, in this order:
+//!
+//! 1. the observed behaviour of `kubectl` (the cases are in `tests/vectors/yaml`)
+//! 2. the source of go-yaml v2
+//! 3. the YAML specification
 //!
 //! ```
 //! use portcullis::admission::field::FieldPath;
@@ -22,28 +25,33 @@
 //! * A text is split at every line that begins with `---`, before anything is parsed. Only a comment may follow `---`.
 //!   Text after `...` is ignored, except for the tokens that go-yaml scans in a manifest for kustomize. Documents that
 //!   are empty, null or only comments are skipped.
-//! * Of duplicate keys the last one is used. [`Document::duplicates`] returns the duplicates.
-//! * `<<` merges at its position: its entries override keys before it and are overridden by keys after it. In a list of
-//!   mappings the first one takes precedence.
-//! * Keys that are not strings are converted to strings, `1.50` to `"1.5"`; null cannot be a key.
-//! * A scalar with a tag that go-yaml does not know is a string: `!port 80` is `"80"`.
-//! * A float without a fraction is an integer after the conversion to JSON: `1.0` is `1`.
+//! * If a mapping has duplicate keys, the last one is used. [`Document::duplicates`] returns the duplicates.
+//! * `<<` merges at its position. Its entries override keys before it, and keys after it override its entries. In a
+//!   list of mappings, the first mapping takes precedence.
+//! * Keys that are not strings are converted to strings. For example, `1.50` becomes `"1.5"`. Null cannot be a key.
+//! * A scalar with a tag that go-yaml does not know is a string. For example, `!port 80` is `"80"`.
+//! * A float without a fraction is an integer after the conversion to JSON. For example, `1.0` is `1`.
 //! * A document that is JSON is parsed as JSON.
 //!
 //! # Differences
 //!
-//! Our parser, the crate granit-parser, implements YAML 1.2. Texts that only go-yaml rejects are rejected here too.
-//! Three sorts of text that only our parser rejects stay rejected: a comment without a space before it (`"a"#c`), a
-//! quoted scalar that continues in the first column, and a lone `-` in brackets. Two texts are parsed differently:
-//! `[a:]` is a mapping here and the string `a:` in go-yaml, and U+0085, U+2028 and U+2029 break lines in go-yaml only.
-//! `DIFFERENCES` in `tests/yaml_kubectl.rs` is the complete list. In texts that kustomize reads ([`first`], [`nodes()`]),
-//! lines break as in go-yaml, and the result of other differences is [unknown](Problem::is_open), so no tree is denied
-//! because of them.
+//! Our parser is the crate granit-parser, which implements YAML 1.2. This module rejects texts that only go-yaml
+//! rejects. It also rejects three sorts of text that only our parser rejects:
+//!
+//! * a comment without a space before it (`"a"#c`)
+//! * a quoted scalar that continues in the first column
+//! * a lone `-` in brackets
+//!
+//! Two texts are parsed differently. `[a:]` is a mapping here, but the string `a:` in go-yaml. U+0085, U+2028 and
+//! U+2029 break lines only in go-yaml. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the complete list.
+//!
+//! In texts that kustomize reads ([`first`], [`nodes()`]), lines break as in go-yaml. The result of other differences
+//! is [unknown](Problem::is_open), so no tree is denied because of them.
 //!
 //! # Cost
 //!
-//! Parsing takes one pass over the text. [`Limits`] bound the work for a malicious text: an alias is a copy, and the
-//! copies are counted before they are made.
+//! Parsing takes one pass over the text. [`Limits`] bound the work for a malicious text. Each alias copies a value, and
+//! the copied values are counted before they are copied.
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
@@ -89,8 +97,8 @@ pub struct Document {
     /// Number of values that were copied because of aliases, as in [`Limits::aliased`].
     pub aliased: usize,
     spot: Spot,
-    /// Whether a mapping contains a duplicate key, of its own or from a merge key. If `false`, [`Document::duplicates`]
-    /// need not search.
+    /// Whether a mapping may contain a duplicate key. The key may be its own, or come from a merge key. If `false`,
+    /// [`Document::duplicates`] does not search.
     has_duplicates: bool,
 }
 
@@ -110,7 +118,8 @@ impl Document {
         reached.entry.filter(|_| reached.whole).map(|entry| entry.key_place)
     }
 
-    /// Returns the position of the value at `path`, or of its deepest parent that exists.
+    /// Returns the position of the value at `path`. If the path does not exist, returns the position of its deepest
+    /// existing parent.
     pub fn nearest(&self, path: &FieldPath) -> Place {
         self.spot.reach(path).spot.place
     }
@@ -120,7 +129,7 @@ impl Document {
         self.spot.place
     }
 
-    /// Returns the duplicate keys of all mappings, which kubectl accepts.
+    /// Returns the duplicate keys of all mappings. kubectl accepts duplicate keys.
     pub fn duplicates(&self) -> Vec<Duplicate> {
         let mut found = Vec::new();
         if self.has_duplicates {
@@ -135,7 +144,7 @@ pub fn is_plain_string(text: &str) -> bool {
     scalar::is_string(text) && time::Timestamp::read(text).is_none()
 }
 
-/// Returns whether YAML 1.1 parses a text of one line as something other than a string; `false` for texts of several
+/// Returns whether YAML 1.1 parses a text of one line as something other than a string. `false` for texts of several
 /// lines.
 pub fn is_not_string_in_1_1(text: &str) -> bool {
     if text.is_empty() || text.contains('\n') {
@@ -182,7 +191,7 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
     })
 }
 
-/// Parses the first document of a text as kustomize reads a `kustomization.yaml`: the text is not split at `---`, and
+/// Parses the first document of a text as kustomize parses a `kustomization.yaml`. The text is not split at `---`, and
 /// text after the document is ignored. `None` if the document is empty or null.
 ///
 /// # Errors
@@ -192,10 +201,12 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
     parse(Chunk::whole(text), limits, As::Kustomization).map(|documents| documents.into_iter().next())
 }
 
-/// Parses the documents of a text as kustomize reads manifests and patches: splits it at every whole line that begins
-/// with `---`, and parses the first YAML document of each part to a node that preserves styles and tags. Removes the
-/// first key `<<` of each mapping, even if quoted; a second one that merges is an error. `source` is the number of the
-/// file in the [origins](node::Origin) of nodes.
+/// Parses the documents of a text to nodes, as kustomize parses manifests and patches. The nodes preserve styles and
+/// tags.
+///
+/// Splits the text at every whole line that begins with `---`, and parses the first YAML document of each part. Removes
+/// the first key `<<` of each mapping, even if the key is quoted. A second `<<` that merges is an error. `source` is
+/// the number of the file in the [origins](node::Origin) of nodes.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn nodes<'t>(
@@ -217,7 +228,8 @@ pub fn node(text: &str, source: u32, limits: &Limits) -> Result<Option<node::Nod
     nodes::read(Chunk::whole(text), source, limits, false)
 }
 
-/// Returns whether a text of manifests consists of one part: no line `---` splits it.
+/// Returns whether a text of manifests consists of one part. This is the case if the text contains no line `---` that
+/// splits it.
 pub fn is_one_manifest(text: &str) -> bool {
     Chunks::of_manifests(text).count() == 1
 }

@@ -1,7 +1,8 @@
-//! A YAML node as in go-yaml v3: the text, tag and style of every scalar, and mappings in the order of the text.
+//! A YAML node as in go-yaml v3. It contains the text, tag and style of every scalar, and mappings in the order of the
+//! text.
 //!
-//! kustomize edits such nodes and resolves the types of scalars only when it prints them. Cloning a node is cheap:
-//! mappings, sequences and texts are shared until one of the copies is changed.
+//! kustomize edits such nodes, and resolves the types of scalars only when it prints them. Cloning a node is cheap,
+//! because the copies share mappings, sequences and texts until one of the copies is changed.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ pub use super::tag::Tag;
 /// The style in which a node is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Style {
-    /// A plain scalar; a mapping or sequence in block form.
+    /// The style of a plain scalar, and of a mapping or sequence in block form.
     #[default]
     Plain,
     /// A scalar in single quotes: `'text'`.
@@ -36,9 +37,10 @@ impl Style {
 /// The file and line from which a node comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Origin {
-    /// The number of the file, which the caller of the parser chooses; 0 for a node that does not come from a file.
+    /// The number of the file. The caller of the parser chooses the number. 0 for a node that does not come from a
+    /// file.
     pub source: u32,
-    /// The line, starting at one; 0 for a node that does not come from a file.
+    /// The line number, starting at one. 0 for a node that does not come from a file.
     pub line: u32,
 }
 
@@ -47,19 +49,21 @@ pub struct Origin {
 pub struct Node {
     /// The type of the node, such as `!!str`.
     pub tag: Tag,
-    /// Whether the tag is written in the text, so that it is printed again.
+    /// Whether the text contains the tag. If so, the tag is also printed.
     pub tagged: bool,
     /// The style in which the node is printed.
     pub style: Style,
-    /// Whether a transformer or generator of kustomize created the node, so that it has no position in a file. Its
-    /// origin is then that of the transformer.
+    /// Whether a transformer or generator of kustomize created the node. Such a node has no position in a file, so its
+    /// origin is the origin of the transformer or generator.
     pub made: bool,
-    /// The number of the group of scalars that are a single node in kustomize, so that a change of one of them changes
-    /// all of them in the same object; 0 for a scalar without a group. See [`Node::assign`].
+    /// The number of the group of scalars to which this scalar belongs, or 0 if it belongs to no group. In kustomize,
+    /// the scalars of a group are a single node. So a change of one scalar changes all scalars of the group in the same
+    /// object. See [`Node::assign`].
     pub shared: u32,
     /// The file and line of the node.
     pub origin: Origin,
-    /// The comment on the same line as the key or value, if it begins with `{`, so that it may be a schema of kyaml.
+    /// The comment on the same line as the key or value, if the comment begins with `{`. Such a comment may be a schema
+    /// of kyaml.
     pub comment: Option<Arc<String>>,
     /// The text, entries or elements of the node.
     pub kind: Kind,
@@ -79,9 +83,9 @@ pub enum Kind {
 /// An entry of a mapping.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The text of the key; empty if the key is a mapping or sequence.
+    /// The text of the key. Empty if the key is a mapping or sequence.
     pub key: Arc<str>,
-    /// The type of the key; only strings and merge keys can be printed.
+    /// The type of the key. Only strings and merge keys can be printed.
     pub key_tag: Tag,
     /// The value of the entry.
     pub value: Node,
@@ -123,8 +127,8 @@ impl Node {
         }
     }
 
-    /// Returns whether two nodes share their content in memory: neither was changed since one was cloned from the
-    /// other.
+    /// Returns whether two nodes share their content in memory. This is the case if one was cloned from the other, and
+    /// neither has changed since.
     pub fn shares_content(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (Kind::Scalar(one), Kind::Scalar(other)) => Arc::ptr_eq(one, other),
@@ -134,7 +138,7 @@ impl Node {
         }
     }
 
-    /// Creates a scalar without a tag: its text determines its type when it is printed.
+    /// Creates a scalar without a tag. Its text determines its type when it is printed.
     pub fn scalar(text: impl Into<Arc<str>>) -> Self {
         Self::new(Kind::Scalar(text.into()), Tag::None)
     }
@@ -173,14 +177,15 @@ impl Node {
         self
     }
 
-    /// Marks the node as created by a transformer ([`Node::made`]), and sets its origin to that of the transformer.
+    /// Sets [`Node::made`], which records that a transformer created the node. Also sets the origin of the node to the
+    /// origin of the transformer.
     #[must_use]
     pub fn made_at(self, origin: Origin) -> Self {
         Self { made: true, ..self.at(origin) }
     }
 
-    /// Replaces the node but keeps its group of scalars ([`Node::shared`]), like writing through a pointer: kustomize
-    /// adds one label to several places of an object, and a later change affects all of them.
+    /// Replaces the content of the node but keeps its group of scalars ([`Node::shared`]), like writing through a
+    /// pointer. kustomize adds one label to several places of an object, so a later change affects all these places.
     pub fn assign(&mut self, other: Self) {
         *self = Self { shared: self.shared, ..other };
     }
@@ -215,7 +220,7 @@ impl Node {
         matches!(self.kind, Kind::Seq(_))
     }
 
-    /// Returns whether the node is a scalar with the tag of strings, or without a tag.
+    /// Returns whether the node is a scalar with the tag `!!str`, or without a tag.
     pub fn is_string(&self) -> bool {
         self.is_scalar() && matches!(self.tag, Tag::Str | Tag::None)
     }
@@ -241,7 +246,7 @@ impl Node {
         self.kind = Kind::Scalar(text.into());
     }
 
-    /// Returns the entries of a mapping; empty for other nodes.
+    /// Returns the entries of a mapping. Empty for other nodes.
     pub fn entries(&self) -> &[Entry] {
         match &self.kind {
             Kind::Map(entries) => entries,
@@ -249,7 +254,8 @@ impl Node {
         }
     }
 
-    /// Returns the entries of a mapping mutably; `None` for other nodes. Shared entries are copied first.
+    /// Returns a mutable reference to the entries of a mapping. `None` for other nodes. Copies the entries first if
+    /// other nodes share them.
     pub fn entries_mut(&mut self) -> Option<&mut Vec<Entry>> {
         match &mut self.kind {
             Kind::Map(entries) => Some(Arc::make_mut(entries)),
@@ -257,7 +263,7 @@ impl Node {
         }
     }
 
-    /// Returns the elements of a sequence; empty for other nodes.
+    /// Returns the elements of a sequence. Empty for other nodes.
     pub fn items(&self) -> &[Self] {
         match &self.kind {
             Kind::Seq(items) => items,
@@ -265,7 +271,8 @@ impl Node {
         }
     }
 
-    /// Returns the elements of a sequence mutably; `None` for other nodes. Shared elements are copied first.
+    /// Returns a mutable reference to the elements of a sequence. `None` for other nodes. Copies the elements first if
+    /// other nodes share them.
     pub fn items_mut(&mut self) -> Option<&mut Vec<Self>> {
         match &mut self.kind {
             Kind::Seq(items) => Some(Arc::make_mut(items)),
@@ -278,7 +285,8 @@ impl Node {
         self.entries().iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
     }
 
-    /// Returns the value of the first entry with this key mutably. A shared mapping is copied only if the key exists.
+    /// Returns a mutable reference to the value of the first entry with this key. Copies a shared mapping only if the
+    /// key exists.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         let at = self.position(key)?;
         Some(&mut self.entries_mut()?.get_mut(at)?.value)
@@ -294,7 +302,8 @@ impl Node {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// Sets the value of the first entry with this key, or appends an entry. Does nothing if this is not a mapping.
+    /// Sets the value of the first entry with this key. If there is no such entry, appends one. Does nothing if this
+    /// node is not a mapping.
     pub fn set(&mut self, key: &str, value: Self) {
         let at = self.position(key);
         let Some(entries) = self.entries_mut() else { return };

@@ -1,4 +1,4 @@
-//! Builds nodes from the parser's events as kustomize does: aliases and merge keys are expanded, and scalars stay text.
+//! Builds nodes from the parser's events as kustomize does. Aliases and merge keys are expanded. Scalars stay text.
 //!
 //! Source: `ByteReader.Read` and `RNode.DeAnchor` of kyaml, `parser.node` of go-yaml v3.
 
@@ -44,7 +44,8 @@ pub(super) fn read(
     Ok(node)
 }
 
-/// Checks the text after `...`, the start of which go-yaml scans. Valid YAML is accepted as a whole.
+/// Checks the text after `...`, because go-yaml scans the start of this text. Accepts the text if all of it is valid
+/// YAML.
 fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     let checked = end::check(behind);
     let is_open = checked.as_ref().is_err_and(|error| error.problem == Problem::BehindEnd);
@@ -54,8 +55,8 @@ fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     checked
 }
 
-/// Parses a document by calling `read`. If our parser rejects the document, calls `read` again with spaces instead of
-/// the tabs in indentations, which go-yaml accepts inside brackets.
+/// Parses a document by calling `read`. If our parser rejects the document, replaces tabs in the indentation by spaces,
+/// and calls `read` again. go-yaml accepts such tabs inside brackets.
 fn read_document(
     chunk: Chunk<'_>,
     read: impl Fn(Chunk<'_>, &str) -> Result<Option<Node>, YamlError>,
@@ -76,7 +77,7 @@ fn read_document(
 #[derive(Clone)]
 struct Built {
     node: Node,
-    /// Number of values in the node, including itself; a long text counts as several.
+    /// Number of values in the node, including the node itself. A long text counts as several values.
     size: usize,
     /// Depth of nested mappings and sequences in the node.
     height: usize,
@@ -85,15 +86,17 @@ struct Built {
 struct NodeReader<'t, 'l> {
     events: Reader<'t, 'l>,
     source: u32,
-    /// The nodes of anchors; `None` while the value of the anchor is being parsed.
+    /// The nodes of anchors. `None` while the value of the anchor is being parsed.
     anchors: HashMap<usize, Option<Built>>,
-    /// Whether the text contains a comment that may be a schema of kyaml: `# {…}`.
+    /// Whether the text contains a comment such as `# {…}`. Such a comment may be a schema of kyaml.
     has_schemas: bool,
-    /// Whether the text may be a list of objects. kyaml splits such a list without examining its `<<`.
+    /// Whether the text may be a list of objects. kyaml splits such a list into its objects, and ignores a `<<` in the
+    /// list itself.
     may_be_list: bool,
     /// The number of `<<` values that contain the current position in the text.
     merging: usize,
-    /// Whether to reproduce kyaml's expansion of anchors in manifests, which duplicates entries with a null key.
+    /// Whether to reproduce kyaml's expansion of anchors in manifests. This expansion duplicates entries with a null
+    /// key.
     with_anchors: bool,
     /// The end of the parser's last event, as a byte offset in the whole file.
     end: usize,
@@ -211,8 +214,8 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Ok(Built { node, size, height: 0 })
     }
 
-    /// Returns the comment after a token on the same line, if the comment may be a schema of kyaml, which begins with
-    /// `{`.
+    /// Returns the comment after a token on the same line, if the comment begins with `{`. Such a comment may be a
+    /// schema of kyaml.
     fn comment(&self, span: Span) -> Option<Arc<String>> {
         let (_, behind) = self.events.around(span).filter(|_| self.has_schemas)?;
         let line = behind.lines().next()?.trim_start_matches([' ', ':', ',']);
@@ -234,7 +237,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         }
     }
 
-    /// Registers an anchor whose value is not complete yet.
+    /// Registers an anchor before its value is completely parsed.
     fn open(&mut self, anchor: usize) {
         if anchor > 0 {
             self.anchors.insert(anchor, None);

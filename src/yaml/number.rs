@@ -23,14 +23,16 @@ pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     integer(&digits).or_else(|| float(&digits)).or_else(|| signed_binary(&digits))
 }
 
-/// Returns whether every `_` is between two digits. Go requires this unless go-yaml has removed them.
+/// Returns whether every `_` is between two digits. Go requires this in numbers from which go-yaml has not removed the
+/// `_`.
 fn separates_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
     (0..bytes.len()).filter(|at| bytes[*at] == b'_').all(|at| digit(at.checked_sub(1)) && digit(Some(at + 1)))
 }
 
-/// Parses an integer like `strconv.ParseInt(text, 0, 64)`, then like `ParseUint`, which accepts no sign.
+/// Parses an integer like Go's `strconv.ParseInt(text, 0, 64)`. If the integer is too large, parses it like
+/// `ParseUint`, which accepts no sign.
 fn integer(text: &str) -> Option<Scalar<'static>> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let magnitude = magnitude(unsigned)?;
@@ -56,7 +58,7 @@ fn magnitude(text: &str) -> Option<u64> {
     if digits.starts_with(['+', '-']) { None } else { u64::from_str_radix(digits, radix).ok() }
 }
 
-/// Parses binary numbers like go-yaml: a sign may follow the prefix.
+/// Parses binary numbers like go-yaml. In such a number, a sign may follow the prefix.
 fn signed_binary(text: &str) -> Option<Scalar<'static>> {
     i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Int)
 }
@@ -86,7 +88,7 @@ fn looks_like_float(text: &str) -> bool {
         && !mantissa.is_empty()
 }
 
-/// Returns whether a text begins like a date; go-yaml also checks that the day exists.
+/// Returns whether a text begins like a date. go-yaml also checks that the day exists, but this function does not.
 pub(super) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() >= 8 && bytes[4] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit)

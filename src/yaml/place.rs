@@ -1,4 +1,5 @@
-//! Positions of the values in a YAML or JSON text, as a tree with the shape of the whole value.
+//! Positions of the values in a YAML or JSON text. The positions are a tree that has the same structure as the parsed
+//! value.
 
 use crate::admission::field::{FieldPath, Segment};
 
@@ -11,7 +12,7 @@ pub struct Place {
     pub column: u32,
     /// The byte offset of the start.
     pub start: usize,
-    /// The byte offset of the end: one more than that of the last byte.
+    /// The byte offset after the last byte.
     pub end: usize,
 }
 
@@ -37,7 +38,8 @@ pub(super) struct Spot {
 pub(super) enum Kids {
     None,
     List(Vec<Spot>),
-    /// The entries of a mapping. Of duplicate keys, which are in the order of the text, the last one is used.
+    /// The entries of a mapping, sorted by key. Duplicate keys are in the order of the text, and the last entry is
+    /// used.
     Map(Vec<Entry>),
 }
 
@@ -51,12 +53,12 @@ pub(super) struct Entry {
     pub(super) merged: bool,
 }
 
-/// The deepest existing value on a path: the result of [`Spot::reach`].
+/// The deepest existing value on a path. [`Spot::reach`] returns it.
 pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,
-    /// The mapping entry whose value is `spot`; `None` for a list element and the root.
+    /// The mapping entry whose value is `spot`. `None` if `spot` is a list element or the root.
     pub(super) entry: Option<&'a Entry>,
-    /// Whether the whole path exists. If `false`, `spot` is the value of the deepest parent that exists.
+    /// Whether the whole path exists. If `false`, `spot` is the value of the deepest existing parent.
     pub(super) whole: bool,
 }
 
@@ -65,7 +67,8 @@ impl Spot {
         Self { place, kids: Kids::None }
     }
 
-    /// Returns the position of the value at `path`, or of its deepest parent that exists.
+    /// Returns the position of the value at `path`. If the path does not exist, returns the position of its deepest
+    /// existing parent.
     pub(super) fn reach(&self, path: &FieldPath) -> Reached<'_> {
         let mut reached = Reached { spot: self, entry: None, whole: true };
         for segment in path.segments() {
@@ -89,7 +92,8 @@ impl Spot {
         }
     }
 
-    /// Returns a copy of this tree of positions in which every position is `place`, the position of an alias.
+    /// Returns a copy of this tree of positions, as the value of an alias. Every position in the copy is `place`, the
+    /// position of the alias.
     pub(super) fn moved(&self, place: Place) -> Self {
         let kids = match &self.kids {
             Kids::None => Kids::None,
@@ -99,7 +103,7 @@ impl Spot {
         Self { place, kids }
     }
 
-    /// Adds the duplicate keys in this value, and in all values nested in it, to `found`. `at` is the path of this
+    /// Adds each duplicate key in this value to `found`, including keys in nested values. `at` is the path of this
     /// value.
     pub(super) fn duplicates(&self, at: &FieldPath, found: &mut Vec<Duplicate>) {
         match &self.kids {

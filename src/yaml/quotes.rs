@@ -3,17 +3,18 @@
 use super::error::YamlError;
 use super::stream::Chunk;
 
-/// Enough blanks for any nesting that occurs; in quotes they count as one.
+/// Number of spaces that replace the missing indentation. It is enough for any nesting depth that occurs. Within
+/// quotes, all of these spaces count as one.
 const BLANKS: usize = 256;
 /// Maximum number of bytes that are parsed again because a line within quotes is not indented.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Parses a text with `parse`. If a line within quotes is not indented, parses it again with spaces before that line.
-/// The lines keep their numbers.
+/// Parses a text with `parse`. If a line within quotes is not indented, inserts spaces before that line and parses the
+/// text again. The lines keep their numbers.
 ///
 /// # Errors
 ///
-/// The error of the first attempt, if it has another reason or parsing with spaces fails too.
+/// The error of the first attempt, if it has another reason or parsing with spaces also fails.
 pub(super) fn with_any_indentation<T>(
     chunk: Chunk<'_>,
     mut parse: impl FnMut(Chunk<'_>) -> Result<T, YamlError>,

@@ -1,4 +1,4 @@
-//! Builds a document from the parser's events: anchors, aliases, and all positions.
+//! Builds a document from the parser's events. Handles anchors and aliases, and records the positions of all values.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -18,15 +18,15 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Number of bytes of text that count as one value: about the size of a value with its position. Without it, a long
-/// anchored text could be copied as often as a short one.
+/// Number of bytes of text that count as one value. This is about the size of a value with its position. Long texts
+/// count as several values, so the limit on aliases also limits how much text they copy.
 const TEXT_OF_A_VALUE: usize = 128;
 
-/// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2: text after it is ignored. `None` if the
-/// document is null or missing.
+/// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2, so text after the document is ignored.
+/// `None` if the document is null or missing.
 ///
-/// go-yaml accepts tabs as indentation inside brackets and quotes; our parser does not. So a rejected text is parsed
-/// again with spaces instead of those tabs; [`Strict`] sees the original tabs.
+/// go-yaml accepts tabs as indentation inside brackets and quotes, but our parser does not. So a rejected text is
+/// parsed again with spaces instead of those tabs. [`Strict`] checks the text with the original tabs.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<Document>, YamlError> {
     if let Some((at, problem)) = dialect::mark(chunk.text).filter(|_| what != As::Object) {
         return Err(YamlError { place: chunk.place(at), problem });
@@ -53,7 +53,8 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) spot: Spot,
-    /// Cost of copying the value: the number of its values, including itself; a long text counts as several.
+    /// Cost of copying the value. This is the number of values in it, including the value itself. A long text counts as
+    /// several values.
     pub(super) size: usize,
     /// Depth of nested mappings and lists in the value.
     pub(super) height: usize,
@@ -69,20 +70,20 @@ pub(super) struct Reader<'t, 'l> {
     nodes: usize,
     aliased: usize,
     pub(super) has_duplicates: bool,
-    /// Whether the text has tags with unusual characters, after which parsers may disagree where the tag ends. Computed
-    /// when the first tag occurs.
+    /// Whether the text has tags with unusual characters. Our parser and go-yaml may end such a tag at different
+    /// characters. Computed when the first tag occurs.
     odd_tags: OnceCell<bool>,
-    /// The values of anchors; `None` while the value is being parsed.
+    /// The values of anchors. `None` while the value of the anchor is being parsed.
     anchors: HashMap<usize, Option<Node>>,
-    /// Whether the text may contain aliases. Otherwise values of anchors are not kept.
+    /// Whether the text may contain aliases. If `false`, the reader does not store the values of anchors.
     aliases: bool,
     /// Whether the original text contained byte order marks. The parser reads `breaks::SUBSTITUTE` instead of them.
     has_marks: bool,
 }
 
 impl<'t, 'l> Reader<'t, 'l> {
-    /// Creates a reader that parses `text`. Reports positions in the text of `chunk`, from which `text` may differ in
-    /// white space only.
+    /// Creates a reader that parses `text`. Reports positions in the text of `chunk`. The two texts may differ only in
+    /// white space.
     pub(super) fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, what: As) -> Self {
         let options = options! {
             emit_comments: false,
@@ -123,8 +124,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Checks that the document ends after its value. With `is_read`, kustomize does not read the text after the value,
-    /// so a syntax error there becomes [`Problem::Dialect`].
+    /// Checks that the document ends after its value. With `is_read`, kustomize does not read the text after the value.
+    /// A syntax error in that text then becomes [`Problem::Dialect`].
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -231,7 +232,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Registers an anchor whose value is not complete yet.
+    /// Registers an anchor before its value is completely parsed.
     fn open(&mut self, anchor: usize) {
         if anchor > 0 {
             self.anchors.insert(anchor, None);
@@ -325,7 +326,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     ///
     /// # Errors
     ///
-    /// If it contains line breaks of go-yaml whose effect is unknown.
+    /// If the scalar contains line breaks whose effect in go-yaml is unknown.
     pub(super) fn text<'s>(
         &self,
         text: Cow<'s, str>,
@@ -356,14 +357,15 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns whether the scalar at `span` contains a character at which go-yaml breaks the line but our parser does
-    /// not, such as U+2028.
+    /// Returns whether the scalar at `span` contains a character such as U+2028. go-yaml breaks the line at such a
+    /// character, but our parser does not.
     pub(super) fn breaks_line(&self, span: Span) -> bool {
         let written = self.chunk.original.zip(span.byte_range());
         written.is_some_and(|(original, bytes)| breaks::has_other(original, &breaks::part_of(original, &bytes)))
     }
 
-    /// Returns the text of a block scalar without the line break that our parser adds if the text has none at its end.
+    /// Returns the text of a block scalar. If the document does not end with a line break, our parser adds one, and
+    /// this function removes it.
     fn unbroken<'s>(&self, text: Cow<'s, str>, style: ScalarStyle, span: Span) -> Cow<'s, str> {
         let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
         let ends = || span.byte_range().is_some_and(|bytes| bytes.end >= self.chunk.text.len());
@@ -377,8 +379,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns the position of a list, from its first dash or bracket on. For the parser, a list with the indentation
-    /// of its key begins after its dash.
+    /// Returns the position of a list, which begins at its first dash or bracket. If a list has the same indentation as
+    /// its key, the parser's position begins after the dash. This function corrects that position.
     fn sequence_place(&self, span: Span) -> Place {
         let mut place = self.span(span);
         let before = self.chunk.text.get(..place.start - self.chunk.byte).unwrap_or_default();
@@ -404,19 +406,18 @@ impl<'t, 'l> Reader<'t, 'l> {
         problem.map_or(Ok(()), |problem| Err(self.error(span, problem)))
     }
 
-    /// Returns the end of a mapping or list: its closing bracket, or the end of its last value.
+    /// Returns the end of a mapping or list. This is its closing bracket, or the end of its last value.
     pub(super) fn end(&self, last: usize, span: Span) -> usize {
         if span.is_empty() { last } else { self.span(span).end }
     }
 }
 
-/// Returns the number of values that a long text counts as for [`Limits`], in addition to the value itself; 0 for a
-/// short text.
+/// Returns how many additional values a text counts as for [`Limits`]. 0 for a short text.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }
 
-/// Returns the text of a scalar. The parser returns `~` for a missing scalar; this function returns an empty text.
+/// Returns the text of a scalar. For a missing scalar, the parser returns `~`, and this function returns an empty text.
 pub(super) fn content(text: Cow<'_, str>, span: Span) -> Cow<'_, str> {
     if span.is_empty() && text == "~" { Cow::Borrowed("") } else { text }
 }

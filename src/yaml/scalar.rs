@@ -1,4 +1,5 @@
-//! Resolves scalars by the rules of go-yaml v2 (`resolve.go`): YAML 1.1 with Go's number formats.
+//! Resolves scalars by the rules of go-yaml v2 (`resolve.go`). These are the rules of YAML 1.1 with Go's number
+//! formats.
 
 use std::borrow::Cow;
 
@@ -75,7 +76,8 @@ fn word(text: &str) -> Option<Scalar<'static>> {
     }
 }
 
-/// Resolves `text` to the type `kind`, such as `int` for the tag `!!int`; `None` if the text is no value of this type.
+/// Resolves `text` to the type `kind`, such as `int` for the tag `!!int`. `None` if the text is not a value of this
+/// type.
 fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     match (kind, special(text)) {
         ("timestamp", None) => number::is_date(text).then(|| Scalar::Text(Cow::Owned(text.to_owned()))),
@@ -88,7 +90,7 @@ fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     }
 }
 
-/// Decodes binary data as Go prints it into JSON: invalid UTF-8 becomes U+FFFD.
+/// Decodes binary data in the form in which Go prints it into JSON. Invalid UTF-8 becomes U+FFFD.
 fn binary<'a>(text: &str) -> Result<Scalar<'a>, Problem> {
     let packed = text.replace(['\r', '\n'], "");
     let bytes = STANDARD.decode(packed).map_err(|_| wrong_tag("binary", text))?;
@@ -111,7 +113,7 @@ impl Scalar<'_> {
         })
     }
 
-    /// Converts the scalar to the key of a mapping, which is always a string in sigs.k8s.io/yaml.
+    /// Converts the scalar to the key of a mapping. In sigs.k8s.io/yaml, such a key is always a string.
     pub(super) fn into_key(self) -> Result<String, Problem> {
         match self {
             Scalar::Null => Err(Problem::Key("null")),

@@ -1,5 +1,6 @@
-//! Splits a stream of documents like kubectl: at every line that begins with `---`, before it is parsed
-//! (`YAMLReader.Read` of k8s.io/apimachinery).
+//! Splits a stream of documents before parsing, like kubectl: at every line that begins with `---`.
+//!
+//! Source: `YAMLReader.Read` of k8s.io/apimachinery.
 
 use super::breaks;
 use super::{Place, Problem, YamlError};
@@ -21,8 +22,8 @@ pub(super) struct Chunks<'t> {
     rest: Option<Chunk<'t>>,
     /// The separator before `rest`, which must be checked.
     separator: Option<Chunk<'t>>,
-    /// Whether to split documents as kyaml does: only at a separator that has a line before it and ends with a line
-    /// feed.
+    /// Whether to split documents as kyaml does. kyaml splits only at a separator that follows another line and ends
+    /// with a line feed.
     between_lines: bool,
 }
 
@@ -52,7 +53,7 @@ impl<'t> Chunk<'t> {
         (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines, original: None })
     }
 
-    /// Returns the text with line feeds instead of the other line breaks of go-yaml, such as U+2028; `None` if the text
+    /// Returns the text with line feeds instead of other line breaks of go-yaml, such as U+2028. `None` if the text
     /// contains no such line break.
     ///
     /// # Errors
@@ -62,7 +63,8 @@ impl<'t> Chunk<'t> {
         breaks::replaced(self.text).map_err(|at| YamlError { place: self.place(at), problem: breaks::problem() })
     }
 
-    /// Returns the chunk with `text` in place of its own text, which becomes `original`; unchanged if `text` is `None`.
+    /// Replaces the text of the chunk by `text`, and stores the previous text in `original`. Returns the chunk
+    /// unchanged if `text` is `None`.
     pub(super) fn replaced<'s>(self, text: Option<&'s str>) -> Chunk<'s>
     where
         't: 's,
@@ -70,7 +72,7 @@ impl<'t> Chunk<'t> {
         text.map_or(self, |text| Chunk { text, original: Some(self.text), ..self })
     }
 
-    /// Converts an error of our parser: if line breaks were replaced, the error becomes [`Problem::Dialect`], because
+    /// Converts an error of our parser. If line breaks were replaced, the error becomes [`Problem::Dialect`], because
     /// go-yaml may accept the text.
     pub(super) fn refused(&self, error: YamlError) -> YamlError {
         let is_indentation = error.is_indentation();

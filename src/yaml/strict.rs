@@ -43,8 +43,8 @@ pub(super) struct Strict<'t> {
     columns: Vec<usize>,
     /// Offset of the end of the last token.
     end: usize,
-    /// If the last token is a scalar that may continue on the next line: the column from which a tab belongs to the
-    /// scalar.
+    /// The column from which a tab belongs to the last scalar. `None` unless the last token is a scalar that may
+    /// continue on the next line.
     margin: Option<usize>,
 }
 
@@ -100,7 +100,7 @@ impl<'t> Strict<'t> {
     }
 
     /// Returns the column of a block collection. If a list has the same indentation as its key, returns the column of
-    /// the key; our parser reports the column after the first dash.
+    /// the key. Our parser reports the column after the first dash instead.
     fn column(&self, event: &Event<'_>, span: &Span) -> usize {
         let at = span.byte_range().unwrap_or_default().start;
         let dash = self.text.get(at..).unwrap_or_default().starts_with('-');
@@ -110,7 +110,7 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Ends the innermost open collection: a flow collection if one is open, otherwise a block collection. Flow
+    /// Ends the innermost open collection. If a flow collection is open, it is the innermost one, because flow
     /// collections contain no block collections.
     fn close(&mut self) {
         match self.flow {
@@ -154,7 +154,7 @@ impl<'t> Strict<'t> {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Sets `margin` after a scalar: the column from which a tab on the next line belongs to the scalar.
+    /// Sets `margin` after a scalar. `margin` is the column from which a tab on the next line belongs to the scalar.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),
@@ -166,8 +166,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Returns whether the first line of a block scalar is indented with a tab, and this line determines the
-    /// indentation of the scalar, because its header has no number. `at` is the start of the line's text.
+    /// Returns whether the first line of a block scalar is indented with a tab and determines the indentation of the
+    /// scalar. This is the case if the header of the scalar has no number. `at` is the start of the line's text.
     fn indents_with_tab(&self, at: usize) -> bool {
         if !self.text.get(at..).unwrap_or_default().starts_with('\t') {
             return false;
@@ -217,8 +217,8 @@ fn leading_tab(line: &str) -> Option<usize> {
     content.starts_with('\t').then_some(line.len() - content.len())
 }
 
-/// Returns the text with spaces instead of the tabs in indentations; `None` if there are no such tabs, or if one of
-/// them may be in the text of a block scalar.
+/// Returns the text with spaces instead of the tabs in indentations. `None` if the text has no such tabs, or if one of
+/// the tabs may be in the text of a block scalar.
 pub(super) fn with_spaces(text: &str) -> Option<String> {
     if !text.contains("\n\t") && !text.contains(" \t") || text.contains(['|', '>']) {
         return None;
@@ -237,7 +237,7 @@ fn name_is_plain(name: &str, at: usize) -> Result<(), Fault> {
     if plain { Ok(()) } else { Err(Fault::open(at, NAME)) }
 }
 
-/// Returns an error for the escape `\/` and for surrogates, which JSON has but YAML 1.1 lacks.
+/// Returns an error if quoted text contains the escape `\/` or surrogates. JSON supports them, but YAML 1.1 does not.
 fn escapes(quoted: &str, at: usize) -> Result<(), Fault> {
     let mut rest = quoted;
     while let Some(next) = rest.find('\\') {

@@ -1,9 +1,9 @@
 //! The tags of YAML nodes, such as `!!str`.
 
-/// The type of a node: the short tag of go-yaml v3.
+/// The type of a node, as the short tag of go-yaml v3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tag {
-    /// No tag: the node was created without one. Its text determines the type when it is printed.
+    /// The node was created without a tag. Its text determines the type when it is printed.
     None,
     /// `!!null`
     Null,

@@ -20,8 +20,8 @@ const HOURS_OF_ZONE: u32 = 24;
 const MINUTES_OF_ZONE: u32 = 60;
 
 impl Timestamp {
-    /// Parses a timestamp in one of go-yaml's four forms: a date alone, with a time after a space, or with a time and a
-    /// zone after `T` or `t`.
+    /// Parses a timestamp in one of go-yaml's four forms. The forms are a date, a date with a time after a space, and a
+    /// date with a time and a zone after `T` or `t`.
     pub(super) fn read(text: &str) -> Option<Self> {
         // Most texts are not dates; this check is cheaper than a search.
         if !text.starts_with(|first: char| first.is_ascii_digit()) {
@@ -42,7 +42,7 @@ impl Timestamp {
     }
 }
 
-/// Parses a date of year, month and day; the year has four digits.
+/// Parses a date of year, month and day. The year has four digits.
 fn day(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split('-');
     let year = parts.next().filter(|year| year.len() == 4).and_then(number)?;
@@ -73,7 +73,7 @@ fn split_zone(text: &str) -> Option<(&str, i32)> {
     Some((clock, if zone.starts_with('-') { -east } else { east }))
 }
 
-/// Parses hours, minutes, seconds and an optional fraction, which is returned in nanoseconds.
+/// Parses hours, minutes, seconds and an optional fraction of a second. Returns the fraction in nanoseconds.
 fn clock_of(text: &str) -> Option<([u32; 3], u32)> {
     let (clock, fraction) = match text.find(['.', ',']) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),

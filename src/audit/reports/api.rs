@@ -18,7 +18,7 @@ pub(super) struct ReportApi {
     pub(super) has_source: bool,
 }
 
-/// Both APIs of policy reports; the preferred one comes first.
+/// Both APIs of policy reports. The preferred API comes first.
 pub(super) static APIS: [ReportApi; 2] = [
     ReportApi {
         group: "openreports.io",
@@ -50,7 +50,7 @@ impl ReportApi {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// Returns the kind of reports in a namespace; the cluster-scoped kind if `namespace` is empty.
+    /// Returns the kind of the reports in a namespace. If `namespace` is empty, returns the cluster-scoped kind.
     pub(super) fn kind(&self, namespace: &str) -> &'static str {
         if namespace.is_empty() { self.cluster.0 } else { self.namespaced.0 }
     }
@@ -59,7 +59,8 @@ impl ReportApi {
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(self.group, self.version, kind), plural)
     }
 
-    /// Returns the client for reports in a namespace; for cluster-scoped reports if `namespace` is empty.
+    /// Returns the client for reports in a namespace. If `namespace` is empty, the client is for cluster-scoped
+    /// reports.
     pub(super) fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
         match namespace {
             "" => Api::all_with(client.clone(), &self.resource(self.cluster)),
@@ -67,7 +68,7 @@ impl ReportApi {
         }
     }
 
-    /// Returns the clients for reports in all namespaces, and for cluster-scoped ones.
+    /// Returns two clients. The first is for reports in all namespaces. The second is for cluster-scoped reports.
     pub(super) fn everywhere(&self, client: &Client) -> [Api<DynamicObject>; 2] {
         [self.namespaced, self.cluster].map(|names| Api::all_with(client.clone(), &self.resource(names)))
     }

@@ -13,20 +13,21 @@ use crate::gate::Registry;
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "portcullis");
 /// The annotation with the version of portcullis that wrote a report.
 pub const VERSION: &str = "portcullis.dev/version";
-/// The annotation of the last report of a namespace that states how many results are omitted.
+/// Annotation on the last report of a namespace. Its value is the number of omitted results.
 pub const CUT: &str = "portcullis.dev/cut";
 /// The value of the field `source` in reports and results.
 const SOURCE: &str = "portcullis";
-/// The name of the first report of a namespace; further reports have a number as suffix (`portcullis-audit-2`).
+/// The name of the first report of a namespace. The names of further reports have a number as suffix, such as
+/// `portcullis-audit-2`.
 const NAME: &str = "portcullis-audit";
-/// Maximum size of the results in one report, in bytes of JSON: half of etcd's request limit, because the API server
-/// may store a report twice in an update.
+/// Maximum size of the results in one report, in bytes of JSON. It is half of etcd's request limit, because the API
+/// server may store a report twice in one update.
 const MAX_BYTES: usize = 700 * 1024;
 /// Maximum number of reports per namespace. The least severe findings are omitted and counted.
 const MAX_PARTS: usize = 16;
 
-/// The identity of a result in a policy report: rule, kind, namespace, name and field. Results of two audits with the
-/// same identity are the same result.
+/// The identity of a result in a policy report. It consists of rule, kind, namespace, name and field. If results of two
+/// audits have the same identity, they count as the same result.
 pub(super) type Key = [String; 5];
 
 /// The version of portcullis and the time of the audit that first reported a result.
@@ -62,8 +63,10 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Returns the policy reports, by namespace and name, for the findings of an audit. `carried_over` contains results
-    /// of earlier reports about objects that this audit could not read, by namespace.
+    /// Returns the policy reports for the findings of an audit. The key consists of namespace and name of the report.
+    ///
+    /// `carried_over` contains results of earlier reports about objects that this audit could not read. Its key is the
+    /// namespace.
     pub(super) fn reports(
         &self,
         audited: &Audited,
@@ -172,8 +175,8 @@ fn category(family: &str) -> &'static str {
     }
 }
 
-/// The results in one policy report. `cut` is the number of omitted results of the namespace; it is 0 except in the
-/// last report of the namespace.
+/// The results in one policy report. `cut` is the number of results of the namespace that are omitted. It is 0 except
+/// in the last report of the namespace.
 struct Part {
     results: Vec<Value>,
     cut: usize,

@@ -1,8 +1,8 @@
-//! Policy reports: reads the reports of an earlier audit, compares them with the new findings, writes changes, and
-//! deletes stale reports.
+//! Policy reports. An audit reads the reports of an earlier audit, and compares them with the new findings. It then
+//! writes changed reports, and deletes stale ones.
 //!
-//! A report belongs to portcullis if it carries the label [`MANAGED_BY`]; other reports are never changed. A result
-//! keeps the version and time of its first occurrence, so an unchanged report is not written.
+//! A report belongs to portcullis if it has the label [`MANAGED_BY`]. Other reports are never changed. A result keeps
+//! the version and time of its first occurrence. So a report is written only if its results change.
 
 mod api;
 mod document;
@@ -107,8 +107,8 @@ impl Reports {
         versions.max().cloned()
     }
 
-    /// Sets `is_new` of each finding: whether the earlier reports do not contain it. Does nothing without earlier
-    /// reports.
+    /// Sets the field `is_new` of each finding. A finding is new if the earlier reports do not contain it. Does nothing
+    /// if there are no earlier reports.
     pub fn compare(&self, audited: &mut Audited) {
         if self.stored.is_empty() {
             return;
@@ -118,12 +118,12 @@ impl Reports {
         }
     }
 
-    /// Writes the findings of an audit to reports in `namespaces`: creates, changes and deletes reports. If
-    /// `namespaces` is empty, writes reports in all namespaces and cluster-scoped reports.
+    /// Writes the findings of an audit to policy reports. Creates, changes and deletes reports in `namespaces`. If
+    /// `namespaces` is empty, writes reports in all namespaces, and cluster-scoped reports.
     ///
     /// # Errors
-    /// If no API for reports is installed, or some reports could not be written. An error with one report does not
-    /// prevent writing the others.
+    /// If no API for reports is installed, or if some reports could not be written. After an error with one report, the
+    /// other reports are still written.
     pub async fn write(
         self,
         audited: &Audited,
@@ -169,7 +169,8 @@ impl Reports {
         if failed.is_empty() { Ok(written) } else { Err(ReportError::Write(failed)) }
     }
 
-    /// Returns results of earlier reports, by namespace: those about objects of kinds that this audit could not read.
+    /// Returns the results of earlier reports about objects of kinds that this audit could not read. The key is the
+    /// namespace.
     fn carried_over(&self, unread: &[Unread]) -> BTreeMap<String, Vec<Value>> {
         let mut carried_over: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for stored in &self.stored {
@@ -221,8 +222,8 @@ enum Step<'s> {
 }
 
 impl<'s> Step<'s> {
-    /// Returns the action for a stored report: change it to `wanted`, leave it unchanged if it is up to date, or delete
-    /// it if `wanted` is `None`.
+    /// Returns the action for a stored report. The action changes the report to `wanted`, or leaves the report
+    /// unchanged if it is up to date. The action deletes the report if `wanted` is `None`.
     fn on(stored: &'s Stored, wanted: Option<Value>) -> Self {
         match wanted {
             None => Self::Delete(stored),

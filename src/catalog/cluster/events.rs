@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-/// Duration of a watch, in seconds. The API server ends it then, and it is opened again.
+/// Duration of a watch, in seconds. The API server ends the watch after this time, and Portcullis opens a new one.
 const WATCH_SECONDS: u32 = 290;
 /// Time without an event or bookmark after which a watch counts as broken.
 const MAX_SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
@@ -85,7 +85,7 @@ impl Events {
         }
     }
 
-    /// Reads the next line that is not empty into `line`; returns false at the end of the response.
+    /// Reads the next line into `line`, and skips empty lines. Returns false at the end of the response.
     async fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         loop {

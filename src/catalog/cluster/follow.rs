@@ -1,4 +1,5 @@
-//! Synchronizes a kind of the catalog with the cluster: a list, then watches, and another list after 410 Gone.
+//! Synchronizes a kind of the catalog with the cluster. It lists the objects once, and then watches them. It lists them
+//! again after 410 Gone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,22 +15,24 @@ use super::resource;
 use crate::catalog::cluster::pages::{Item, Pages};
 use crate::catalog::{Catalog, Coverage, Kind};
 
-/// Interval for checking whether the cluster serves a missing kind, if no new CustomResourceDefinition is reported.
+/// Interval for checking whether the cluster serves a missing kind. A notification of a new CustomResourceDefinition
+/// causes an earlier check.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// Delay between the notification of a new CustomResourceDefinition and the next attempt to list a missing kind,
-/// because the API server does not serve the new kind at once.
+/// Delay between the notification of a new CustomResourceDefinition and the next attempt to list a missing kind. The
+/// delay is needed because the API server does not serve the new kind at once.
 const AFTER_RING: Duration = Duration::from_millis(300);
 /// Minimum interval between log records about a failing watch.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
-/// Minimum interval between watches, in case the API server ends each of them at once.
+/// Minimum interval between the starts of two watches. It limits the load if the API server ends each watch at once.
 const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
 
-/// Lists the objects of a kind from the cluster into the catalog; returns the resourceVersion of the list.
+/// Lists the objects of a kind from the cluster, and stores them in the catalog. Returns the resourceVersion of the
+/// list.
 ///
 /// # Errors
 ///
-/// If the API server denies the request, or does not send a list. The catalog keeps its objects, including those listed
-/// so far.
+/// If the API server denies the request, or does not send a list. The catalog then keeps its objects. It also keeps the
+/// objects that were listed before the error.
 pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<String, Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
     let mut pages = Pages::of(api);
@@ -47,11 +50,11 @@ pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind
     Ok(version)
 }
 
-/// The action after a watch ended: open another watch, or list all objects again.
+/// The action after the end of a watch. Either another watch is opened, or all objects are listed again.
 enum Next {
     /// Watch from this resourceVersion.
     Watch(String),
-    /// List again: the API server no longer has the changes since the resourceVersion.
+    /// List all objects again, because the API server no longer has the changes since the resourceVersion.
     List,
 }
 
@@ -113,8 +116,8 @@ impl Follow {
         }
     }
 
-    /// Opens a watch and applies its events to the catalog until the watch ends. Returns the next action. Sets
-    /// `version` to the last resourceVersion that was received, also if the watch fails.
+    /// Opens a watch, and applies its events to the catalog until the watch ends. Returns the next action. Sets
+    /// `version` to the last received resourceVersion, even if the watch fails.
     async fn watch(&self, version: &mut String) -> Result<Next, Error> {
         let url = Api::<DynamicObject>::all_with(self.client.clone(), &resource(self.kind)).resource_url().to_owned();
         let watched = async {
@@ -163,7 +166,7 @@ async fn pause(wait: &mut DefaultBackoff) {
     sleep(wait.next().unwrap_or(SAY_AGAIN)).await;
 }
 
-/// Returns the HTTP status code of an error response; `None` for other errors.
+/// Returns the HTTP status code of an error response. `None` if the error is not an error response.
 fn code(error: &Error) -> Option<u16> {
     match error {
         Error::Api(status) => Some(status.code),

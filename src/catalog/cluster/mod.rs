@@ -1,7 +1,7 @@
-//! Fills a catalog from a cluster with a watch of each kind that rules look up, and provides live reads.
+//! Fills a catalog from a cluster, and provides live reads. Starts a watch for each kind that rules look up.
 //!
-//! A missing CustomResourceDefinition is normal: a cluster may have only Flux, or only Landscaper. A watch on
-//! CustomResourceDefinitions notifies when one is created.
+//! A missing CustomResourceDefinition is normal, because a cluster may have only Flux or only Landscaper. A watch of
+//! the CustomResourceDefinitions notices when one is created.
 
 mod events;
 mod follow;
@@ -32,8 +32,8 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     futures::join!(futures::future::join_all(watches), declared, ring(client, bell.clone()));
 }
 
-/// Starts a watch of each newly declared kind, and stops the watches of kinds that are no longer declared. `bell`
-/// notifies of new CustomResourceDefinitions.
+/// Starts a watch for each newly declared kind. Stops the watch of each kind that is no longer declared. The channel
+/// `bell` tells the watches that a CustomResourceDefinition was created or changed.
 async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch::Sender<()>>) {
     let (mut changes, mut watches) = (catalog.declared_changes(), JoinSet::new());
     let mut watched: Vec<(&'static Kind, AbortHandle)> = Vec::new();
@@ -55,7 +55,7 @@ async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch:
     }
 }
 
-/// Fills a catalog from a cluster: lists the objects of each of its kinds once.
+/// Fills a catalog from a cluster. Lists the objects of each kind of the catalog once.
 ///
 /// # Errors
 /// If a kind cannot be listed. A kind that the cluster does not serve is not an error.
@@ -66,8 +66,8 @@ pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> 
     }
 }
 
-/// Fills a catalog from a cluster, like [`load`], and returns the errors of all kinds. Kinds with an error stay
-/// pending.
+/// Fills a catalog from a cluster, like [`load`], but continues after errors. Returns each kind that could not be
+/// loaded, with its error. Such kinds stay pending.
 pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'static Kind, kube::Error)> {
     let mut failed = Vec::new();
     for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {
@@ -123,7 +123,7 @@ fn resource(kind: &Kind) -> ApiResource {
     ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }
 
-/// Converts an object to JSON, and adds its API version and kind, which items of lists may omit.
+/// Converts an object to JSON. Adds its API version and kind, because items of lists may omit them.
 pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     let mut value = serde_json::to_value(object).ok()?;
     value["apiVersion"] = kind.api_version().into();

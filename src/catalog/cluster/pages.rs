@@ -1,4 +1,5 @@
-//! Lists objects in pages and returns each as soon as it arrives, so that listing a large cluster needs little memory.
+//! Lists objects in pages, and returns each object as soon as it arrives. So listing a large cluster needs little
+//! memory.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +13,8 @@ use crate::catalog::frames::{Envelope, FrameError, Frames};
 
 /// Objects per page, as in client-go and kubectl.
 const PAGE: u32 = 500;
-/// Maximum number of attempts to list: continue tokens expire after five minutes.
+/// Maximum number of times that a listing begins. A listing begins again if its continue token expires, which happens
+/// after five minutes.
 const BEGINNINGS: usize = 3;
 
 /// A listing of objects that requests one page after another from the API server.
@@ -31,7 +33,7 @@ enum At {
     Beginning,
     /// The listing is between two pages. The next request sends this continue token.
     Token(String),
-    /// The listing is within this page.
+    /// The listing reads objects from this page.
     Page(Page),
     End,
 }
@@ -45,7 +47,7 @@ struct Page {
 /// An item of a listing.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'p> {
-    /// The listing begins, or begins again: earlier items must be dropped.
+    /// The listing begins, or begins again. The caller must drop earlier items.
     Beginning,
     /// The JSON text of an object.
     Object(&'p str),
@@ -126,7 +128,8 @@ impl Pages {
 }
 
 impl Page {
-    /// Advances to the next object of the page; after the last one, returns the envelope (the list without its items).
+    /// Advances to the next object of the page. After the last object, returns the envelope. The envelope is the list
+    /// without its items.
     async fn advance(&mut self) -> Result<Option<Envelope>, Error> {
         while !self.frames.advance().map_err(broken)? {
             let bytes = self.body.fill_buf().await.map_err(Error::ReadEvents)?;
@@ -150,7 +153,7 @@ fn broken(error: FrameError) -> Error {
     Error::ReadEvents(io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Returns whether an error of a list request is 410 Gone, which means that the continue token expired.
+/// Returns whether the error of a list request is 410 Gone. This status means that the continue token expired.
 fn is_forgotten(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 410)
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::admission::scan;
 
-/// The members of a list besides the items.
+/// The members of a list, except its items.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Envelope {
@@ -15,12 +15,12 @@ pub struct Envelope {
     pub api_version: String,
     /// The `metadata` of the list, with its resourceVersion and continue token.
     pub metadata: ListMetadata,
-    /// Whether the list has the member `items`, even if empty.
+    /// Whether the list has the member `items`. The member may be an empty list.
     #[serde(skip)]
     pub has_items: bool,
 }
 
-/// The `metadata` of a list: its resourceVersion, and the position of the next page.
+/// The `metadata` of a list. It contains the resourceVersion of the list, and the continue token for the next page.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ListMetadata {
@@ -32,8 +32,8 @@ pub struct ListMetadata {
     pub remaining_item_count: Option<i64>,
 }
 
-/// Returns `apiVersion` and `kind` of an object in JSON text; `None` if one is missing. Stops parsing once it has found
-/// both.
+/// Returns `apiVersion` and `kind` of an object in JSON text. `None` if one of them is missing. Stops parsing after it
+/// has found both.
 pub fn type_of(text: &str) -> Option<(String, String)> {
     let (mut api_version, mut kind) = (None, None);
     let mut rest = text.trim_start().strip_prefix('{')?;

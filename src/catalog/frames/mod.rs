@@ -10,17 +10,17 @@ use crate::admission::scan;
 
 /// Maximum size of an object, in bytes. etcd rejects objects of more than 1.5 MiB by default.
 const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
-/// Maximum size of a list's envelope: all members of the list except `items`.
+/// Maximum size of the envelope of a list, in bytes. The envelope contains all members of the list except `items`.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 
 /// An error in the JSON text of a list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// An expected token is missing; contains the token and the byte offset.
+    /// An expected token is missing. The fields are the token and the byte offset.
     #[error("{0} is missing at byte {1}")]
     Misplaced(&'static str, usize),
-    /// An object or the envelope of the list is too large. The fields are `an object` or `an envelope`, the maximum
-    /// size in bytes, and the byte offset.
+    /// An object in the list, or the envelope of the list, is too large. The first field is `an object` or `an
+    /// envelope`. The second is the maximum size in bytes. The third is the byte offset.
     #[error("{0} of more than {1} bytes at byte {2}")]
     TooLarge(&'static str, usize, usize),
     /// The JSON object is not a list: it has no `items`.
@@ -29,12 +29,12 @@ pub enum FrameError {
     /// The text ends before the end of the list. The field is the length of the text in bytes.
     #[error("it ends after {0} bytes, in the middle")]
     Cut(usize),
-    /// An object is not UTF-8; contains the byte offset.
+    /// An object is not UTF-8. The field is the byte offset.
     #[error("it is not UTF-8 at byte {0}")]
     Encoding(usize),
 }
 
-/// The state of the parser: the part of the list to which the next byte belongs.
+/// The state of the parser. It says to which part of the list the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Opening,
@@ -55,7 +55,8 @@ pub struct Frames {
     item: Range<usize>,
     /// The JSON text of the members `kind`, `apiVersion` and `metadata`, without the braces.
     envelope: Vec<u8>,
-    /// Length of the buffer from which the parser searches for the end of the current value again.
+    /// Length of the buffer at which the parser next searches for the end of the current value. The parser does not
+    /// search while the buffer is shorter.
     look_at: usize,
     is_complete: bool,
     has_items: bool,
@@ -87,13 +88,13 @@ impl Frames {
         self.buffer.extend(bytes);
     }
 
-    /// Records that the list is complete: no more bytes follow.
+    /// Records that the list has been received completely.
     pub fn end(&mut self) {
         self.is_complete = true;
     }
 
-    /// Advances to the next item of the list. Returns false if that item is not received completely yet, or at the end
-    /// of the list.
+    /// Advances to the next item of the list. Returns false if this item has not been received completely. Also returns
+    /// false at the end of the list.
     ///
     /// # Errors
     /// If the text is not a list, or an item is too large.
@@ -127,7 +128,7 @@ impl Frames {
             .map_err(|error| FrameError::Encoding(self.before + self.item.start + error.valid_up_to()))
     }
 
-    /// Returns the envelope: the members of the list besides its items.
+    /// Returns the envelope of the list. It contains all members of the list except `items`.
     ///
     /// # Errors
     /// If the end of the list is not reached yet.
@@ -150,8 +151,8 @@ impl Frames {
         FrameError::Misplaced(wanted, self.before + self.read)
     }
 
-    /// Postpones the next search for the end of a value until the pending bytes have grown by a quarter, so that the
-    /// end of a large object is not searched after every packet.
+    /// Postpones the next search for the end of a value until the pending bytes have grown by a quarter. Otherwise, the
+    /// parser would search for the end of a large object after every packet.
     fn wait(&mut self) -> Result<bool, FrameError> {
         let pending = self.buffer.len() - self.read;
         if pending > MAX_OBJECT_BYTES {
@@ -218,9 +219,10 @@ impl Frames {
         Ok(Some(false))
     }
 
-    /// Parses a member of the list: enters `items`, stores `kind`, `apiVersion` and `metadata`, and skips others.
-    /// Returns `None` if the member is not received completely, otherwise `Some(false)`, because the member is not an
-    /// item of the list.
+    /// Parses a member of the list. Enters `items`. Stores `kind`, `apiVersion` and `metadata`. Skips other members.
+    ///
+    /// Returns `None` if the member has not been received completely. Otherwise returns `Some(false)`, because the
+    /// member is not an item of the list.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

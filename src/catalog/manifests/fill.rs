@@ -10,12 +10,12 @@ use crate::catalog::freed::on_own_thread;
 use crate::catalog::prepared::Batch;
 use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 
-/// Fills a catalog from files and folders, and returns the number of objects. As in kubectl, objects without a
-/// namespace get `namespace`.
+/// Fills a catalog from files and folders, and returns the number of objects. Objects without a namespace get
+/// `namespace`, as in kubectl.
 ///
 /// # Errors
 ///
-/// All files and objects that cannot be read. The catalog is then unchanged.
+/// If files or objects cannot be read. Contains all errors. The catalog is then unchanged.
 pub fn fill<P: AsRef<Path> + Sync>(
     catalog: &Catalog,
     paths: &[P],
@@ -49,7 +49,7 @@ fn fill_here<P: AsRef<Path> + Sync>(
     filled
 }
 
-/// Decodes all objects without storing them, so that all errors are known before any object in the catalog is replaced.
+/// Decodes all objects, but does not store them. So all errors are known before an object in the catalog is replaced.
 fn check<P: AsRef<Path>>(catalog: &Catalog, paths: &[P]) -> Result<(), Vec<ManifestError>> {
     let kinds: Vec<_> = catalog.kinds().chain(catalog.declared()).collect();
     let errors = each(paths, |object| match kinds.iter().find(|kind| is_of(kind, &object)) {
@@ -87,7 +87,8 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
         Ok(count.into_inner())
     }
 
-    /// Decodes and compresses an object, and adds it to the batch under the index of its kind in `kinds`.
+    /// Decodes and compresses an object, and adds it to the batch. The batch records the kind of the object as its
+    /// position in `kinds`.
     fn prepare(&self, kinds: &[&'static Kind], object: &Object<'_>, batch: &mut Batch) -> Result<(), String> {
         let Some((at, kind)) = kinds.iter().enumerate().find(|(_, kind)| is_of(kind, object)) else { return Ok(()) };
         let mut projection = decode(self.catalog, kind, object)?;

@@ -1,4 +1,4 @@
-//! Reads manifests from files, which replace a cluster or are the input of offline commands.
+//! Reads manifests from files. The manifests replace a cluster, or are the input of offline commands.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -23,14 +23,14 @@ use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Place};
 
-/// Maximum size of a file, in bytes; etcd accepts objects of 1.5 MiB.
+/// Maximum size of a file, in bytes. A file may contain many objects. etcd accepts objects of up to 1.5 MiB.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum depth of folders. Deeper nesting is a mistake, such as a link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 64;
-/// Maximum number of values created by YAML aliases in all objects of a run: some 150 MB. Without it, two hundred short
-/// files could take gigabytes.
+/// Maximum number of values that YAML aliases create in all objects of a run. So many values take about 150 MB. Without
+/// this limit, two hundred short files could take gigabytes.
 const MAX_ALIASED: usize = 1_000_000;
-/// The namespace of objects without one, as in kubectl.
+/// The namespace of objects that do not set one, as in kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
 /// Interval for checking the folder of manifests for changes.
 const POLL: Duration = Duration::from_secs(2);
@@ -47,19 +47,20 @@ pub struct Source {
 /// A Kubernetes object in a file.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// The whole object. If the file sets no namespace, `metadata.namespace` is the one that the caller of
-    /// `Manifests::load` gave.
+    /// The whole object. If the file does not set `metadata.namespace`, it contains the namespace that the caller
+    /// passed to `Manifests::load`.
     pub object: Value,
     /// The file that contains the object.
     pub source: Arc<Source>,
     document: Arc<Document>,
-    /// The path of the object in its YAML document: the root, unless the object is an item of a List.
+    /// The path of the object in its YAML document. This is the root, unless the object is an item of a List.
     within: FieldPath,
 }
 
 impl Manifest {
-    /// Returns the position of a field: of its key if the value is an object or a list, otherwise of its value. If the
-    /// field is missing, returns the position of its closest parent.
+    /// Returns the position of a field in its file. If the value is an object or a list, this is the position of the
+    /// key. Otherwise it is the position of the value. If the field is missing, returns the position of its closest
+    /// parent.
     pub fn place(&self, field: &FieldPath) -> Place {
         let path = field.segments().iter().fold(self.within.clone(), |path, segment| match segment {
             Segment::Key(key) => path.key(key),
@@ -84,7 +85,7 @@ impl Manifest {
 pub struct ManifestError {
     /// The path of the file, or `-` for standard input.
     pub name: String,
-    /// The file and the position of the error in it; `None` if the file cannot be read.
+    /// The file with the error, and the position of the error in the file. `None` if the file cannot be read.
     pub place: Option<(Arc<Source>, Place)>,
     /// The error message, without file and position.
     pub problem: String,
@@ -104,7 +105,8 @@ impl fmt::Display for ManifestError {
 pub struct Aliased(Arc<AtomicUsize>);
 
 impl Aliased {
-    /// Adds values to the counter unless it would exceed [`MAX_ALIASED`]; returns whether it added them.
+    /// Adds values to the counter, and returns true. If the counter would exceed [`MAX_ALIASED`], does not add them and
+    /// returns false.
     fn take(&self, values: usize) -> bool {
         let with = |held: usize| held.checked_add(values).filter(|held| *held <= MAX_ALIASED);
         values == 0 || self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
@@ -139,14 +141,14 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// Reads files and folders; in folders, every `.yaml`, `.yml` and `.json` file. Objects without a namespace get
-    /// `namespace`, as in kubectl.
+    /// Reads manifests from files and folders. In folders, reads every `.yaml`, `.yml` and `.json` file. Objects
+    /// without a namespace get `namespace`, as in kubectl.
     pub fn load<P: AsRef<Path>>(paths: &[P], namespace: &str) -> Self {
         Self::load_within(paths, namespace, &Aliased::default())
     }
 
-    /// Like [`Manifests::load`], but counts the values of YAML aliases in `aliased`, together with those in other files
-    /// of the run. It is an error if the counter would exceed its maximum.
+    /// Reads manifests like [`Manifests::load`], and counts the values that YAML aliases create. The counter `aliased`
+    /// also counts these values in other files of the run. It is an error if the counter would exceed its maximum.
     pub fn load_within<P: AsRef<Path>>(paths: &[P], namespace: &str, aliased: &Aliased) -> Self {
         let mut manifests = Self { aliased: aliased.clone(), ..Self::default() };
         for path in paths {
@@ -193,7 +195,7 @@ impl Manifests {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
 
-    /// Returns the number of values that YAML aliases create in the documents from which the objects were read.
+    /// Returns the number of values that YAML aliases create in the documents of the objects.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
         documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()
@@ -256,8 +258,8 @@ impl Manifests {
     }
 }
 
-/// Sets the namespace of an object as an API server would store it: removes the namespace if the kind is cluster-scoped
-/// in the catalog, otherwise sets it to `namespace` if the object has none.
+/// Sets the namespace of an object in the same way as an API server that stores it. If the catalog has the kind as
+/// cluster-scoped, removes the namespace. Otherwise sets it to `namespace` if the object has none.
 pub fn set_stored_namespace(object: &mut Value, catalog: &Catalog, namespace: &str) {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -301,8 +303,8 @@ fn read(path: &Path) -> std::io::Result<String> {
     String::from_utf8(std::fs::read(path)?).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
 }
 
-/// Polls a folder and reloads the catalog from it after each change; never returns. If a file is invalid, logs the
-/// error and leaves the catalog unchanged.
+/// Polls a folder, and reloads the catalog from the folder after each change. Never returns. If a file is invalid, logs
+/// the error and does not change the catalog.
 pub async fn follow(catalog: &Catalog, folder: &Path) {
     let mut seen = fingerprint(folder);
     loop {

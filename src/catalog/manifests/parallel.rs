@@ -8,11 +8,12 @@ use std::thread;
 use super::ManifestError;
 use super::read::{Found, Object, files_in, objects};
 
-/// Maximum number of finished batches that wait to be stored: enough that all threads work while one file is stored.
-/// They take about 1 MiB.
+/// Maximum number of finished batches that wait to be stored. So many batches keep all threads busy while one file is
+/// stored. They take about 1 MiB.
 const BATCHES: usize = 64;
 
-/// Files with fewer bytes in total are read on the calling thread: starting threads takes longer, and more memory.
+/// Total size of files, in bytes, below which the calling thread reads them. Starting threads would take more time and
+/// memory.
 const SMALL: u64 = 256 * 1024;
 
 /// Returns whether files are so small that threads do not help. A file of unknown size is large.
@@ -24,13 +25,14 @@ pub(super) fn are_small(files: &[Found]) -> bool {
 /// A batch of results for objects of one file.
 struct Batch<T> {
     made: T,
-    /// The errors of the file; set in its last batch.
+    /// The errors of the file. Only the last batch of a file contains them.
     end: Option<Vec<ManifestError>>,
 }
 
-/// Reads every object in files and folders, and returns the errors. Threads call `make`, which adds the result for an
-/// object to a batch, and returns whether the batch is full. The calling thread passes the batches to `take` in the
-/// order of the files. Small files are read on the calling thread.
+/// Reads every object in files and folders, and returns the errors.
+///
+/// Threads call `make` for each object. `make` adds its result to a batch, and returns whether the batch is full. The
+/// calling thread passes the batches to `take`, in the order of the files. Small files are read on the calling thread.
 pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     paths: &[P],
     make: impl Fn(Object<'_>, &mut T) -> Result<bool, String> + Sync,
@@ -69,7 +71,7 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     })
 }
 
-/// Reads a file on the calling thread and passes its batches to `take`; returns the errors of the file.
+/// Reads a file on the calling thread, and passes its batches to `take`. Returns the errors of the file.
 fn read<T: Default>(
     file: Found,
     make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,
@@ -86,7 +88,7 @@ fn read<T: Default>(
     errors
 }
 
-/// Reads a file and sends its batches to the calling thread; `None` if the receiver is dropped.
+/// Reads a file, and sends its batches to the calling thread. Returns `None` if the receiver was dropped.
 fn send<T: Default>(
     file: Found,
     make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,
@@ -103,7 +105,7 @@ fn send<T: Default>(
     sender.send(Batch { made, end: Some(errors) }).ok()
 }
 
-/// Receives the batches of one file and passes them to `take`; returns the errors of the file.
+/// Receives the batches of one file, and passes them to `take`. Returns the errors of the file.
 fn receive<T>(batches: &Receiver<Batch<T>>, take: &mut impl FnMut(T)) -> Vec<ManifestError> {
     while let Ok(Batch { made, end }) = batches.recv() {
         take(made);

@@ -9,7 +9,8 @@ pub(super) const SEPARATOR: &[u8] = b"\n---";
 /// Number of bytes that are read from a file at once. Larger reads are not faster, and the allocator would keep the
 /// memory.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
-/// Extra capacity of the buffer, with which `read_to_end` detects the end of the file without growing the buffer.
+/// Extra capacity that is reserved in the buffer. It lets `read_to_end` detect the end of the file without growing the
+/// buffer.
 const PROBE_BYTES: usize = 32;
 /// Maximum size of a document, except for lists in JSON.
 pub(super) const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
@@ -29,7 +30,7 @@ impl Pieces {
         Ok(Self { file: File::open(path)?, buffer: Vec::new(), is_at_end: false, lines: 0 })
     }
 
-    /// Fills the buffer up to `wanted` bytes; returns whether the end of the file is reached.
+    /// Fills the buffer up to `wanted` bytes. Returns whether the end of the file is reached.
     pub(super) fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         let missing = wanted.saturating_sub(self.buffer.len());
         // Otherwise reading doubles the buffer from a few bytes, and the allocator keeps each size.

@@ -1,6 +1,7 @@
-//! Reads the objects in files one by one, with only one of them in memory.
+//! Reads the objects in files one by one. Only one object is in memory at a time.
 //!
-//! JSON is split into objects without parsing it. Other text is split into YAML documents, which are parsed one by one.
+//! JSON text is split into objects before it is parsed. Other text is split into YAML documents, and each document is
+//! parsed separately.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
@@ -37,9 +38,11 @@ impl Object<'_> {
 /// object.
 pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 
-/// Reads every object in files and folders and passes it to `take`; in folders, reads every `.yaml`, `.yml` and `.json`
-/// file. Returns all errors. `take` may receive an object twice if the file begins as JSON but turns out not to be JSON
-/// and is read again as YAML.
+/// Reads every object in files and folders, and passes it to `take`. Returns all errors. In folders, reads every
+/// `.yaml`, `.yml` and `.json` file.
+///
+/// `take` may receive an object twice. This happens if a file begins like JSON but is not JSON, because the file is
+/// then read again as YAML.
 pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
     files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
 }
@@ -47,12 +50,12 @@ pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Res
 /// The path of a file, or of a folder that cannot be read, with the error.
 pub(super) type Found = (PathBuf, io::Result<()>);
 
-/// Returns the files at some paths; the files in a folder are sorted.
+/// Returns the files at some paths. The files in a folder are sorted.
 pub(super) fn files_in<P: AsRef<Path>>(paths: &[P]) -> Vec<Found> {
     paths.iter().flat_map(|path| files(path.as_ref(), 0)).collect()
 }
 
-/// Reads every object in a file and passes it to `take`; returns the errors.
+/// Reads every object in a file, and passes it to `take`. Returns the errors.
 pub(super) fn objects((file, found): Found, take: &mut Take<'_>) -> Vec<ManifestError> {
     let mut errors = Vec::new();
     let read = found.and_then(|()| Reading { file: &file, take, errors: &mut errors }.file());
@@ -82,7 +85,7 @@ fn files(path: &Path, depth: usize) -> Vec<Found> {
 /// The reason why a file is not read as JSON.
 enum NoJson {
     Io(io::Error),
-    /// The text is not JSON. It is then read as YAML, whose parser reports errors with their position.
+    /// The text is not JSON. It is then read as YAML, because the YAML parser reports errors with their position.
     Other,
 }
 
@@ -144,8 +147,8 @@ impl Reading<'_, '_> {
         self.values(text)
     }
 
-    /// Returns whether the file, which begins with `start`, is a list. Searches the whole file, because kubectl writes
-    /// the kind after the items.
+    /// Returns whether the file is a list. `start` is the beginning of the file. Searches the whole file if necessary,
+    /// because kubectl writes the kind after the items.
     fn is_list(&self, start: &[u8]) -> Result<bool, NoJson> {
         let mut frames = Frames::default();
         frames.push(start);
@@ -240,7 +243,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Splits a list into its items while reading it, and passes each item to `take`; returns the envelope.
+/// Splits a list into its items while it is read, and passes each item to `take`. Returns the envelope.
 fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>) -> Result<frames::Envelope, NoJson> {
     let (mut frames, mut piece) = (Frames::default(), vec![0; PIECE_BYTES]);
     loop {
@@ -258,8 +261,10 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
     }
 }
 
-/// Advances to the next item of a list. Returns an error if the file begins with an object that has `items` but is not
-/// a list, and ends with a list.
+/// Advances to the next item of a list.
+///
+/// Returns a special error for a file that begins with another object and ends with a list. This object has `items` but
+/// is not a list.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {
@@ -270,10 +275,10 @@ fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     }
 }
 
-/// Returns the `kind` after the last JSON array in a file, by reading only the end of the file; `None` if there is
-/// none.
+/// Returns the `kind` of a list in a JSON file, if `kind` is written after the last JSON array. Reads only the end of
+/// the file. `None` if no `kind` is found there.
 fn kind_at_end(file: &Path) -> Option<String> {
-    /// Number of bytes that are read at the end of the file: enough for `kind` and `metadata`.
+    /// Number of bytes that are read at the end of the file. They usually include `kind` and `metadata`.
     const END_BYTES: u64 = 4096;
     let (mut file, mut end) = (File::open(file).ok()?, Vec::new());
     file.seek(io::SeekFrom::End(0)).ok()?;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::audit::{Audited, Entry, Outcome};
 use crate::gate::Registry;
 
-/// Formats an audit as text; `before` is the version of Portcullis that wrote the earlier policy reports.
+/// Formats an audit as text. `before` is the version of Portcullis that wrote the earlier policy reports. `None` if
+/// there are no earlier reports.
 pub(super) fn text(audited: &Audited, before: Option<&str>, registry: &Registry) -> String {
     let mut text = String::new();
     if !audited.entries.is_empty() {

@@ -58,8 +58,8 @@ pub(super) fn run(
     Ok(if failed == 0 { OK } else { FAILED })
 }
 
-/// Returns the roots below a folder: folders with a kustomization file to which no other kustomization refers, without
-/// Components.
+/// Returns the kustomize roots below a folder. A root is a folder with a kustomization file to which no other
+/// kustomization refers. Components are not returned.
 fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<Vec<TreePath>, Unusable> {
     folder_path(folder)?;
     let files = walk::manifests(folder).map_err(Unusable::new)?;
@@ -79,7 +79,7 @@ struct Outputs<'o> {
     /// The folder below which `build --all` searches for roots. The names of the output files are relative to this
     /// folder.
     base: PathBuf,
-    /// The output folder that was created last. The next file in this folder needs no creation of the folder.
+    /// The output folder that was created last. It is not created again for the next file in it.
     created: PathBuf,
 }
 

@@ -107,12 +107,12 @@ impl Args {
         Ok(files)
     }
 
-    /// Returns whether one of the path arguments is exactly `file`, and not only a folder that contains it.
+    /// Returns whether one of the path arguments is exactly `file`. A folder that contains the file does not count.
     fn names(&self, file: &str) -> bool {
         self.paths.iter().any(|path| path.as_os_str() == file)
     }
 
-    /// Returns whether the files and `--manifests` together contain all objects of the cluster, so that any other
+    /// Returns whether the files and `--manifests` together contain all objects of the cluster. If they do, any other
     /// object does not exist.
     fn is_complete(&self) -> bool {
         self.complete || !self.manifests.is_empty()

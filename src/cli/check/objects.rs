@@ -56,8 +56,8 @@ fn type_of(object: &Value) -> (&str, &str, &str) {
     (group, version, text("kind"))
 }
 
-/// Runs the rules on every object in the files, in the admission request that would apply the object. Adds the findings
-/// to the report.
+/// Runs the rules on every object in the files. For each object, builds the admission request that would apply it. Adds
+/// the findings to the report.
 pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &mut Report) -> Result<(), Unusable> {
     report.errors.extend(manifests.errors);
     (report.files, report.objects) = (manifests.files, manifests.found.len() + manifests.passed);
@@ -81,8 +81,8 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     Ok(())
 }
 
-/// Returns whether an object is the content of a kustomization file, and not meant to be stored in a cluster. A folder
-/// may contain it under another file name, for example as a template that nobody applies.
+/// Returns whether an object is the content of a kustomization file, which is not stored in a cluster. A folder may
+/// contain such an object under another file name, for example as an unused template.
 fn is_kustomization_file(object: &Value) -> bool {
     let is_stored = || Metadata::of(object).annotations().is_some_and(|all| all.contains_key(PATH_ANNOTATION));
     type_of(object).0 == KUSTOMIZATION_FILES && !is_stored()
@@ -100,8 +100,8 @@ fn default_contexts(found: &[Manifest], catalog: &Catalog) -> Vec<Value> {
     missing.map(context).collect()
 }
 
-/// Returns a catalog of the objects in the cluster. Without `--manifests` and `--complete`, its kinds remain pending:
-/// an object that the catalog does not contain may exist.
+/// Returns a catalog of the objects in the cluster. Without `--manifests` and `--complete`, the kinds of the catalog
+/// remain pending. Then an object may exist even if the catalog does not contain it.
 pub(super) fn catalog(registry: &Registry, args: &Args) -> Result<Catalog, Unusable> {
     match args.is_complete() {
         true => inputs::catalog(registry, &args.manifests, &args.namespace),
@@ -125,8 +125,8 @@ fn updated(found: &[Manifest], args: &Args) -> Result<HashMap<Identity, Value>, 
     if errors.is_empty() { Ok(stored) } else { Err(inputs::unreadable(errors)) }
 }
 
-/// Returns the admission request that the API server would send if the object were applied; `None` for a kind that no
-/// rule matches.
+/// Returns the admission request that the API server would send if the object were applied. `None` if no rule matches
+/// the kind of the object.
 pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'static>> {
     let (group, version, kind) = type_of(object);
     let plural = plural(group, kind, gate)?;
@@ -153,7 +153,8 @@ pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Optio
 /// The API group of kustomization files. Such files are judged as parts of kustomize trees, and not as objects.
 const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
 
-/// Returns the request matcher of a kind that rules match, or whose objects contain a kustomize tree.
+/// Returns the request matcher of a kind. The kind must be one that rules match, or one whose objects contain a
+/// kustomize tree. `None` for other kinds.
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
     let of_rules = registry.rules().iter().flat_map(|rule| rule.matchers);
     let of_trees = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
@@ -167,7 +168,8 @@ fn may_be_declared(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }
 
-/// Returns the plural name of a kind that rules match, or that an object declares, such as a kind of composites.
+/// Returns the plural name of a kind. Rules must match the kind, or another object must declare it, as for kinds of
+/// composites. `None` for other kinds.
 fn plural(group: &str, kind: &str, gate: &Gate) -> Option<&'static str> {
     let declared = || gate.catalog().declared().into_iter().find(|held| held.group == group && held.kind == kind);
     resource(group, kind, gate.registry()).map(|matcher| matcher.plural).or_else(|| Some(declared()?.plural))

@@ -1,5 +1,5 @@
-//! Runs the rules on Flux Kustomizations that other kustomize roots render. Each cluster is judged on its own, with the
-//! Kustomizations as the roots render them.
+//! Runs the rules on Flux Kustomizations that other kustomize roots render. Each cluster is checked separately, and its
+//! rules see the rendered Kustomizations.
 
 use std::collections::HashSet;
 use std::rc::Rc;

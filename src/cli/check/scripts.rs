@@ -1,5 +1,5 @@
-//! Reads the scripts of a checkout, to find out how roots that no object names are built: the options of kustomize that
-//! they use, and the files that they write before a build.
+//! Reads the scripts of a checkout to find out how they build roots. Only roots that no object names need this. The
+//! scripts show the options of kustomize, and the files that are written before a build.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ const FLAGS: [(&str, Flag, &str); 3] = [
     (r"--enable[-_]alpha[-_]plugins\b", Flag::Plugins, "KZ015"),
 ];
 
-/// The ids of the rules whose findings depend on options of kustomize: KZ010 about files outside of the root, and KZ015
-/// about plugins.
+/// The ids of rules whose findings depend on options of kustomize. KZ010 reports files outside of the root, and KZ015
+/// reports plugins.
 pub(super) const RULES: [&str; 2] = ["KZ010", "KZ015"];
 
 static FLAG_PATTERNS: LazyLock<Vec<(Option<Regex>, Flag)>> =
@@ -43,8 +43,8 @@ static WRITE: LazyLock<Option<Regex>> =
 static WRITE_CALL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?:WriteFile|os\.Create)\(.*"([^"/]+)""#).ok());
 
-/// Commands of tools that write files (operator-sdk and controller-gen), each with the suffixes of the names of the
-/// files that it writes.
+/// Commands of tools that write files, such as operator-sdk and controller-gen. Each command has a list of file name
+/// suffixes, which identify the files that the tool writes.
 const TOOLS: [(&str, &[&str]); 2] = [
     ("generate kustomize manifests", &[".clusterserviceversion.yaml"]),
     ("controller-gen", &["manifests.yaml", "role.yaml"]),
@@ -58,8 +58,8 @@ enum Flag {
     Plugins,
 }
 
-/// The scripts of a checkout, and what they contain: options of kustomize, names of written files, and tools that write
-/// files, each with the file and line of its first use.
+/// The scripts of a checkout, and the facts in them. These are options of kustomize, names of written files, and tools
+/// that write files. Each fact has the file and line where it is found first.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     files: Vec<PathBuf>,
@@ -103,7 +103,7 @@ impl Scripts {
         }
     }
 
-    /// Returns the script and line of a command that writes a file named `name`; `None` if no script has such a
+    /// Returns the script and line of a command that writes a file named `name`. `None` if no script has such a
     /// command.
     pub(super) fn writes(&self, name: &str) -> Option<String> {
         let mut tools = self.tools.iter().filter(|(ends, _)| ends.iter().any(|end| name.ends_with(end)));
@@ -121,8 +121,8 @@ impl Scripts {
             .collect()
     }
 
-    /// Sets in `options` the kustomize options that the scripts use and on which the findings of `rule` depend. Returns
-    /// the file and line in a script of the first option that `options` did not have before.
+    /// Sets kustomize options that the scripts use. Sets only the options on which the findings of `rule` depend.
+    /// Returns the file and line of the first option that was not set before.
     pub(super) fn set(&self, rule: &str, options: &mut Options) -> Option<&str> {
         let mut first = None;
         for (_, flag, _) in FLAGS.iter().filter(|(_, _, affected)| *affected == rule) {

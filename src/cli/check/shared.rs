@@ -1,5 +1,5 @@
-//! Lowers the level of warnings about patches in shared folders, if a patch selects nothing in one root but has an
-//! effect in another root that uses the folder.
+//! Lowers the level of some warnings about patches in shared folders. Such a patch selects nothing in one root, but has
+//! an effect in another root that uses the folder.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -14,13 +14,13 @@ use crate::kustomize::tree::TreePath;
 /// The id of the rule that reports patches that select nothing.
 const RULE: &str = "KZ025";
 
-/// Counts of the findings about patches that select nothing: for each finding its folder, and the number of roots that
-/// have it.
+/// Counts of the findings about patches that select nothing. Each finding has its folder, and the number of roots with
+/// this finding.
 #[derive(Default)]
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
 impl SharedFindings {
-    /// Counts that a root has this finding, if it is a finding about a patch that selects nothing.
+    /// Counts one more root that has this finding. Counts only findings about patches that select nothing.
     pub(super) fn count(&mut self, finding: &TreeFinding, located: &Rc<Located>) {
         if finding.rule == RULE {
             let folder = finding.location.file.parent().unwrap_or_default();
@@ -28,7 +28,8 @@ impl SharedFindings {
         }
     }
 
-    /// Lowers the level of findings to `audit` if a root that uses the same folder does not have the finding.
+    /// Lowers the level of the counted findings to `audit`. Lowers a finding only if another root uses the same folder
+    /// but does not have this finding.
     pub(super) fn lower(self, scan: &Scan, builds: &[Build], report: &mut Report) {
         if self.0.is_empty() {
             return;

@@ -39,17 +39,17 @@ pub(super) struct Trees {
     builds: Vec<Build>,
     pub(super) survey: Survey,
     git: Git,
-    /// The kustomize options for roots that no object, such as a Flux Kustomization, names.
+    /// The kustomize options for roots that are not named by an object, such as a Flux Kustomization.
     options: Options,
     pub(super) used: Used,
-    /// Whether the scripts and ignore files of the checkout are read, to find out how roots are built.
+    /// Whether the scripts and ignore files of the checkout are read. They show how roots are built.
     reads_scripts: bool,
     scripts: OnceLock<Scripts>,
 }
 
 impl Trees {
-    /// Finds the kustomizations in `files`. Then removes from `files` what only kustomize reads: kustomization files,
-    /// patches and data files.
+    /// Finds the kustomizations in `files`. Then removes the files that only kustomize reads from `files`. These are
+    /// kustomization files, patches and data files.
     pub(super) fn of(args: &Args, sources: &Sources, files: &mut Vec<PathBuf>) -> Result<Self, Unusable> {
         let options = args.options();
         let mut scan = Scan::of(files, &options)?;
@@ -144,8 +144,8 @@ impl Trees {
         self.add_survey(report);
     }
 
-    /// Returns a finding for each forgotten manifest: a checked file that no kustomization lists and no script
-    /// mentions.
+    /// Returns a finding for each forgotten manifest. A manifest is forgotten if it is checked, but no kustomization
+    /// lists it and no script mentions it.
     fn forgotten(&self) -> Vec<TreeFinding> {
         let mut findings = self.search().findings(&self.scan.files);
         let Some(scripts) = self.scripts_for(!findings.is_empty()) else { return findings };
@@ -162,7 +162,8 @@ impl Trees {
         Search { tree, references, options, read }
     }
 
-    /// Judges one kustomize root. If options from scripts were assumed, also returns a sentence that says so.
+    /// Judges one kustomize root. The second part of the result is a sentence about kustomize options that were assumed
+    /// because scripts use them. `None` if no options were assumed.
     fn analysed(&self, build: &Build, [shared, of_scripts]: &[Shared; 2]) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
         let (judged, assumed) = self.as_scripts_build(build, of_scripts, judged);
@@ -177,14 +178,15 @@ impl Trees {
         (kustomize::Report { evaluation: None, findings, ..judged }, assumed)
     }
 
-    /// Returns the scripts of the checkout, and reads them on the first call; `None` if scripts are not to be read.
+    /// Returns the scripts of the checkout. Reads them on the first call. `None` if scripts must not be read.
     fn scripts(&self) -> Option<&Scripts> {
         let read = || Scripts::read(&Path::new("/").join(self.git.top.as_str()));
         self.reads_scripts.then(|| self.scripts.get_or_init(read))
     }
 
-    /// Judges a root again with the kustomize options that scripts of the checkout use, if errors in `judged` depend on
-    /// these options. Returns `judged` unchanged for roots that Flux builds, because Flux has no such options.
+    /// Judges a root again with the kustomize options from the scripts of the checkout. Does so only if errors in
+    /// `judged` depend on these options. Returns `judged` unchanged for roots that Flux builds, because Flux has no
+    /// such options.
     fn as_scripts_build(
         &self,
         build: &Build,
@@ -213,8 +215,8 @@ impl Trees {
         if is_needed { self.scripts() } else { None }
     }
 
-    /// Adds what is known about the checkout to the report: Kustomizations whose files are in other sources, problems,
-    /// and Kustomizations whose root is unknown.
+    /// Adds facts about the checkout to the report. These are problems, Kustomizations whose files come from other
+    /// sources, and Kustomizations whose root is unknown.
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
@@ -236,7 +238,7 @@ impl Trees {
         report.roots.extend(unknown);
     }
 
-    /// Fixes kustomization files: moves misplaced entries to the right list, and adds forgotten manifests. Returns a
+    /// Fixes kustomization files. Moves misplaced entries to the right list, and adds forgotten manifests. Returns a
     /// description of the changes.
     pub(super) fn fix(&mut self) -> String {
         self.scan.read = Files::default();
@@ -258,7 +260,8 @@ impl Trees {
         reported
     }
 
-    /// Returns an empty cache of the texts of files with findings.
+    /// Creates an empty cache for the texts of files that have findings. The cache reads a file when it is first
+    /// needed.
     pub(super) fn sources<'t>(&'t self, registry: &'t Registry, policy: &'t Policy) -> Texts<'t> {
         Texts { tree: &self.scan.tree, registry, policy, read: BTreeMap::new() }
     }
@@ -269,8 +272,8 @@ fn fix_one(build: &Build) -> Option<String> {
     report.findings.iter().find_map(apply)
 }
 
-/// Writes the fix of a finding to its file. Returns a description; `None` if there is no fix, or the file cannot be
-/// written.
+/// Writes the fix of a finding to its file, and returns a description of the fix. `None` if there is no fix, or if the
+/// file cannot be written.
 fn apply(finding: &TreeFinding) -> Option<String> {
     let entry_fix = finding.location.fix.as_ref()?;
     let path = Path::new("/").join(finding.location.file.as_str());
@@ -283,7 +286,8 @@ fn apply(finding: &TreeFinding) -> Option<String> {
     Some(format!("fixed {}: {change}\n", shown(&finding.location.file)))
 }
 
-/// Returns the file that the fix of a forgotten manifest adds to a kustomization; `None` for other findings.
+/// Returns the file that the fix of a forgotten manifest adds to a kustomization. `None` if the finding is not about a
+/// forgotten manifest.
 fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
     match &finding.location.fix {
         Some(Fix::AddEntry { entry, .. }) => Some(finding.location.file.parent()?.join(entry)),
@@ -292,7 +296,7 @@ fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
 }
 
 impl Args {
-    /// Returns the kustomize options for roots that no object, such as a Flux Kustomization, names.
+    /// Returns the kustomize options for roots that are not named by an object, such as a Flux Kustomization.
     fn options(&self) -> Options {
         let profile = match self.profile {
             Choice::Auto => Profile::Kubectl,
@@ -308,7 +312,7 @@ impl Args {
     }
 }
 
-/// A cache of the texts of files with findings, which locates findings in them.
+/// A cache for the texts of files that have findings. The texts are needed to locate the findings in their files.
 pub(super) struct Texts<'t> {
     tree: &'t Tree,
     registry: &'t Registry,

@@ -1,5 +1,5 @@
-//! Finds the kustomize roots that nothing builds, and lowers the level of their findings, because such roots cannot
-//! affect a cluster.
+//! Finds the kustomize roots that nothing builds. Lowers the level of their findings, because such roots cannot affect
+//! a cluster.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -11,15 +11,16 @@ use crate::admission::Level;
 use crate::kustomize::checkout::{Build, Survey};
 use crate::kustomize::tree::TreePath;
 
-/// The folders of a checkout that objects in the checkout, such as Flux Kustomizations, build.
+/// The used folders of a checkout. A folder is used if an object in the checkout, such as a Flux Kustomization, builds
+/// it.
 pub(super) struct Used {
-    /// The folders that something builds; `None` if the objects in the checkout do not show what builds the roots.
+    /// The folders that something builds. `None` if the objects in the checkout do not show which folders are built.
     folders: Option<HashSet<TreePath>>,
 }
 
 impl Used {
-    /// Sets `is_used` of each build, and moves the unused builds to the end. If objects in the checkout build less than
-    /// half of the roots, it is unknown what builds the other roots, and all roots count as used.
+    /// Sets `is_used` of each build, and moves the unused builds to the end. If the objects in the checkout build less
+    /// than half of the roots, the other roots may be built elsewhere. Then all roots count as used.
     pub(super) fn of(scan: &Scan, survey: &Survey, builds: &mut [Build]) -> Self {
         let roots = |is_used: bool| {
             let of_kind = builds.iter().filter(|build| build.is_used == is_used && build.owners.is_empty() != is_used);

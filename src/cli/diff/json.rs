@@ -1,12 +1,12 @@
-//! Formats the plan of `portcullis diff`, which contains the changes of all kustomize roots, as JSON. docs/changes.md
-//! describes the members.
+//! Formats the plan of `portcullis diff` as JSON. The plan contains the changes of all kustomize roots. docs/changes.md
+//! describes the JSON members.
 
 use serde_json::{Value, json};
 
 use crate::kustomize::changes::{Action, Counts, FieldChange, Located, ObjectChange, Owner, Plan, RootChange};
 use crate::kustomize::tree::TreePath;
 
-/// Formats a plan as JSON; `broken` has a sentence for each limit that the plan breaks.
+/// Formats a plan as JSON. `broken` has a sentence for each limit that the plan breaks.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> Value {
     let Counts { create, change, replace, delete, orphan, moved, unchanged } = plan.counts();
     json!({

@@ -1,4 +1,4 @@
-//! The limits of `portcullis diff`, such as a maximum number of deletions, with which CI can reject a change.
+//! The limits of `portcullis diff`, such as a maximum number of deletions. CI can use them to reject a change.
 
 use std::str::FromStr;
 

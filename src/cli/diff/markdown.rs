@@ -1,5 +1,5 @@
-//! Formats the plan of `portcullis diff`, which contains the changes of all kustomize roots, as Markdown for the
-//! comment of a pull request.
+//! Formats the plan of `portcullis diff` as Markdown for the comment of a pull request. The plan contains the changes
+//! of all kustomize roots.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::kustomize::changes::{Plan, RootChange};
 
 /// Maximum length of the Markdown text, in characters. GitHub accepts comments of up to 65,536.
 const MAX_LENGTH: usize = 60_000;
-/// Length in characters that is reserved for the line that counts omitted parts.
+/// Number of characters reserved for the last line of the text, which counts omitted parts.
 const ROOM: usize = 200;
 
 /// Formats the plan: the summary, then a collapsible section for each root. Sections that do not fit are omitted and

@@ -21,7 +21,7 @@ use sides::Sides;
 
 /// Exit code if something changes and `--exit-code` is given.
 const CHANGED: u8 = 1;
-/// Exit code if a limit is broken.
+/// Exit code if the plan exceeds a limit, such as the maximum number of deletions.
 const BROKEN: u8 = 2;
 /// Exit code if the change cannot be judged.
 const UNKNOWN: u8 = 3;
@@ -113,7 +113,7 @@ fn planned(sides: &Sides) -> Plan {
     Plan::new(changes, untouched)
 }
 
-/// Appends a text to the job summary of GitHub Actions, or prints it outside of a job.
+/// Appends a text to the job summary of GitHub Actions. Outside of a GitHub Actions job, prints the text.
 fn summarize(text: &str) -> Result<(), Unusable> {
     use std::io::Write as _;
     let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").map(PathBuf::from) else {

@@ -1,4 +1,4 @@
-//! Opens the files before and after a change, which `portcullis diff` compares.
+//! Opens the files before and after a change, so that `portcullis diff` can compare them.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -29,7 +29,7 @@ struct Trees {
 }
 
 impl Sides {
-    /// Opens the files before and after the change, which the arguments name as folders, archives or git revisions.
+    /// Opens the files before and after the change. The arguments name folders, archives or git revisions.
     pub(super) fn open(args: &Args) -> Result<Self, Unusable> {
         let trees = match (&args.old, &args.new, &args.git) {
             (_, _, Some(range)) => revisions(&args.repository, range)?,

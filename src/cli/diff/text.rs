@@ -1,4 +1,5 @@
-//! Formats the plan of `portcullis diff`, which contains the changes of all kustomize roots, as text for the terminal.
+//! Formats the plan of `portcullis diff` as text for the terminal. The plan contains the changes of all kustomize
+//! roots.
 
 use std::fmt::Write as _;
 
@@ -36,11 +37,12 @@ fn part(out: &mut String, root: &RootChange) {
     }
 }
 
-/// Maximum number of objects, such as Flux Kustomizations, that are named beside the root that they build; further ones
-/// are counted.
+/// Maximum number of owners that are shown for a root. Owners are the objects that build the root, such as Flux
+/// Kustomizations. Further owners are only counted.
 const MAX_OWNERS: usize = 3;
 
-/// Returns the objects that build a root, such as Flux Kustomizations; if there are several, each with its cluster.
+/// Returns the names of the objects that build a root, such as Flux Kustomizations. If there are several, each name
+/// comes with its cluster.
 pub(super) fn owners(root: &RootChange) -> String {
     let with_cluster = |owner: &Owner| match &owner.cluster {
         Some(cluster) if root.owners.len() > 1 => format!("{} in {}", owner.object, cluster.shown()),
@@ -64,8 +66,8 @@ fn mark(action: &Action) -> char {
     }
 }
 
-/// Returns the description of a root's state that is printed after the path of the root, such as ` (new)`; empty for a
-/// root that builds before and after the change.
+/// Returns a note about the state of a root, such as ` (new)`. The text output shows the note after the path of the
+/// root. The note is empty if the root builds before and after the change.
 pub(super) fn note(state: &State) -> &'static str {
     match state {
         State::Builds => "",
@@ -78,7 +80,8 @@ pub(super) fn note(state: &State) -> &'static str {
     }
 }
 
-/// Returns the name of a changed object; for a move or replacement, also that of the other object.
+/// Returns the name of a changed object. For a replacement, the text also has the name of the replaced object. For a
+/// move, the text also has the root to which the object moves.
 pub(super) fn subject(object: &ObjectChange) -> String {
     match &object.action {
         Action::Replace { old } => format!("{} -> {}", old, object.id.name),
@@ -99,7 +102,7 @@ fn line(field: &FieldChange) -> String {
     format!("{}: {values}{}", field.path, if places.is_empty() { places } else { format!("  ({places})") })
 }
 
-/// Returns the positions (file and line) of the old and the new value of a field; only one if they are equal.
+/// Returns the file and line of the old and the new value of a field. Returns only one position if both are equal.
 pub(super) fn places(field: &FieldChange) -> String {
     let place = |side: &Option<Located>| {
         let (file, line) = side.as_ref()?.place.as_ref()?;

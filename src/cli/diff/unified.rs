@@ -1,4 +1,5 @@
-//! Formats the plan of `portcullis diff`, which contains the changes of all kustomize roots, in the style of `diff -u`.
+//! Formats the plan of `portcullis diff` in the style of `diff -u`. The plan contains the changes of all kustomize
+//! roots.
 
 use similar::TextDiff;
 
@@ -14,7 +15,8 @@ pub(super) fn render(plan: &Plan) -> String {
     parts.collect()
 }
 
-/// Returns the differences of one object as `diff -u` prints them; empty for an object that only moved.
+/// Returns the differences of one object in the format of `diff -u`. Returns an empty text for an object that only
+/// moved.
 pub(super) fn object(root: &str, change: &ObjectChange) -> String {
     let (kind, place) = (&change.id.kind, change.id.place());
     let name = |place: &str| format!("{root}/{kind}/{place}");

@@ -37,7 +37,8 @@ struct Object {
     exports: Vec<Explained>,
 }
 
-/// An export of a DeployItem or of an Execution's template, with its value in dry run, or the reason why it has none.
+/// An export of a DeployItem, or of a template in an Execution. Contains its value in dry run, or the reason why the
+/// export has no value.
 struct Explained {
     template: Option<String>,
     export: Export,
@@ -109,7 +110,7 @@ fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, RootAnnotati
     }
 }
 
-/// Returns all objects that an Installation owns directly or indirectly, each after its owner.
+/// Returns all objects that an Installation owns directly or indirectly. Each object comes after its owner.
 fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stored>)> {
     let namespace = installation.namespace();
     let mut found: Vec<(&'static Kind, Arc<Stored>)> = Vec::new();
@@ -126,8 +127,8 @@ fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stor
     found
 }
 
-/// Returns the exports of a DeployItem with their values; for an Execution without DeployItems, those of its templates.
-/// Empty for other objects.
+/// Returns the exports of a DeployItem with their values. For an Execution without DeployItems, returns the exports of
+/// its templates. Returns an empty list for other objects.
 fn exports(
     kind: &'static Kind,
     stored: &Stored,

@@ -6,8 +6,8 @@ use crate::landscaper::dry_run::export::Export;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::export_path::{construct, merge};
 
-/// Returns the skeleton of a fragment that a DryRunConfiguration lacks: its identity, and placeholders for the fields
-/// that the simple field paths among `paths` read.
+/// Returns the skeleton of a fragment that a DryRunConfiguration lacks. It has the identity of the object, and a
+/// placeholder for each field that `paths` select. Ignores paths that are not simple field paths.
 pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p str>) -> Value {
     let mut fragment = identity.to_fragment();
     for path in paths {
@@ -18,8 +18,8 @@ pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p 
     fragment
 }
 
-/// Returns the JSON path with which an export reads the object `identity`: for an object that is found through
-/// `fromObjectRef`, the path in it, otherwise the path in the resource of the export.
+/// Returns the JSON path with which an export reads the object `identity`. If the export finds this object through
+/// `fromObjectRef`, this is the path in `fromObjectRef`. Otherwise it is the path of the export itself.
 pub(super) fn path_in<'e>(export: &'e Export, identity: &Identity) -> &'e str {
     match &export.from_object_ref {
         Some(next) if export.from_resource.as_ref() != Some(identity) => &next.json_path,

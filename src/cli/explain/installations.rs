@@ -87,7 +87,8 @@ impl Args {
         Unusable::because("there is no such Installation", name)
     }
 
-    /// Returns the namespace for objects that do not specify one: the value of `--namespace`, or `default`.
+    /// Returns the value of `--namespace`, or `default` without this flag. Objects that specify no namespace are in
+    /// this namespace.
     pub(super) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }

@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(OK)
 }
 
-/// Returns the kustomizations and files that are neither built by an object nor part of another kustomization.
+/// Returns the unused kustomizations and files. They are not part of another kustomization, and no object builds them.
 fn unused(scan: &Scan, survey: &Survey) -> Unused {
     let roots = scan.roots.iter().filter(|root| !survey.reached.contains(root));
     let (components, roots): (Vec<_>, Vec<_>) = roots.partition(|root| is_component(scan, root));

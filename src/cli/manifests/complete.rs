@@ -12,7 +12,7 @@ pub(super) struct Server {
     pub(super) account: String,
     /// The enabled families of rules, such as `KZ`.
     pub(super) families: Vec<&'static str>,
-    /// Whether at least one controller runs by default, so that the manifests of the controller manager are needed.
+    /// Whether at least one controller runs by default. If so, the manifests of the controller manager are needed.
     pub(super) has_controllers: bool,
 }
 
@@ -25,7 +25,8 @@ const OPTIONAL: &str = "optional";
 const CONTAINER: &str = include_str!("container.tmpl");
 const POD: &str = include_str!("pod.tmpl");
 const CONTROLLERS: &str = include_str!("companion.tmpl");
-/// The manifest files of every installation without Helm: folder, name and template of each file.
+/// The manifest files of every installation without Helm. Each entry has the folder, the name and the template of a
+/// file.
 const FILES: [(&str, &str, &str); 4] = [
     (PREREQUISITES, "namespace.yaml", include_str!("namespace.tmpl")),
     (PERMISSIONS, "certificates.yaml", include_str!("certificates.tmpl")),
@@ -33,8 +34,8 @@ const FILES: [(&str, &str, &str); 4] = [
     (SERVER, "server.yaml", include_str!("server.tmpl")),
 ];
 
-/// Returns all manifests in numbered folders: those in `derived`, and those of the server. Files that `is_optional`
-/// accepts go into the folder `optional`.
+/// Returns all manifests in numbered folders. These are the files in `derived` and the manifests of the server. A file
+/// goes into the folder `optional` if `is_optional` returns true for it.
 pub(super) fn numbered(
     derived: Vec<(String, String)>,
     server: &Server,

@@ -1,5 +1,5 @@
-//! Formats objects as an HTML page that can be filtered, without references to other files. It can be read without
-//! JavaScript; the script only filters.
+//! Formats objects as one HTML page with a filter. The page refers to no other files. It is readable without
+//! JavaScript, because the script only filters.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,8 @@ pub(super) struct Page {
     pub(super) label: &'static str,
     /// The HTML of the navigation: links to the sections of the page.
     pub(super) nav: String,
-    /// The HTML of the main part: sections, in which each Kubernetes object is an element with the CSS class `object`.
+    /// The HTML of the main part. It consists of sections. Each Kubernetes object is an element with the CSS class
+    /// `object`.
     pub(super) main: String,
 }
 

@@ -16,12 +16,12 @@ const MAX_ERROR: usize = 16 << 10;
 /// Name of the service proxy in messages about the sender of an artifact.
 const PROXY: &str = "the service proxy of the API server";
 
-/// Fetches an artifact through the API server or from its URL. Returns its tree, and a note if it did not come through
-/// the API server.
+/// Fetches an artifact through the API server, or directly from its URL. Returns the tree of the artifact. The second
+/// part is a note if the artifact was fetched directly.
 ///
 /// # Errors
 ///
-/// The reasons why neither the API server nor the host of the URL sends it.
+/// Fails if neither way works. The error message has both reasons.
 pub(super) async fn fetch(client: &Client, artifact: &Artifact) -> Result<(Tree, Option<String>), String> {
     let limits = Limits::default();
     let refused = match Service::of(&artifact.url) {
@@ -58,8 +58,8 @@ async fn through_proxy(
     artifacts::receive(artifact, PROXY, body, limits).await.map_err(|error| error.to_string())
 }
 
-/// Returns the message in the body of an error response; `None` if the response is not a `Status` of the API server but
-/// was sent by the Service behind the proxy.
+/// Returns the message in the body of an error response. `None` if the body is not a `Status` object of the API server.
+/// Then the Service behind the proxy sent the response.
 async fn message(body: Body) -> Option<String> {
     let body = Limited::new(body, MAX_ERROR).collect().await.ok()?.to_bytes();
     let status: Value = serde_json::from_slice(&body).ok()?;

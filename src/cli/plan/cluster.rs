@@ -68,8 +68,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the root and the options with which Flux builds a Kustomization, including the variables of
-    /// `substituteFrom` that can be read; `None` if the Kustomization is suspended, or its fields contain variables.
+    /// Returns the root and the options with which Flux builds a Kustomization. Includes those variables of
+    /// `substituteFrom` that can be read. `None` if the Kustomization is suspended, or if its fields contain variables.
     pub(super) async fn build(&self, object: &Value, artifact: &Artifact) -> Option<Sibling> {
         let mut sibling = Sibling::of(object, artifact)?;
         if let Some(post_build) = &mut sibling.root.options.flux.post_build {
@@ -87,8 +87,8 @@ impl Cluster {
         Some(sibling)
     }
 
-    /// Returns the variables in a ConfigMap or Secret for `substituteFrom`; `None` if it cannot be read. `reference` is
-    /// kind and name, such as `ConfigMap/settings`.
+    /// Returns the variables for `substituteFrom` in a ConfigMap or Secret. `None` if the object cannot be read.
+    /// `reference` has its kind and name, such as `ConfigMap/settings`.
     async fn variables(&self, reference: &str, namespace: &str) -> Option<Vec<(String, String)>> {
         use k8s_openapi::api::core::v1::{ConfigMap, Secret};
         let (kind, name) = reference.split_once('/')?;
@@ -127,8 +127,8 @@ impl Cluster {
         }
     }
 
-    /// Returns `ids` as the cluster stores the objects: without a namespace for cluster-scoped kinds. kustomize adds a
-    /// namespace to objects of kinds that it does not know.
+    /// Returns `ids` without the namespaces of cluster-scoped objects, as the cluster stores these objects. kustomize
+    /// adds a namespace to objects of kinds that it does not know.
     pub(super) async fn stored(&self, mut ids: Vec<ObjectId>) -> Vec<ObjectId> {
         for id in ids.iter_mut().filter(|id| !id.namespace.is_empty()) {
             if let Ok(Some((_, false))) = self.resource(id).await {

@@ -1,5 +1,5 @@
-//! Formats the plan of a Flux Kustomization as an SVG drawing and as an HTML page: which objects Flux deletes, moves,
-//! keeps and creates, and why.
+//! Formats the plan of a Flux Kustomization as an SVG drawing and as an HTML page. They show which objects Flux
+//! deletes, moves, keeps and creates, and why.
 
 use std::fmt::Write as _;
 
@@ -38,8 +38,8 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns a line for the group `Stays` with the number of objects that Flux applied before and applies again;
-    /// `None` if there are none, and for other groups.
+    /// Returns a line with the number of objects that Flux applied before and applies again. `None` if there are no
+    /// such objects, and for all groups except `Stays`.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Stays" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }

@@ -1,5 +1,5 @@
-//! `portcullis plan`: shows what Flux will delete, create and move for a Kustomization of a cluster, if it applies the
-//! current artifact or other files.
+//! `portcullis plan`: shows what Flux will delete, create and move for a Kustomization of a cluster. The plan is for
+//! the current artifact of the source, or for other files.
 
 mod artifact;
 mod cluster;
@@ -101,8 +101,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(if fails { DENIED } else { OK })
 }
 
-/// Builds the Kustomization and the other Kustomizations of its source, and returns the plan with the state of the live
-/// objects.
+/// Returns the plan for a Flux Kustomization, with the state of the live objects. For this, builds the Kustomization
+/// and the other Kustomizations of the same source.
 async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> Result<Report, Unusable> {
     let Source { tree, revision, shown } = source;
     let artifact = Artifact { url: String::new(), digest: String::new(), revision: revision.clone() };
@@ -141,7 +141,8 @@ async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> 
     Ok(Report::of(title, &plan, &judged.excluded, &live))
 }
 
-/// Reads the live state of the objects that the new revision does not render any more, and of those that it renders.
+/// Reads the live state of objects from the cluster. These are the objects that the new revision renders, and the
+/// objects that it does not render any more.
 async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
     let replaced = plan.replaced();
     let dropped = plan.stale().into_iter().chain(replaced.iter().map(|(old, _)| *old));
@@ -157,7 +158,8 @@ async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
 }
 
 impl Presence {
-    /// Converts the result of reading an object from the cluster to its presence: existing, absent or unknown.
+    /// Converts the result of reading an object from the cluster to its presence. An object exists, is absent, or is
+    /// unknown.
     fn of(live: Result<Option<Value>, String>) -> Self {
         let live = match live {
             Ok(Some(live)) => live,
@@ -171,7 +173,7 @@ impl Presence {
     }
 }
 
-/// Returns the text of the error with which the build of a kustomize root fails; `None` if it succeeds.
+/// Returns the text of the error that stops the build of a kustomize root. `None` if the build succeeds.
 fn broken(judged: &Judged) -> Option<String> {
     judged.findings.iter().find(|finding| finding.location.refused).map(|finding| finding.paragraph())
 }

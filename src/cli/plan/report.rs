@@ -12,7 +12,7 @@ use crate::kustomize::object_id::ObjectId;
 /// The plan of a Flux Kustomization, with a row for each object.
 pub(super) struct Report {
     pub(super) title: String,
-    /// The error with which the build fails; the plan then has neither rows nor warnings.
+    /// The error that stops the build. The plan then has neither rows nor warnings.
     pub(super) broken: Option<String>,
     pub(super) rows: Vec<Row>,
     /// Number of objects that Flux applied before and applies again.
@@ -44,13 +44,13 @@ pub(super) struct Live {
 pub(super) enum Presence {
     /// The object does not exist in the cluster.
     Absent,
-    /// The object exists in the cluster; contains a text that says who owns it.
+    /// The object exists in the cluster. Contains a text that says who owns the object.
     Exists(String),
-    /// It is unknown whether the object exists in the cluster, because it cannot be read; contains the reason.
+    /// It is unknown whether the object exists in the cluster. Contains the reason why the object cannot be read.
     Unknown(String),
 }
 
-/// The actions of a plan, such as `delete`, in the order of their rows, each with its sign in the text output.
+/// The actions of a plan, such as `delete`, in the order of their rows. Each action has its sign in the text output.
 const ACTIONS: [(&str, char); 10] = [
     ("delete", '-'),
     ("possible", '?'),
@@ -65,8 +65,8 @@ const ACTIONS: [(&str, char); 10] = [
 ];
 
 impl Row {
-    /// Returns kind, namespace and name of the object. If the object replaces another one, the result is `OLD -> NEW`,
-    /// where NEW is only the name.
+    /// Returns kind, namespace and name of the object. If the object replaces another object, the result is `OLD ->
+    /// NEW`. Then NEW is only the name.
     pub(super) fn subject(&self) -> String {
         match &self.replaces {
             Some(old) => format!("{} -> {}", ObjectId { name: old.clone(), ..self.id.clone() }, self.id.name),
@@ -82,7 +82,7 @@ impl Row {
         Self { note: Some(note.into()), ..self }
     }
 
-    /// Converts the row of a created object to that of an object that replaces `old`; `deletion` says whether Flux
+    /// Converts the row of a created object to the row of an object that replaces `old`. `deletion` says whether Flux
     /// deletes `old`.
     fn replacing(self, old: &ObjectId, deletion: Deletion) -> Self {
         Self { action: "replace", deletion, replaces: Some(old.name.clone()), ..self }
@@ -95,8 +95,8 @@ impl Row {
         Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }
     }
 
-    /// Returns the row of an object that moves to another Kustomization. `on_the_way` says whether Flux deletes the
-    /// object before the other Kustomization applies it.
+    /// Returns the row of an object that moves to another Kustomization. Flux may delete the object before the other
+    /// Kustomization applies it, and `on_the_way` says how likely this is.
     fn of_move(id: &ObjectId, (to, on_the_way): (&str, Deletion), fate: &Fate) -> Self {
         let deletion = match (deletion(fate), on_the_way) {
             (Deletion::Never, _) => return Self::of_fate(id, fate),
@@ -108,7 +108,8 @@ impl Row {
     }
 }
 
-/// Converts the fate of an object to a prediction: Flux certainly, possibly or never deletes it.
+/// Converts the fate of an object to a prediction. The prediction says that Flux certainly, possibly or never deletes
+/// the object.
 fn deletion(fate: &Fate) -> Deletion {
     match fate {
         Fate::Deleted => Deletion::Certain,
@@ -148,7 +149,8 @@ fn rows(plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Vec<Row> {
     rows
 }
 
-/// Returns the row of an object that the Kustomization did not apply before: it is created, taken over or skipped.
+/// Returns the row of an object that the Kustomization did not apply before. Flux creates such an object, takes it
+/// over, or skips it.
 fn created_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Row {
     let presence = live.presence.get(id);
     let exclusion = excluded.iter().find(|excluded| excluded.id == *id);
@@ -162,8 +164,8 @@ fn created_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Row {
     }
 }
 
-/// Returns the row of an object that the inventory lists but that does not exist, because somebody deleted it, or an
-/// annotation excluded it from the previous revision; `None` for other objects.
+/// Returns the row of an object that is in the inventory but does not exist in the cluster. For example, somebody
+/// deleted it, or an annotation excluded it from the previous revision. `None` for other objects.
 fn missing_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Option<Row> {
     live.presence.get(id).filter(|presence| matches!(presence, Presence::Absent))?;
     let row = created_row(id, excluded, live);
@@ -176,7 +178,7 @@ impl Report {
         Self { title, broken: Some(reason), rows: Vec::new(), applied: 0, warnings: Vec::new() }
     }
 
-    /// Creates the report of a plan. `live` is the state of the objects in the cluster; `excluded` are the rendered
+    /// Creates the report of a plan. `live` is the state of the objects in the cluster. `excluded` are the rendered
     /// objects that Flux does not apply.
     pub(super) fn of(title: String, plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Self {
         let applied = plan.applied();

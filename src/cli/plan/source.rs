@@ -16,7 +16,7 @@ const MIN_HASH: usize = 7;
 /// The files of the source of a Flux Kustomization, at one revision.
 pub(super) struct Source {
     pub(super) tree: Tree,
-    /// The revision of the files, such as `main@sha1:3f2c…`; for a folder or archive, its path.
+    /// The revision of the files, such as `main@sha1:3f2c…`. For a folder or archive, this is its path.
     pub(super) revision: String,
     /// The revision as messages show it, with a shortened hash.
     pub(super) shown: String,
@@ -65,8 +65,8 @@ impl Source {
     }
 }
 
-/// Returns whether a text names the revision of an artifact, such as `main@sha1:3f2c…`, by the whole revision, the
-/// commit, or its first characters.
+/// Returns whether `text` identifies the revision of an artifact, such as `main@sha1:3f2c…`. `text` may be the whole
+/// revision, the commit hash, or the first characters of the hash.
 fn is_revision(revision: &str, text: &str) -> bool {
     let hash = revision.rsplit_once(':').map_or(revision, |(_, hash)| hash);
     revision == text || hash == text || text.len() >= MIN_HASH && hash.starts_with(text)

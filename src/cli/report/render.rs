@@ -83,8 +83,8 @@ fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
     renderer.render(&[group]).to_string()
 }
 
-/// Returns a line about the findings in a group that are shown with `first`: their places if they have the same text as
-/// `first`, otherwise their texts.
+/// Returns a line about the other findings in the group of the finding `first`. If all texts are equal, the line lists
+/// the positions of the others. Otherwise it shows the text of one of them and counts the rest.
 fn also(first: &Located, others: &[&Located]) -> String {
     if others.iter().any(|other| other.message != first.message) {
         return match others {
@@ -122,8 +122,8 @@ const FORGOTTEN: &str = "KZ026";
 /// The id of the rule that reports deprecated fields. The summary counts its findings.
 const DEPRECATED: &str = "KZ024";
 
-/// Returns the parts of the summary line that count Kustomizations built from other repositories or ExternalArtifacts,
-/// and findings in files that nothing builds.
+/// Returns the end of the summary line. It counts the Kustomizations whose files come from other repositories or from
+/// ExternalArtifacts. It also counts the findings in files that nothing builds.
 fn elsewhere(report: &Report) -> String {
     let part = |list: &[(String, String)], word: &str| {
         let sources: HashSet<_> = list.iter().map(|(_, source)| source).collect();
@@ -159,7 +159,8 @@ fn summary(report: &Report) -> String {
     format!("checked {objects} in {files}{roots}: {}{}\n", parts.join(", "), elsewhere(report))
 }
 
-/// Formats each finding as a workflow command of GitHub Actions, which becomes an annotation in the pull request.
+/// Formats each finding as a workflow command of GitHub Actions. GitHub shows such a command as an annotation in the
+/// pull request.
 pub(super) fn github(report: &Report) -> String {
     let found = report.findings.iter().filter(|located| located.level > Level::Audit).map(|located| {
         let command = if located.level == Level::Deny { "error" } else { "warning" };

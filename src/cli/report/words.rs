@@ -1,4 +1,4 @@
-//! Helper for the texts of reports: numbers with their nouns.
+//! Formats numbers with their nouns for the texts of reports.
 
 /// Returns a number with its noun in singular or plural, such as `3 files`.
 pub(super) fn plural(count: usize, word: &str) -> String {

@@ -23,7 +23,7 @@ const OWN: [&str; 5] = [
 /// The composite that a request creates or changes, directly or through a claim.
 #[derive(Debug)]
 pub struct Subject<'r> {
-    /// The composite; for a claim, as Crossplane will create or update it.
+    /// The composite. For a claim, this is the composite as Crossplane will create or update it.
     pub composite: Cow<'r, Value>,
     /// The plural name of the composite's kind.
     pub plural: Cow<'r, str>,
@@ -42,7 +42,8 @@ impl<'r> Subject<'r> {
     }
 }
 
-/// Returns the composite of a claim, as Crossplane will create or update it, and the plural name of its kind.
+/// Returns the composite of a claim, and the plural name of its kind. The composite has the state in which Crossplane
+/// will create or update it.
 fn claimed(claim: &Value, definition: &Stored, view: &View<'_>) -> Option<(Value, String)> {
     let names = definition.value().get("spec")?.get("names")?;
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);

@@ -1,10 +1,17 @@
 //! The Composition that a composite uses, and its revision.
 //!
-//! Crossplane sets `compositionRef` once: from the definition's `enforcedCompositionRef`, from the composite itself, by
-//! its `compositionSelector`, from the definition's `defaultCompositionRef`, or at random among the Compositions of its
-//! type. Then it selects a CompositionRevision: the one in `compositionRevisionRef` if the update policy is Manual,
-//! otherwise the newest that `compositionRevisionSelector` matches. Source:
-//! `internal/controller/apiextensions/composite/api.go` in Crossplane 1.17 and 2.3.
+//! Crossplane sets `compositionRef` only once. It uses the first of these that exists:
+//!
+//! 1. `enforcedCompositionRef` of the definition
+//! 2. `compositionRef` of the composite itself
+//! 3. a Composition that matches the composite's `compositionSelector`
+//! 4. `defaultCompositionRef` of the definition
+//! 5. a random Composition for the type of the composite
+//!
+//! Then Crossplane selects a CompositionRevision. With the update policy Manual, this is the revision in
+//! `compositionRevisionRef`. Otherwise it is the newest revision that matches `compositionRevisionSelector`.
+//!
+//! Source: `internal/controller/apiextensions/composite/api.go` in Crossplane 1.17 and 2.3.
 
 use std::sync::Arc;
 
@@ -19,8 +26,8 @@ use crate::crossplane::kinds::{
 
 /// Maximum number of Compositions that are searched for a composite. With more, the choice cannot be predicted.
 const MAX_CANDIDATES: usize = 100;
-/// Maximum number of revisions of one Composition that are searched. Crossplane keeps all of them; each is a change by
-/// a person.
+/// Maximum number of revisions of one Composition that are searched. Crossplane keeps all revisions. There are few,
+/// because each revision is a change by a person.
 const MAX_REVISIONS: usize = 1000;
 
 /// The Composition that a composite uses, as far as it can be predicted.
@@ -28,20 +35,21 @@ const MAX_REVISIONS: usize = 1000;
 pub enum Choice {
     /// Crossplane uses this Composition or revision.
     One(Chosen),
-    /// Crossplane looks for a Composition with this name, which does not exist.
+    /// Crossplane looks for a Composition with this name, but no such Composition exists.
     Missing(String),
-    /// Crossplane looks for a CompositionRevision with this name, which does not exist.
+    /// Crossplane looks for a CompositionRevision with this name, but no such revision exists.
     MissingRevision(String),
     /// Crossplane looks for a revision of the Composition with this name, but no revision has the selected labels.
     NoRevision(String),
-    /// Unknown: Crossplane chooses one of the Compositions with these names; empty if none matches.
+    /// It is unknown which Composition Crossplane uses. Crossplane chooses one of the Compositions with these names.
+    /// The list is empty if no Composition matches.
     Open(Vec<String>),
 }
 
 /// A Composition or one of its revisions.
 #[derive(Debug, Clone)]
 pub struct Chosen {
-    /// The name of the Composition; for a CompositionRevision, the name of the Composition that it is a revision of.
+    /// The name of the Composition. If `text` is a CompositionRevision, this is still the name of its Composition.
     pub name: String,
     /// The stored object whose `spec` is used: the current Composition, or a CompositionRevision.
     pub text: Arc<Stored>,
@@ -50,12 +58,12 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Creates the choice of a current Composition, from which Crossplane creates the newest revision.
+    /// Selects the Composition in its current state. Crossplane creates the newest CompositionRevision from this state.
     pub fn current(composition: Arc<Stored>) -> Self {
         Self { name: composition.name().to_owned(), text: composition, is_revision: false }
     }
 
-    /// Creates the choice of a CompositionRevision.
+    /// Selects a CompositionRevision.
     pub fn revision(revision: Arc<Stored>) -> Self {
         let name = kinds::revised(revision.value()).unwrap_or_default().to_owned();
         Self { name, text: revision, is_revision: true }
@@ -110,7 +118,8 @@ impl Choosing<'_> {
         self.definition.as_ref()?.value().get("spec")?.get(key)
     }
 
-    /// Returns the composite's update policy, with the default from the definition: `Automatic` or `Manual`.
+    /// Returns the update policy of the composite, `Automatic` or `Manual`. If the composite has none, returns the
+    /// default from the definition.
     fn policy(&self) -> &str {
         let default = || self.of_definition("defaultCompositionUpdatePolicy");
         self.inner("compositionUpdatePolicy").or_else(default).and_then(Value::as_str).unwrap_or("Automatic")
@@ -138,9 +147,9 @@ impl Choosing<'_> {
         }
     }
 
-    /// Returns the newest revision that the composite selects. Crossplane creates the newest revision from the current
-    /// Composition, with the same labels. So the current Composition is returned if its labels match, even before that
-    /// revision exists.
+    /// Returns the newest revision that the composite selects. Crossplane copies the current Composition and its labels
+    /// into a new revision. So if these labels match, this function returns the current Composition. It does so even
+    /// before the new revision exists.
     fn revision_of(&self, current: Chosen) -> Choice {
         let default = || self.of_definition("defaultCompositionRevisionSelector");
         let selector = labels(self.inner("compositionRevisionSelector").or_else(default));

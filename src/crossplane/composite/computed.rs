@@ -26,8 +26,9 @@ pub struct Computed {
     pub computation: Computation,
 }
 
-/// Computes the environment of `composite`, or of the composite of a claim. Returns `None` if its Composition is
-/// unknown or declares no environment, or if the catalog does not hold all EnvironmentConfigs yet.
+/// Computes the environment of `composite`. If `composite` is a claim, computes the environment of its composite.
+/// Returns `None` if the Composition is unknown or declares no environment. Also returns `None` if the catalog does not
+/// hold all EnvironmentConfigs yet.
 pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Option<Computed> {
     let configs = Configs::of(view);
     let Subject { composite, plural } = Subject::of(composite, request, view);
@@ -39,13 +40,14 @@ pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Op
     Some(Computed { composition, declaration, computation })
 }
 
-/// Computes the environment of the composite or claim in a request, once for all rules.
+/// Returns the environment of the composite or claim in a request. Computes the environment only once, and all rules
+/// share the result.
 pub fn of_request(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Computed>> {
     view.once(|| computed(request.object(), request, view).map(Arc::new))
 }
 
-/// Returns the objects to read live: the Composition, its revision and the EnvironmentConfigs that the composite needs
-/// and the catalog does not have. They may be new.
+/// Returns the objects that must be read live, because they may be new. These are objects that the composite needs and
+/// the catalog does not have: the Composition, its revision and EnvironmentConfigs.
 pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let Subject { composite, plural } = Subject::of(request.object(), request, view);
     match choose(&composite, &request.resource.group, &plural, view) {
@@ -64,15 +66,16 @@ pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 }
 
 impl Computed {
-    /// Returns whether an unknown function runs before a later step of the environment, which makes the result
-    /// uncertain.
+    /// Returns whether an unknown function runs before a later step of the environment. The computed environment is
+    /// then uncertain.
     pub fn is_uncertain(&self) -> bool {
         let is_other = |action: &Action| matches!(action, Action::Other);
         let mut steps = self.declaration.steps.iter().skip_while(|step| !is_other(&step.action));
         steps.any(|step| !is_other(&step.action))
     }
 
-    /// Returns the evaluated sources of EnvironmentConfigs, each with the indexes of its step and of the source.
+    /// Returns the evaluated sources of EnvironmentConfigs. Each item has the index of the pipeline step, the index of
+    /// the source in this step, and the result.
     pub fn sources(&self) -> impl Iterator<Item = (usize, usize, &SourceOutcome)> {
         self.computation.steps.iter().flat_map(|step| {
             let sources = match &step.action {
@@ -95,7 +98,8 @@ impl Computed {
         found
     }
 
-    /// Returns the patches between the environment and the composite, with the indexes of the step and of the patch.
+    /// Returns the patches between the environment and the composite, with their results. Each item starts with the
+    /// index of the pipeline step and the index of the patch in this step.
     pub fn environment_patches(&self) -> impl Iterator<Item = (usize, usize, &Patch, &PatchOutcome)> {
         self.computation.steps.iter().flat_map(|step| {
             let declared = match &self.declaration.steps[step.step].action {

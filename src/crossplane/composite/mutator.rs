@@ -1,9 +1,11 @@
-//! A mutator that writes the result of a composite's environment at admission.
+//! A mutator that computes the environment of a composite at admission, and writes the results of its patches.
 //!
-//! It writes an annotation with the patches of each composed resource. If [`WriteMode`] allows it, it also writes what
-//! Crossplane up to 1.17 writes into the composite at its first reconcile: the references to EnvironmentConfigs, and
-//! the values of patches from the environment. The result is computed for every request, from the composite as the API
-//! server stores it. It is only written if computing it again from the stored composite gives the same result.
+//! The mutator writes an annotation with the patches of each composed resource. If [`WriteMode`] allows it, the mutator
+//! also writes into the composite. It writes the references to EnvironmentConfigs, and the values of patches from the
+//! environment. Crossplane up to 1.17 writes the same values at the first reconcile of the composite.
+//!
+//! The result is computed for every request, from the composite as the API server stores it. The mutator writes into
+//! the composite only if a second computation, from the changed composite, gives the same result.
 
 use json_patch::Patch as JsonPatch;
 use serde_json::{Map, Value, json};
@@ -27,7 +29,8 @@ const MAX_ANNOTATION: usize = 128 * 1024;
 
 static MATCHERS: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Update], FailurePolicy::Ignore)];
 
-/// The mutator `environments`, which writes the result of a composite's environment into the composite.
+/// The mutator `environments`. It computes the environment of a composite, and writes the results of the patches into
+/// the composite.
 pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
     name: "environments",
     family: "EN",
@@ -80,7 +83,7 @@ enum Applied {
     Nothing,
     /// The changed composite, and the environment computed from it.
     Stable(Value, Box<Computed>),
-    /// Not written: writing again would change the composite again.
+    /// The values are not written, because another write would change the composite again.
     Unstable,
 }
 
@@ -91,7 +94,7 @@ struct Mutation<'m> {
 }
 
 impl Mutation<'_> {
-    /// Returns `object` as the API server would store it, and the environment that is computed for this stored
+    /// Returns `object` as the API server would store it. Also returns the environment that is computed for this stored
     /// composite.
     fn computed(&self, object: &Value) -> Option<(Value, Computed)> {
         let seen = without_volatile_fields(self.writable.stored(object));
@@ -112,8 +115,8 @@ impl Mutation<'_> {
         if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Unstable }
     }
 
-    /// Returns a copy of `object` into which the references and values from `computed` are written. They were computed
-    /// for the composite `seen`.
+    /// Returns a copy of `object` with the references and values from `computed`. These were computed for the composite
+    /// `seen`, which is `object` as the API server would store it.
     fn written(&self, object: &Value, seen: &Value, computed: &Computed) -> Value {
         let mut written = object.clone();
         // Crossplane stops at the first patch that fails, and writes nothing.
@@ -138,8 +141,8 @@ impl Mutation<'_> {
     }
 }
 
-/// Removes an explicit null at a parent of `path` if the API server drops this null. No field can be written below a
-/// null, but the next request, without the null, could write one.
+/// Removes an explicit null at a parent of `path` if the API server drops this null. The null prevents writes below it.
+/// The next request no longer has the null, so it could write a field there and give another result.
 fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     let [segment, below @ ..] = path else { return };
     match (segment, object, stored) {
@@ -158,7 +161,7 @@ fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     }
 }
 
-/// Fields of the metadata that change with every request, so that results must not depend on them.
+/// Metadata fields that change with every request. Results must not depend on them.
 const VOLATILE: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
 /// Returns a composite without fields that change with every request, and without the annotations of this mutator.
@@ -174,7 +177,8 @@ fn without_volatile_fields(mut composite: Value) -> Value {
     composite
 }
 
-/// Returns the patches from the environment for each composed resource, by name; `None` if there are none.
+/// Returns the patches from the environment as a JSON object, with the name of each composed resource as key. `None` if
+/// there are no such patches.
 fn patches(computed: &Computed) -> Option<Value> {
     let mut all = Map::new();
     for step in &computed.computation.steps {
@@ -189,7 +193,8 @@ fn patches(computed: &Computed) -> Option<Value> {
     (!all.is_empty()).then_some(Value::Object(all))
 }
 
-/// Returns a JSON Patch that changes the base of a composed resource as its patches from the environment do.
+/// Returns a JSON Patch for the base of a composed resource. The JSON Patch makes the same changes as the resource's
+/// patches from the environment. `None` if there are no changes, or if the resource cannot be rendered.
 fn patch_of(template: &TemplateOutcome) -> Option<JsonPatch> {
     let rendered = template.rendered.as_ref().ok()?;
     let mut patched = template.base.clone();

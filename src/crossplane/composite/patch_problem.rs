@@ -1,5 +1,5 @@
-//! Patches that the environment of a composite cannot satisfy: they find no value, fail, or format a value as
-//! `%!d(float64=7)`.
+//! Patches that the environment of a composite cannot satisfy. Such a patch finds no value, fails, or formats a value
+//! as an error such as `%!d(float64=7)`.
 
 use std::fmt;
 
@@ -29,8 +29,8 @@ impl fmt::Display for PatchProblem {
 }
 
 impl Computed {
-    /// Returns the problems of patches that read the environment. A field that the schema declares, but does not
-    /// require, may be missing; an existing value must have a declared type.
+    /// Returns the problems of patches that read the environment. A field may be missing if the schema declares it as
+    /// optional. An existing value must have a type that the schema declares.
     pub fn patch_problems(&self, schema: Option<&Schema>) -> Vec<PatchProblem> {
         let one = |(place, outcome, environment)| {
             let of_another_type = schema.and_then(|schema| of_another_type(schema, outcome));
@@ -43,8 +43,8 @@ impl Computed {
         self.read().filter_map(one).collect()
     }
 
-    /// Returns the problem of a patch that copies from the composite into the environment, if this patch fails and so
-    /// stops the computation.
+    /// Returns the problem of the first failing patch that copies a value from the composite into the environment.
+    /// `None` if no such patch fails. A failing patch stops the computation.
     pub fn failing_input(&self) -> Option<PatchProblem> {
         let is_failing = |outcome: &PatchOutcome| matches!(outcome.ending, Ending::Failed(_));
         let (step, at, _, outcome) = self
@@ -55,8 +55,8 @@ impl Computed {
         Some(PatchProblem { place: format!("{}, {place}", self.composition.shown()), why, help: None })
     }
 
-    /// Returns the results of patches that read the environment. Each comes with the name of the Composition and the
-    /// field of the patch, and with the environment after the pipeline step that has the patch.
+    /// Returns the results of patches that read the environment. Each item has a text with the Composition and the
+    /// field of the patch. Its last part is the environment after the pipeline step of the patch.
     fn read(&self) -> impl Iterator<Item = (String, &PatchOutcome, &Value)> {
         let name = self.composition.shown();
         let of_composed = name.clone();
@@ -81,7 +81,8 @@ fn found(schema: &Schema, read: &Read) -> Option<Found> {
     Some(schema.at(&Path::parse(&read.path).ok()?))
 }
 
-/// Returns whether a patch was skipped because of a missing field that the schema declares, but does not require.
+/// Returns whether a patch was skipped because an optional field is missing. The schema declares an optional field, but
+/// does not require it.
 fn may_be_missing(schema: Option<&Schema>, outcome: &PatchOutcome) -> bool {
     let missing = outcome.reads.iter().find(|read| read.value.is_none());
     let found = schema.zip(missing).and_then(|(schema, missing)| found(schema, missing));
@@ -104,7 +105,7 @@ fn shown(patch: &Patch) -> String {
     format!("patch of {to}")
 }
 
-/// Returns the problem of a patch that reads the environment; `None` if it has none.
+/// Returns the problem of a patch that reads the environment. `None` if the patch works.
 fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<PatchProblem> {
     if !outcome.mistakes.is_empty() {
         let why = format!("the text would hold {}", outcome.mistakes.join(", "));
@@ -122,15 +123,16 @@ fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<
     Some(PatchProblem { place, why, help: help(outcome, environment) })
 }
 
-/// Returns a help text that lists the keys of the deepest object that exists on the path of the missing value.
+/// Returns a help text with the keys of an object in the environment. This is the deepest object that exists on the
+/// path of the missing value.
 fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
     let missing = outcome.reads.iter().find(|read| read.value.is_none())?;
     let (at, keys) = near(&Path::parse(&missing.path).ok()?, environment)?;
     Some(format!("{at} has {keys}"))
 }
 
-/// Returns the deepest object on `path` that exists in the environment: its path, and a list of its keys for a message.
-/// The keys most similar to the missing key come first.
+/// Returns the path of the deepest object on `path` that exists in the environment. Also returns a list of the object's
+/// keys for a message. The keys that are most similar to the missing key come first.
 fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
     /// Maximum number of keys in a message.
     const KEYS: usize = 8;

@@ -1,8 +1,8 @@
 //! Decides whether the mutator writes the values of environment patches into a composite.
 //!
-//! Crossplane up to 1.17 writes them itself if it runs with `--enable-environment-configs`. Later versions drop what
-//! functions write into the composite outside of its status. Writing it at admission changes this behaviour, so users
-//! must enable it.
+//! Crossplane up to 1.17 writes these values itself if it runs with `--enable-environment-configs`. Later versions drop
+//! the values that functions write into the composite, except its status. Writes at admission change this behaviour, so
+//! users must enable them.
 
 use super::writes::definition;
 use crate::admission::{Metadata, Operation, Request};
@@ -11,8 +11,8 @@ use crate::crossplane::configuration::{Native, section};
 use crate::crossplane::environment::Profile;
 use crate::crossplane::kinds::{WITH_REFERENCES, WITH_REFERENCES_KEY};
 
-/// The annotation of a CompositeResourceDefinition that enables, with `"true"`, writing the environment patches of
-/// functions into `spec` and labels of its composites at admission.
+/// Annotation of a CompositeResourceDefinition that allows writes into its composites at admission. With the value
+/// `"true"`, the mutator writes the results of the functions' environment patches into `spec` and the labels.
 pub const WRITES_ANNOTATION: &str = "portcullis.dev/environment-writes";
 
 /// The parts of a composite that the mutator writes.
@@ -49,14 +49,13 @@ pub fn writes_are_enabled(definition: &Stored, view: &View<'_>) -> bool {
     annotation == Some("true") || section(view).writes_to.iter().any(|name| name == "*" || name == definition.name())
 }
 
-/// Returns whether a request creates a composite or changes its `spec`. In other requests, such as those that add a
-/// finalizer, the written values would increase the generation. Crossplane writes the same values at its next
-/// reconcile.
+/// Returns whether a request creates a composite or changes its `spec`. In other requests, the mutator does not write
+/// the values, because they would increase the generation. Crossplane writes the same values at its next reconcile.
 fn changes_spec(request: &Request<'_>) -> bool {
     request.operation == Operation::Create || request.object().get("spec") != request.old_object().get("spec")
 }
 
-/// Returns whether any composite has references to EnvironmentConfigs. Crossplane only writes them if native
+/// Returns whether any composite has references to EnvironmentConfigs. Crossplane writes such references only if native
 /// environments are enabled.
 fn was_used(view: &View<'_>) -> bool {
     view.declared().iter().any(|kind| view.count(kind, &WITH_REFERENCES, "", WITH_REFERENCES_KEY) > 0)

@@ -1,8 +1,8 @@
-//! The values that patches from the environment write into a composite, and those that cannot be written.
+//! The values that patches from the environment write into a composite, and the patches that cannot be written.
 //!
-//! A mutating webhook may write `spec`, labels and annotations. Values that the API server prunes, rejects or may
-//! reject are left to Crossplane: a pruned field would be written again with every request, and a rejected value would
-//! fail the request of a user who never wrote it.
+//! A mutating webhook may write `spec`, labels and annotations. Crossplane must handle values that the API server
+//! prunes, rejects or may reject. The webhook would write a pruned field again with every request. A rejected value
+//! would fail the request of a user who did not write the value.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use crate::crossplane::kinds::DEFINITIONS;
 use crate::crossplane::structural::{CROSSPLANE_FIELDS, Field, Structural, Violation};
 use crate::names;
 
-/// A check of the values that a mutating webhook writes into the composite of a request.
+/// A check of the values that a mutating webhook writes into the composite of a request. It reports the values that the
+/// API server would not store.
 pub struct Writable {
     schema: Option<Structural>,
     operation: Operation,
@@ -53,7 +54,7 @@ pub enum Refusal {
     Pruned {
         /// The deepest part of the path that the schema declares.
         at: String,
-        /// The members that the schema declares at `at`, most similar first.
+        /// The members of the object at `at` that the schema declares. The most similar member is first.
         has: Vec<String>,
     },
     /// The API server rejects the value; contains the reason.
@@ -96,7 +97,7 @@ impl Writable {
         Self { schema, operation: request.operation }
     }
 
-    /// Returns a composite as the API server stores it; unchanged if its schema is unknown.
+    /// Returns a composite as the API server stores it. Returns an unchanged copy if the schema is unknown.
     pub fn stored(&self, composite: &Value) -> Value {
         self.schema.as_ref().map_or_else(|| composite.clone(), |schema| schema.stored(composite))
     }
@@ -201,8 +202,8 @@ impl Writer<'_> {
     }
 }
 
-/// Returns whether a field that Crossplane adds to `spec` only concerns connection details, which do not affect the
-/// composition.
+/// Returns whether a field of `spec` concerns only connection details. Crossplane adds such fields to composites, but
+/// they do not affect the composition.
 fn is_connection(field: &str) -> bool {
     ["publishConnectionDetailsTo", "writeConnectionSecretToRef"].contains(&field)
 }

@@ -11,7 +11,7 @@ use crate::crossplane::schema::{Found, Schema};
 /// The declared schema of an environment, and the fields that the Composition itself writes there.
 pub(super) struct Declared {
     schema: Arc<Schema>,
-    /// The paths that patches write in the environment.
+    /// Paths in the environment to which patches write.
     written: Vec<Path>,
     /// The `defaultData` of the Composition's selections.
     defaults: Vec<Value>,
@@ -31,7 +31,8 @@ impl Declared {
         Self { schema, written, defaults }
     }
 
-    /// Looks up a path in the schema; fields that the Composition writes itself may have any type.
+    /// Looks up a path in the schema. A field that the schema lacks may have any type if the Composition itself writes
+    /// it.
     pub(super) fn at(&self, path: &Path) -> Found {
         let found = self.schema.at(path);
         let is_own = || {

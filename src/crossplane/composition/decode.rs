@@ -1,4 +1,4 @@
-//! Decodes the environment of a Composition for the engine.
+//! Decodes the environment that a Composition declares, for the computation in `environment`.
 //!
 //! Fields of the first design of environments, such as `reference`, are converted to their current names, such as
 //! `ref`. If something cannot be decoded, the result is empty, and [`super::problems`] reports why.
@@ -12,7 +12,7 @@ use crate::crossplane::environment::{
     Action, Declaration, PatchSet, Patches, Policy, Profile, Selection, Step, Template,
 };
 
-/// Returns the environment that a Composition declares; `None` if there is none or it cannot be decoded.
+/// Returns the environment that a Composition declares. `None` if the Composition declares none or cannot be decoded.
 pub fn declaration(composition: &Value) -> Option<Declaration> {
     let spec = composition.get("spec")?;
     let is_pipeline = spec.get("mode").and_then(Value::as_str) == Some("Pipeline");
@@ -25,8 +25,8 @@ pub fn declaration(composition: &Value) -> Option<Declaration> {
     }
 }
 
-/// Returns the selections of EnvironmentConfigs in a Composition, each with its field; empty if there are none or they
-/// cannot be decoded.
+/// Returns the selections of EnvironmentConfigs in a Composition, each with the path of its field. Returns an empty
+/// list if the Composition has no selection or cannot be decoded.
 pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
     let Some(Declaration { profile, steps }) = declaration(composition) else { return Vec::new() };
     let selection = |step: Step| match step.action {
@@ -37,8 +37,8 @@ pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
     steps.into_iter().filter_map(selection).collect()
 }
 
-/// Returns the implementation that computes the environment of a Composition; `None` if it declares none, or it cannot
-/// be decoded.
+/// Returns the implementation that computes the environment of a Composition. `None` if the Composition declares no
+/// environment, or if it cannot be decoded.
 pub fn profile(composition: &Value) -> Option<Profile> {
     Some(declaration(composition)?.profile)
 }
@@ -123,8 +123,8 @@ fn optional<T: DeserializeOwned + Default>(object: &Value, key: &str) -> Option<
     }
 }
 
-/// Converts sources of the first design of environments: `reference` becomes `ref`, and a list of selectors becomes one
-/// source for each selector.
+/// Converts sources from the first design of environments. Renames `reference` to `ref`. Replaces a source that has a
+/// list of selectors with one source for each selector.
 fn to_current_spelling(sources: &Value) -> Value {
     let Some(sources) = sources.as_array() else { return sources.clone() };
     let mut today = Vec::with_capacity(sources.len());
@@ -148,7 +148,8 @@ fn to_current_spelling(sources: &Value) -> Value {
     Value::Array(today)
 }
 
-/// Canonical names of all fields in the inputs of the functions, which accept field names in any case.
+/// Canonical names of all fields in the inputs of the functions. They are needed because the functions accept field
+/// names in any case.
 const FIELDS: &[&str] = &[
     "appendSlice",
     "base",
@@ -206,7 +207,8 @@ const FIELDS: &[&str] = &[
 /// Fields whose values are user data. Keys inside these values keep their case.
 const FREE: &[&str] = &["base", "defaultData", "map", "fallbackValue", "result"];
 
-/// Returns the input of a function with canonical field names; Go decodes JSON names case-insensitively.
+/// Returns the input of a function with canonical field names. This is needed because Go ignores the case of names when
+/// it decodes JSON.
 fn with_canonical_keys(input: &Value) -> Value {
     match input {
         Value::Array(items) => Value::Array(items.iter().map(with_canonical_keys).collect()),

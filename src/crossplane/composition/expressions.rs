@@ -1,4 +1,4 @@
-//! Checks of field paths, regular expressions and formats, which Crossplane itself parses only at run time.
+//! Checks of field paths, regular expressions and formats. Crossplane itself parses them only at run time.
 
 use super::formats;
 use super::problem::{Problem, Topic};
@@ -9,8 +9,8 @@ use crate::crossplane::field_path::{MAX_INDEX, Path};
 use crate::go::regexp;
 
 impl Reader {
-    /// Checks the field path in the member `key`, from which a patch reads. Returns the path and the field that
-    /// contains it; `None` if the member is missing.
+    /// Checks the field path in the member `key`, from which a patch reads. Returns the text of this path, and the path
+    /// of the member itself. `None` if the member is missing.
     pub(super) fn path_to_read<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let (text, at) = self.text(node, key)?;
         if let Some(path) = self.parsed(text, &at)
@@ -27,7 +27,7 @@ impl Reader {
         Some((text, at))
     }
 
-    /// Checks the field path in the member `key`, to which a patch writes, if the member is present.
+    /// Checks the field path in the member `key`, if this member is present. A patch writes to this path.
     pub(super) fn path_to_write(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key) else { return };
         let Some(path) = self.parsed(text, &at) else { return };
@@ -41,7 +41,8 @@ impl Reader {
         }
     }
 
-    /// Reports a wildcard in the target path of a combined value, which Crossplane does not expand.
+    /// Reports a wildcard in the path to which a patch writes a combined value. Crossplane does not expand such a
+    /// wildcard.
     pub(super) fn no_wildcard(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key).filter(|(text, _)| text.contains("[*]")) else { return };
         let what = format!(

@@ -5,8 +5,8 @@
 
 use super::transforms::Shape;
 
-/// Returns the problems of a format string with arguments of the types `shapes`, in the order of its verbs. If
-/// `has_integers` is false, arguments of unknown type cannot be integers: each number is a float64.
+/// Returns the problems of a format string in the order of its verbs. `shapes` are the types of the arguments. If
+/// `has_integers` is false, every number is a float64, so arguments of unknown type cannot be integers.
 pub(super) fn problems(format: &str, shapes: &[Shape], has_integers: bool) -> Vec<String> {
     let mut check = Check {
         rest: format.chars().peekable(),
@@ -38,7 +38,7 @@ struct Check<'f> {
     has_integers: bool,
     /// The index of the argument that the next verb formats.
     next: usize,
-    /// Whether a verb selects its value, as `%[2]s` does: then unused values are allowed.
+    /// Whether a verb selects its argument by index, as in `%[2]s`. If so, unused arguments are allowed.
     is_reordered: bool,
     problems: Vec<String>,
 }
@@ -89,7 +89,7 @@ impl Check<'_> {
         }
     }
 
-    /// Parses a width or a precision: digits, or `*`, which takes the number from an argument.
+    /// Parses a width or a precision, which consists of digits or is `*`. A `*` takes the number from an argument.
     fn size(&mut self) {
         if self.rest.next_if_eq(&'*').is_some() {
             let is_whole = |shape: &Shape| {

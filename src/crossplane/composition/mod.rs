@@ -1,9 +1,11 @@
 //! Compositions: the environment that a Composition declares, and the problems in its text.
 //!
 //! There are two ways to declare an environment. Crossplane 1.11 to 1.17 uses `spec.environment` and patches of
-//! `spec.resources`. Later versions use pipelines of functions, with the environment in the inputs of
-//! function-environment-configs and function-patch-and-transform. This module supports both. Fields of the first design
-//! of environments, such as `reference`, are accepted if possible, and reported with their current name, such as `ref`.
+//! `spec.resources`. Later versions use pipelines of functions. There, the environment is in the inputs of
+//! function-environment-configs and function-patch-and-transform. This module supports both ways.
+//!
+//! The first design of environments used other field names, such as `reference`. This module accepts these fields if
+//! possible, and reports them with their current names, such as `ref`.
 
 mod declared;
 mod decode;
@@ -39,8 +41,8 @@ pub fn problems(composition: &Value) -> Arc<[Problem]> {
     checked(composition, None).into()
 }
 
-/// Returns the problems of patches that read fields that the schema of the environment does not declare, or fields of
-/// types that their transforms do not accept.
+/// Checks patches against the schema of the environment, and returns the problems. For example, a patch reads a field
+/// that the schema does not declare. Or a transform does not accept the declared type of its input.
 pub fn against_schema(composition: &Value, schema: Arc<Schema>) -> Vec<Problem> {
     let declared = Declared::new(schema, declaration(composition).as_ref());
     let mut problems = checked(composition, Some(Arc::new(declared)));
@@ -48,7 +50,8 @@ pub fn against_schema(composition: &Value, schema: Arc<Schema>) -> Vec<Problem> 
     problems
 }
 
-/// Returns the problems of patches whose transforms do not accept the types that the composite's schema declares.
+/// Checks patches against the composite's schema, and returns the problems. For example, a transform does not accept
+/// the declared type of its input.
 pub fn against_composite(composition: &Value, schema: Structural) -> Vec<Problem> {
     let mut problems = checked_by(composition, None, Some(Arc::new(schema)));
     problems.retain(|problem| problem.topic == Topic::Schema);

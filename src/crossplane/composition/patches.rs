@@ -1,8 +1,8 @@
 //! Checks of the patches between the composite, the environment and the composed resources.
 //!
 //! Required fields are those that Crossplane 1.17 (`Validate` in `apis/apiextensions/v1/composition_patches.go`) and
-//! function-patch-and-transform (`validate.go`) check. Here all problems are reported at once, and before the first
-//! reconcile.
+//! function-patch-and-transform (`validate.go`) check. Unlike them, this module reports all problems at once, and
+//! before the first reconcile.
 
 use serde_json::Value;
 
@@ -59,9 +59,9 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
     }
 }
 
-/// Returns whether the input of a patch may be an integer. In functions, every number is a float64. In composites of
-/// native Crossplane, whole numbers are integers. The first patch that writes into the environment converts the whole
-/// numbers of the environment to integers.
+/// Returns whether the input of a patch may be an integer. In functions, every number is a float64. In native
+/// Crossplane, whole numbers of a composite are integers. The first patch that writes into the environment also
+/// converts the whole numbers of the environment to integers.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
         _ if !types::reads(kind, place) => reader.is_native(),
@@ -96,8 +96,8 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     types::check_composite(reader, patch, kind, place);
 }
 
-/// Returns the type of a patch and the current name of this type, if it is a type of the first design of environments;
-/// otherwise `None`. Crossplane 1.12 accepted these types and ignored them.
+/// Returns the type of a patch and the current name of this type. `None` if the type is not from the first design of
+/// environments. Crossplane 1.12 accepted the types of this design and ignored them.
 fn first_design_type(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
     let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
     let now =
@@ -224,7 +224,7 @@ fn check_policy(reader: &mut Reader, patch: &Node<'_>) {
     }
 }
 
-/// Returns the `toFieldPath` policy of function-patch-and-transform for native merge options.
+/// Returns the `toFieldPath` policy of function-patch-and-transform that has the same effect as native merge options.
 fn merge_of(options: &Value) -> &'static str {
     let is = |key| options.get(key).and_then(Value::as_bool).unwrap_or_default();
     match (is("keepMapValues"), is("appendSlice")) {
@@ -235,8 +235,8 @@ fn merge_of(options: &Value) -> &'static str {
     }
 }
 
-/// Reports target paths whose values Crossplane does not store. Native Crossplane loses values that the environment
-/// writes into the status; later versions store only the status that functions write.
+/// Reports target paths whose values Crossplane does not store. Native Crossplane loses the values that environment
+/// patches write into the status. Later versions store only the status that functions write.
 fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let writes_composite = kind.contains("ToComposite") || kind == "FromEnvironmentFieldPath";
     if place != Place::Environment || !writes_composite {

@@ -1,13 +1,13 @@
-//! The places in a Composition that contain patches, and the patch types that each place allows.
+//! The places of patches in a Composition, and the patch types that each place allows.
 
-/// The place of a patch in a Composition, which determines the types that this patch may have.
+/// The place of a patch in a Composition. The place determines which types the patch may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// A patch in `environment.patches`, between the composite and the environment.
     Environment,
     /// A patch in `patches` of a composed resource.
     Resource,
-    /// A patch in a patch set, which composed resources include.
+    /// A patch in a patch set. Composed resources include patch sets by name.
     Set,
 }
 
@@ -17,7 +17,7 @@ const PLAIN_OF_ENVIRONMENT: &[&str] = &["FromEnvironmentFieldPath", "ToEnvironme
 const COMBINED_OF_ENVIRONMENT: &[&str] = &["CombineFromEnvironment", "CombineToEnvironment"];
 
 impl Place {
-    /// Returns the types that a patch may have in this place; the first is the default.
+    /// Returns the types that a patch may have in this place. The first type is the default.
     pub(super) fn types(self, is_native: bool) -> Vec<&'static str> {
         let plain = if self == Self::Environment && is_native { &[] } else { PLAIN_OF_ENVIRONMENT };
         let combined = if self == Self::Environment { &[] } else { COMBINED_OF_ENVIRONMENT };

@@ -11,8 +11,8 @@ pub enum Topic {
     Structure,
     /// Invalid field paths.
     Path,
-    /// Invalid regular expressions, capture groups that do not exist, invalid verbs in formats, and values that a
-    /// transform does not accept.
+    /// Invalid expressions in transforms. Examples are invalid regular expressions, missing capture groups, invalid
+    /// verbs in formats, and values that a transform does not accept.
     Expression,
     /// Invalid keys and values of labels.
     Label,
@@ -20,7 +20,7 @@ pub enum Topic {
     Bounds,
     /// Fields and patches without effect.
     Ignored,
-    /// Unknown fields.
+    /// Fields that Crossplane or the function does not know.
     Unknown,
     /// Violations of the declared schema of the environment.
     Schema,
@@ -29,7 +29,7 @@ pub enum Topic {
 /// A problem in the text of a Composition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The topic, which selects the rule that reports the problem.
+    /// The topic. It selects the rule that reports the problem.
     pub topic: Topic,
     /// The field with the problem.
     pub field: FieldPath,
@@ -76,7 +76,7 @@ impl Problem {
         Self::new(Topic::Ignored, field, why)
     }
 
-    /// Adds a help text: how to fix the problem.
+    /// Adds a help text, which says how to fix the problem.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

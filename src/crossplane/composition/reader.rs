@@ -31,7 +31,7 @@ impl<'v> Node<'v> {
     }
 }
 
-/// A reader of the fields of a Composition, which collects their problems.
+/// A reader of a Composition's fields. It collects the problems of these fields.
 pub(super) struct Reader {
     /// The implementation whose semantics apply: Crossplane itself or the functions.
     pub(super) profile: Profile,
@@ -43,7 +43,7 @@ pub(super) struct Reader {
     pub(super) composite: Option<Arc<Structural>>,
     /// Whether patches write into the environment.
     pub(super) writes: Writes,
-    /// Whether the input of the current patch may be an integer; if false, every number is a float64.
+    /// Whether the input of the current patch may be an integer. If false, every number is a float64.
     pub(super) has_integers: bool,
 }
 
@@ -82,7 +82,7 @@ impl Reader {
         })
     }
 
-    /// Returns an optional member that is an object; reports a value of another type.
+    /// Returns an optional member that must be an object. Reports a value of another type and returns `None`.
     pub(super) fn object<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         let found = self.member(node, key)?;
         self.is_object(&found).then_some(found)
@@ -93,7 +93,8 @@ impl Reader {
         self.is(node, node.value.is_object(), "must be an object")
     }
 
-    /// Returns the elements of an optional member that is a list; reports a value of another type.
+    /// Returns the elements of an optional member that must be a list. Reports a value of another type and returns an
+    /// empty list.
     pub(super) fn list<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
         let Some(found) = self.member(node, key) else { return Vec::new() };
         let Some(items) = found.value.as_array() else {
@@ -110,7 +111,8 @@ impl Reader {
         items
     }
 
-    /// Returns an optional member that is a string, with its field; reports a value of another type.
+    /// Returns an optional member that must be a string, and the path of this field. Reports a value of another type
+    /// and returns `None`.
     pub(super) fn text<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let found = self.member(node, key)?;
         let text = found.value.as_str();
@@ -118,8 +120,8 @@ impl Reader {
         Some((text?, found.at))
     }
 
-    /// Returns a required member that is a string, with its field; reports a missing member and a value of another
-    /// type.
+    /// Returns a required member that must be a string, and the path of this field. Reports a missing member or a value
+    /// of another type, and returns `None`.
     pub(super) fn required<'v>(&mut self, node: &Node<'v>, key: &str, detail: &str) -> Option<(&'v str, FieldPath)> {
         if self.member(node, key).is_none() {
             self.report(Problem::required(node.at.key(key), detail));
@@ -127,8 +129,8 @@ impl Reader {
         self.text(node, key)
     }
 
-    /// Returns the string member `key`, which must be one of `words`. If the member is missing or empty, returns the
-    /// first word. Reports any other value and returns `None`.
+    /// Returns the string member `key`, which must be one of `words`. Returns the first word if the member is missing
+    /// or empty. Reports any other value and returns `None`.
     pub(super) fn choice<'v>(&mut self, node: &Node<'v>, key: &str, words: &[&'v str]) -> Option<&'v str> {
         let Some((word, at)) = self.text(node, key).filter(|(word, _)| !word.is_empty()) else {
             return self
@@ -143,8 +145,8 @@ impl Reader {
         Some(word)
     }
 
-    /// Returns the string member `key`, which must be one of `words`. Reports any other value. Functions use `default`
-    /// for other strings, so for functions this is only a warning.
+    /// Returns the string member `key`, which must be one of `words`. Reports any other value. If functions process the
+    /// Composition, another string is only a warning. Then `default` is returned, because the functions use it.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,
@@ -171,7 +173,8 @@ impl Reader {
         self.report(if is_native { problem } else { problem.as_warning() });
     }
 
-    /// Returns an optional member that is a whole number, and the number; reports other values.
+    /// Returns an optional member that must be a whole number, as a JSON value and as an integer. Reports a value of
+    /// another type and returns `None`.
     pub(super) fn integer<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v Value, i64)> {
         let found = self.member(node, key)?;
         let number = found.value.as_i64();

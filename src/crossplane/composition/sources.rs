@@ -73,8 +73,8 @@ fn downgrade_to_warnings(reader: &mut Reader, before: usize, help: &str) {
     }
 }
 
-/// Reports selector fields, such as `matchLabels`, that are directly in the source instead of in its `selector`. The
-/// README of the function shows them there.
+/// Reports selector fields, such as `matchLabels`, that are directly in a source instead of in its `selector`. Users
+/// make this mistake because the README of the function shows the fields there.
 fn report_misplaced_fields(reader: &mut Reader, source: &Node<'_>) {
     for field in SELECTOR.iter().filter_map(|field| source.member(field).map(|found| (*field, found))) {
         let (name, found) = field;

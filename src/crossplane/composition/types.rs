@@ -22,8 +22,8 @@ pub(super) fn reads(kind: &str, place: Place) -> bool {
     }
 }
 
-/// Checks the paths that a patch reads from the environment, and whether its transforms accept the types of the values
-/// at these paths.
+/// Checks the paths that a patch reads from the environment. Also checks whether the transforms accept the types of the
+/// values at these paths.
 pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let Some(declared) = reader.declared.clone().filter(|_| reads(kind, place)) else { return };
     if kind.starts_with("Combine") {
@@ -62,8 +62,8 @@ pub(super) fn check_composite(reader: &mut Reader, patch: &Node<'_>, kind: &str,
     }
 }
 
-/// Returns the path of the list whose elements the first wildcard of `path` stands for; `None` if there is no such
-/// list.
+/// Returns the part of `path` before the first wildcard if the schema declares a list there. `None` otherwise, and if
+/// `path` has no wildcard.
 fn wildcard_of_list(path: &Path, schema: &Structural) -> Option<String> {
     let at = path.segments().iter().position(crate::crossplane::field_path::Segment::is_wildcard)?;
     let above = Path::of(&path.segments()[..at]);
@@ -88,8 +88,8 @@ fn check_types(reader: &mut Reader, patch: &Node<'_>, types: Types, whose: &str)
     }
 }
 
-/// Looks up the `fromFieldPath` of a patch or variable in the environment's schema, and returns the types there if they
-/// are known. Reports a path that the schema does not have.
+/// Looks up the `fromFieldPath` of a patch or variable in the environment's schema. Returns the types that the schema
+/// declares at this path, if they are known. Reports a path that the schema does not declare.
 fn read(reader: &mut Reader, declared: &Declared, node: &Node<'_>) -> Option<Types> {
     let from = node.member("fromFieldPath")?;
     let path = Path::parse(from.value.as_str()?).ok()?;
@@ -113,8 +113,8 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
     }
 }
 
-/// Returns the problems that the transforms of a patch have with an input of type `shape`, but not with an input of
-/// unknown type.
+/// Returns the problems of a patch's transforms if their input has the type `shape`. Omits the problems that also occur
+/// if the type of the input is unknown.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
         let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };

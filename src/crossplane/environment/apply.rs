@@ -21,7 +21,7 @@ pub struct PatchOutcome {
     pub steps: Vec<Any>,
     /// The paths to which the patch wrote its value.
     pub written: Vec<String>,
-    /// The formatted texts that contain a mistake of the format, such as `%!d(float64=7)`.
+    /// The formatted texts that contain an error from the format, such as `%!d(float64=7)`.
     pub mistakes: Vec<String>,
     /// How the patch ended, such as written, skipped or failed.
     pub ending: Ending,
@@ -41,7 +41,7 @@ pub struct Read {
 pub enum Ending {
     /// The value was written.
     Written,
-    /// The value is missing, which the patch allows; contains the error message about the missing value.
+    /// The value is missing, and the patch allows this. Contains the error message about the missing value.
     Skipped(String),
     /// Crossplane ignores this patch; contains the reason.
     Ignored(String),
@@ -56,7 +56,8 @@ impl PatchOutcome {
         Self { reads: Vec::new(), combined: None, steps: Vec::new(), written: Vec::new(), mistakes: Vec::new(), ending }
     }
 
-    /// Returns the last computed value: the result of the last transform, or the combined or read value.
+    /// Returns the last value that the patch computed. This is the result of the last transform. Without transforms, it
+    /// is the combined value, or the value that the patch read.
     pub fn output(&self) -> Option<Value> {
         let read = || self.reads.first().filter(|_| self.reads.len() == 1).and_then(|read| read.value.clone());
         self.steps.last().or(self.combined.as_ref()).map(Any::shown).or_else(read)
@@ -81,8 +82,8 @@ struct Applying<'p> {
     outcome: PatchOutcome,
 }
 
-/// Applies a patch from the object it reads to the object it writes. `left` is the number of bytes that patches may
-/// still write.
+/// Applies a patch, which reads the object `from` and writes the object `to`. `left` is the number of bytes that
+/// patches may still write.
 pub(super) fn apply(
     profile: Profile,
     patch: &Patch,
@@ -205,7 +206,8 @@ impl Applying<'_> {
         Ok(value)
     }
 
-    /// Returns the value as it is written into an object. The function encodes and decodes it as JSON before merging.
+    /// Converts a value to the JSON that the patch writes into an object. The function encodes and decodes a copied
+    /// value as JSON before it merges the value. This method has the same effect on numbers.
     fn json(&self, value: Any) -> Result<Value, Stop> {
         let value = value.into_value().map_err(|error| Stop::Failed(WriteError::NoJson(error).to_string()))?;
         let is_read_again = self.profile == Profile::Function && !is_combining(self.patch);
@@ -255,7 +257,7 @@ fn is_formatting(transform: &Transform) -> bool {
     transform.string.as_ref().is_some_and(|string| string.string_type == StringType::Format)
 }
 
-/// Expands the wildcards of a path; an error if no path matches.
+/// Expands the wildcards of a path. Fails if no path in `object` matches.
 fn expanded(target: &str, object: &Value) -> Result<Vec<Path>, WriteError> {
     let paths = Path::named(target)?.expand(object)?;
     if paths.is_empty() { Err(WriteError::NothingToExpand(target.to_owned())) } else { Ok(paths) }

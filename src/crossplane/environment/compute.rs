@@ -23,7 +23,8 @@ pub struct Computation {
     pub references: Option<Vec<String>>,
     /// Crossplane's error message if the computation fails.
     pub failure: Option<String>,
-    /// Whether an unknown function runs, whose changes are not included.
+    /// Whether the pipeline runs an unknown function. The environment does not include the changes of unknown
+    /// functions.
     pub is_uncertain: bool,
 }
 
@@ -45,11 +46,11 @@ pub struct StepOutcome {
 pub enum ActionOutcome {
     /// EnvironmentConfigs were selected and merged.
     Selected {
-        /// The result of each source; empty if native Crossplane keeps the references in the composite and selects
-        /// nothing.
+        /// The result of each source. Empty if native Crossplane keeps the references in the composite, because it then
+        /// selects nothing.
         sources: Vec<SourceOutcome>,
-        /// The names in `environmentConfigRefs` of the composite if native Crossplane keeps them; `None` if it selects
-        /// again.
+        /// The names in the composite's `environmentConfigRefs` if native Crossplane keeps these references. `None` if
+        /// Crossplane selects EnvironmentConfigs again.
         kept: Option<Vec<String>>,
         /// The merged data; `None` if selecting failed.
         merged: Option<Merged>,
@@ -61,7 +62,7 @@ pub enum ActionOutcome {
         /// The results for the composed resources, in the order of the Composition.
         templates: Vec<TemplateOutcome>,
     },
-    /// Another function ran, whose changes are unknown.
+    /// Another function ran. Its changes are unknown.
     Other,
 }
 
@@ -138,8 +139,8 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the composite's references if native Crossplane keeps them instead of selecting EnvironmentConfigs
-    /// again.
+    /// Returns the composite's references to EnvironmentConfigs if native Crossplane keeps them. `None` if Crossplane
+    /// selects EnvironmentConfigs again.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;
@@ -150,7 +151,7 @@ impl Computing<'_> {
         is_kept.then_some(names)
     }
 
-    /// Returns the layers of the EnvironmentConfigs that the composite's references name.
+    /// Returns one layer for each EnvironmentConfig that the composite references, after a layer with the default data.
     fn fetched(
         &self,
         names: &[String],
@@ -217,7 +218,8 @@ impl Computing<'_> {
     }
 }
 
-/// Returns the names in a composite's `spec.environmentConfigRefs`; Crossplane ignores the other fields.
+/// Returns the names in a composite's `spec.environmentConfigRefs`. Crossplane ignores all other fields of the
+/// references.
 pub fn references(composite: &Value) -> Vec<String> {
     let references = composite.pointer("/spec/environmentConfigRefs").and_then(Value::as_array);
     let name = |reference: &Value| reference.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -229,7 +231,8 @@ fn defaults(selection: &Selection) -> Option<Layer> {
     Some(Layer { name: LayerName::DefaultData, to_field_path: None, data })
 }
 
-/// Returns the layer of an EnvironmentConfig; native Crossplane skips it if it has no data.
+/// Returns the data of an EnvironmentConfig as a layer of the environment. `None` if the EnvironmentConfig has no data,
+/// because native Crossplane skips it.
 fn native_layer(name: &str, config: &Value) -> Option<Layer> {
     let data = config.get("data")?.as_object()?.clone();
     Some(Layer { name: LayerName::Config(name.to_owned()), to_field_path: None, data })

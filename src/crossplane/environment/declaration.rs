@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, StringType, Transform};
 use crate::admission::FieldPath;
 
-/// The implementation of environments whose behaviour applies: native Crossplane or the functions.
+/// The implementation of environments whose behaviour applies. This is native Crossplane or the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Crossplane 1.17.6 itself, the last version that computes environments.
@@ -17,10 +17,10 @@ pub enum Profile {
 /// The environment that a Composition declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// The implementation whose semantics apply: native Crossplane or the functions.
+    /// The implementation whose semantics apply. This is native Crossplane or the functions.
     pub profile: Profile,
-    /// The steps in order: for [`Profile::Native117`] the selection and then the patches of `spec`, otherwise the steps
-    /// of the pipeline.
+    /// The steps in order. For [`Profile::Native117`], these are the selection and then the patches of `spec`. For
+    /// functions, these are the steps of the pipeline.
     pub steps: Vec<Step>,
 }
 
@@ -42,12 +42,12 @@ pub enum Action {
     Select(Selection),
     /// Patches the composite, the environment and the composed resources.
     Patch(Patches),
-    /// Runs another function, which may change the environment and the composite in any way.
+    /// Runs another function. This function may change the environment and the composite in any way.
     Other,
 }
 
-/// The selection of EnvironmentConfigs that a Composition declares: in `spec.environment`, or in `spec` of the `Input`
-/// of function-environment-configs.
+/// The selection of EnvironmentConfigs that a Composition declares. Native Crossplane reads it from `spec.environment`.
+/// function-environment-configs reads it from `spec` of its `Input`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
     /// The lowest layer of the environment: `defaultData`.
@@ -58,8 +58,8 @@ pub struct Selection {
     pub policy: Policy,
 }
 
-/// The patches that a Composition declares: in `spec` for native Crossplane, or in the `Resources` of
-/// function-patch-and-transform.
+/// The patches that a Composition declares. Native Crossplane reads them from `spec`. function-patch-and-transform
+/// reads them from its input `Resources`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Patches {
     /// The patches between the composite and the environment: `environment.patches`.
@@ -84,7 +84,7 @@ pub struct PatchSet {
 pub struct Template {
     /// The name of the composed resource; optional in native Compositions.
     pub name: Option<String>,
-    /// The resource before it is patched; `null` if another step of the pipeline creates it.
+    /// The resource before it is patched. The value is `null` if another step of the pipeline creates the resource.
     pub base: Value,
     /// The patches, in the order in which they are applied.
     pub patches: Vec<Patch>,
@@ -97,9 +97,9 @@ impl Declaration {
         self.profile == Profile::Native117 && self.steps.iter().any(|step| matches!(step.action, Action::Patch(_)))
     }
 
-    /// Sets the defaults that the schema of Compositions declares, such as patch types. Compositions from the API
-    /// server have them; those from files may not, and native Crossplane skips patches without a type. Inputs of
-    /// functions have no schema and thus no defaults.
+    /// Sets the defaults from the schema of Compositions, such as patch types. The API server sets these defaults, but
+    /// Compositions from files may lack them. Native Crossplane skips patches without a type. Does not change
+    /// declarations for functions, because their inputs have no schema and no defaults.
     #[must_use]
     pub fn with_schema_defaults(mut self) -> Self {
         if self.profile == Profile::Native117 {

@@ -14,7 +14,7 @@ pub const MAX_WRITTEN: usize = 32 << 20;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
     pub(super) value: Value,
-    /// Whether the object was encoded and decoded as JSON since it was loaded, which turns whole numbers into integers.
+    /// Whether the object was encoded and decoded as JSON after it was loaded. This turns whole numbers into integers.
     is_normal: bool,
 }
 
@@ -59,8 +59,8 @@ impl Document {
         }
     }
 
-    /// Converts whole float numbers to integers: at the first write in the whole object, later only in the top-level
-    /// members that `paths` change.
+    /// Converts whole float numbers to integers. The first write converts the numbers in the whole object. Later writes
+    /// convert only the top-level members that `paths` change.
     fn normalise(&mut self, paths: &[Path]) {
         if !self.is_normal {
             self.value = integers(std::mem::take(&mut self.value));
@@ -80,7 +80,7 @@ impl Document {
         }
     }
 
-    /// Returns whether the object still has a valid kind; upstream checks this after each write.
+    /// Returns whether the object still has a valid kind. Upstream checks this after each write.
     fn has_kind(&self) -> bool {
         let text = |key| self.value.get(key).and_then(Value::as_str).unwrap_or_default();
         !text("kind").is_empty() && text("apiVersion").matches('/').count() <= 1
@@ -97,8 +97,8 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Adds `apiVersion` and `kind` to an environment. Native Crossplane overwrites those of the data, the function keeps
-/// them.
+/// Adds `apiVersion` and `kind` to an environment. If the data already contains these fields, native Crossplane
+/// overwrites them, and the function keeps them.
 pub fn with_kind(profile: Profile, mut data: Map<String, Value>) -> Value {
     let says = |key| data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if profile == Profile::Native117 || !(says("apiVersion") || says("kind")) {

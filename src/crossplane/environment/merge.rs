@@ -1,7 +1,7 @@
 //! Merges EnvironmentConfigs and records the origin of each key.
 //!
-//! Maps are merged, other values are replaced, and `null` is an ordinary value. The behaviour of upstream is recorded
-//! in `tests/vectors/crossplane/env_merge.json`.
+//! Maps are merged. Other values are replaced. `null` is an ordinary value. The behaviour of upstream is recorded in
+//! `tests/vectors/crossplane/env_merge.json`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use crate::admission::FieldPath;
 use crate::go::floats;
 
-/// The largest integer up to which a float64 represents every integer.
+/// The largest integer such that a float64 represents every integer up to it exactly.
 const MAX_EXACT: u64 = 1 << 53;
 
 /// A layer of an environment: data that is merged over lower layers.
@@ -45,10 +45,10 @@ impl std::fmt::Display for LayerName {
     }
 }
 
-/// The origin of a key in merged data: the layer of its value, and the values that it replaced.
+/// The origin of a key in merged data. It has the layer that set the value, and the values that were replaced.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origin {
-    /// The index of the layer that set the value; for a map, of the first layer that has the key.
+    /// The index of the layer that set the value. For a map, the index of the first layer that has the key.
     pub layer: usize,
     /// The replaced values with their layers, oldest first.
     pub replaced: Vec<Replaced>,
@@ -61,7 +61,7 @@ pub struct Origin {
 pub struct Replaced {
     /// The index of the layer that set the value.
     pub layer: usize,
-    /// The value before it was replaced.
+    /// The value that was replaced.
     pub value: Value,
 }
 
@@ -89,7 +89,7 @@ pub struct Merged {
     pub origins: BTreeMap<String, Origin>,
     /// The merged layers, lowest first.
     pub layers: Vec<Layer>,
-    /// The paths of integers that a float64 cannot represent, so that merging changes them.
+    /// The paths of integers that a float64 cannot represent exactly. Merging changes these integers.
     pub imprecise: Vec<FieldPath>,
 }
 
@@ -117,9 +117,9 @@ impl Merged {
         found
     }
 
-    /// Returns whether it is random which of the two layers of an overwrite is merged last.
-    /// function-environment-configs groups layers by `toFieldPath` and merges the groups in random order. Here layers
-    /// are merged in the order of the list.
+    /// Returns whether the order of the two layers of an overwrite is random. The function function-environment-configs
+    /// groups layers by `toFieldPath`. It merges the groups in random order. The computation in Portcullis merges
+    /// layers in the order of the list.
     pub fn is_random(&self, overwrite: &Overwrite<'_>) -> bool {
         let layer = |at: usize| self.layers.get(at).filter(|layer| matches!(layer.name, LayerName::Config(_)));
         match (layer(overwrite.from), layer(overwrite.by)) {
@@ -128,7 +128,8 @@ impl Merged {
         }
     }
 
-    /// Returns the origin of the key at a path, or of its nearest parent that has one.
+    /// Returns the origin of the key at a path. If no origin is recorded for the key, returns the origin of its nearest
+    /// parent.
     pub fn origin(&self, path: &FieldPath) -> Option<&Origin> {
         let mut origins = &self.origins;
         let mut found = None;

@@ -1,8 +1,8 @@
-//! The engine for composition environments: merged EnvironmentConfigs and patches.
+//! The engine for composition environments. It merges EnvironmentConfigs and applies patches.
 //!
-//! Crossplane computes environments itself up to 1.17, from `Composition.spec.environment`. In later versions two
-//! functions do it, from the inputs of pipeline steps. They differ in many details; [`Profile`] selects one. Both forms
-//! of Compositions are decoded into the same [`Declaration`].
+//! Crossplane up to version 1.17 computes environments itself, from `Composition.spec.environment`. In later versions,
+//! two functions compute them from the inputs of pipeline steps. Crossplane and the functions differ in many details,
+//! so [`Profile`] selects the behaviour. Both forms of Compositions are decoded into the same [`Declaration`].
 //!
 //! The behaviour of native Crossplane 1.17.6, function-environment-configs and function-patch-and-transform is recorded
 //! in `tests/vectors/crossplane/`.

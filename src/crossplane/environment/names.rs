@@ -1,7 +1,7 @@
-//! Enumerations with a fixed set of names that also keep unknown names.
+//! Enumerations with a fixed set of names. They also keep unknown names.
 
-/// Declares an enumeration that is deserialised from text. Unknown names are kept, because the engine decides whether
-/// one is an error and reports it with upstream's message.
+/// Declares an enumeration that is deserialised from a string. Unknown names are kept. The engine decides later whether
+/// an unknown name is an error, and reports it with upstream's message.
 macro_rules! names {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
@@ -9,7 +9,7 @@ macro_rules! names {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// Any other text; empty if the field is missing.
+            /// Any other text. It is empty if the field is missing.
             Other(String),
         }
 

@@ -7,8 +7,8 @@ use super::{Presence, Profile, Transform};
 use crate::crossplane::field_path::MergeOptions;
 
 names! {
-    /// The source and target of a patch. "Composed" means the resource that has the patch; in `environment.patches` it
-    /// means the environment.
+    /// The type of a patch, which determines the patch's source and target. In the descriptions below, "composed
+    /// resource" is the resource that has the patch. For patches in `environment.patches`, it is the environment.
     PatchType {
         /// Copies a field of the composite to the composed resource; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",
@@ -35,15 +35,15 @@ names! {
     /// The policy of function-patch-and-transform for merging a value into its target. Native Crossplane has
     /// `mergeOptions` instead.
     ToFieldPathPolicy {
-        /// Replaces the existing value; the default.
+        /// Replaces the existing value. This is the default.
         Replace = "Replace",
-        /// Merges objects; existing values win.
+        /// Merges objects. Existing values are kept.
         MergeObjects = "MergeObjects",
-        /// Merges objects; existing values win; appends lists.
+        /// Merges objects and appends lists. Other existing values are kept.
         MergeObjectsAppendArrays = "MergeObjectsAppendArrays",
-        /// Merges objects; new values win.
+        /// Merges objects. New values replace existing values.
         ForceMergeObjects = "ForceMergeObjects",
-        /// Merges objects; new values win; appends lists.
+        /// Merges objects and appends lists. New values replace other existing values.
         ForceMergeObjectsAppendArrays = "ForceMergeObjectsAppendArrays",
         /// An older name of `MergeObjects`.
         MergeObject = "MergeObject",
@@ -61,7 +61,7 @@ pub struct Patch {
     pub patch_type: PatchType,
     /// The path of the field that the patch reads.
     pub from_field_path: Option<String>,
-    /// The path to which the patch writes; by default the path that it reads.
+    /// The path to which the patch writes. By default, this is the path that the patch reads.
     pub to_field_path: Option<String>,
     /// The name of the patch set to include.
     pub patch_set_name: Option<String>,
@@ -81,7 +81,7 @@ pub struct Combine {
     /// The fields to combine.
     #[serde(deserialize_with = "or_default")]
     pub variables: Vec<CombineVariable>,
-    /// The strategy for combining the fields; `string` is the only one.
+    /// The strategy for combining the fields. `string` is the only strategy.
     #[serde(deserialize_with = "or_default")]
     pub strategy: String,
     /// The settings of the strategy `string`.
@@ -106,15 +106,15 @@ pub struct CombineString {
     pub fmt: String,
 }
 
-/// The policy of a patch: whether its source value must exist, and how the value is merged into the target.
+/// The policy of a patch. It says whether the source value must exist, and how the value is merged into the target.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PatchPolicy {
     /// Whether the value must exist; `Optional` by default.
     pub from_field_path: Presence,
-    /// The policy for merging the value into the target; native Crossplane ignores it.
+    /// The policy for merging the value into the target. Native Crossplane ignores this policy.
     pub to_field_path: ToFieldPathPolicy,
-    /// The options for merging the value into the target; only native Crossplane uses them.
+    /// The options for merging the value into the target. Only native Crossplane uses them.
     pub merge_options: Option<WireMergeOptions>,
 }
 
@@ -122,7 +122,7 @@ pub struct PatchPolicy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WireMergeOptions {
-    /// Whether existing values win over new ones.
+    /// Whether existing values are kept.
     pub keep_map_values: Option<bool>,
     /// Whether lists are appended to existing lists.
     pub append_slice: Option<bool>,
@@ -139,8 +139,8 @@ impl Patch {
         self.policy.as_ref().is_some_and(|policy| policy.from_field_path == Presence::Required)
     }
 
-    /// Returns the options with which native Crossplane or the function (`profile`) merges the value into its target;
-    /// `None` if the value replaces the target.
+    /// Returns the options for merging the value into its target. `None` if the value replaces the target. The options
+    /// depend on whether native Crossplane or the function (`profile`) applies the patch.
     ///
     /// # Errors
     /// The name of the policy, if the function does not support it.

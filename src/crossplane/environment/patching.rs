@@ -11,7 +11,7 @@ use crate::go::{integers, quote};
 /// The state of a composite and its environment while patches are applied.
 ///
 /// Native Crossplane reads and writes the same composite. The function reads the observed composite and writes a
-/// desired one, which is applied over the observed one at the end.
+/// desired composite. At the end, the desired composite is applied over the observed one.
 #[derive(Debug, Clone)]
 pub struct Patching {
     profile: Profile,
@@ -30,8 +30,8 @@ pub struct TemplateOutcome {
     pub patches: Vec<(Patch, PatchOutcome)>,
     /// The resource before it is patched.
     pub base: Value,
-    /// The composed resource after the patches that can be applied before it exists; or the error message of a failed
-    /// patch.
+    /// The composed resource after its patches. Patches that need the existing resource are not applied. If a patch
+    /// fails, its error message.
     pub rendered: Result<Value, String>,
 }
 
@@ -65,7 +65,8 @@ impl Patching {
         &self.observed.value
     }
 
-    /// Returns the composite that patches write: natively the composite itself, for functions the desired composite.
+    /// Returns the composite that patches write to. In native Crossplane this is the composite itself, in the function
+    /// it is the desired composite.
     pub fn desired(&self) -> &Value {
         match self.profile {
             Profile::Native117 => &self.observed.value,
@@ -125,10 +126,11 @@ impl Patching {
         }
     }
 
-    /// Renders the composed resources in order: a resource may read what an earlier one wrote into the environment.
+    /// Renders the composed resources in order. The order matters, because a resource may read values that an earlier
+    /// resource wrote into the environment.
     ///
     /// # Errors
-    /// If a patch set does not exist or contains another patch set; then nothing is rendered.
+    /// If a patch set does not exist or contains another patch set. Then no resource is rendered.
     pub fn templates(&mut self, patches: &Patches) -> Result<Vec<TemplateOutcome>, String> {
         let inlined: Result<Vec<_>, _> =
             patches.templates.iter().map(|template| inlined(template, &patches.patch_sets)).collect();
@@ -191,7 +193,7 @@ impl Patching {
     }
 }
 
-/// Returns the patches of a composed resource. References to patch sets are replaced by the patches of the set.
+/// Returns the patches of a composed resource. Each reference to a patch set is replaced by the patches of this set.
 fn inlined(template: &Template, sets: &[PatchSet]) -> Result<Vec<Patch>, String> {
     if sets.iter().flat_map(|set| &set.patches).any(|patch| patch.kind() == PatchType::PatchSet) {
         return Err("a patch in a PatchSet cannot be of type PatchSet".to_owned());

@@ -20,7 +20,7 @@ pub trait Configs {
     /// Returns the EnvironmentConfig with this name.
     fn find(&self, name: &str) -> Option<Arc<Stored>>;
 
-    /// Returns the EnvironmentConfigs that have all these labels; none for an empty list.
+    /// Returns the EnvironmentConfigs that have all these labels. For an empty list of labels, returns nothing.
     fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>>;
 }
 
@@ -44,21 +44,22 @@ pub fn label<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
 /// The result of evaluating one source of an environment.
 #[derive(Debug, Clone)]
 pub struct SourceOutcome {
-    /// The labels that the selector requires; empty for a reference. If two have the same key, the last one wins.
+    /// The labels that the selector requires. Empty for a reference. If two matchers have the same key, the last one
+    /// takes precedence.
     pub labels: BTreeMap<String, String>,
     /// The selected EnvironmentConfigs, in merge order.
     pub selected: Vec<Arc<Stored>>,
     /// The name of a missing EnvironmentConfig that is optional. Native Crossplane keeps the reference and uses the
     /// EnvironmentConfig as soon as it exists.
     pub missing: Option<String>,
-    /// The matches that are left out because they are beyond `maxMatch`.
+    /// The matches that are not selected, because the selector selects at most `maxMatch` EnvironmentConfigs.
     pub cut: Vec<Arc<Stored>>,
     /// The reason why the source selects nothing, if this is not an error.
     pub skipped: Option<String>,
-    /// Whether the source looks up EnvironmentConfigs; `false` if the function skips it, because its type is unknown or
-    /// its selector has no labels.
+    /// Whether the source looks up EnvironmentConfigs. False if the function skips the source, because its type is
+    /// unknown or its selector has no labels.
     pub asked: bool,
-    /// The path in the environment under which the data is merged; only for the function.
+    /// The path in the environment under which the data is merged. Only the function uses it.
     pub to_field_path: Option<String>,
     /// Upstream's error message if the source fails.
     pub error: Option<String>,
@@ -68,7 +69,7 @@ pub struct SourceOutcome {
 
 /// Evaluates the sources of a selection independently of each other.
 ///
-/// `composite` must be decoded as `profile` does it: for functions, every number is a float64.
+/// The numbers in `composite` must be decoded as for `profile`. For functions, every number is a float64.
 pub fn select(
     profile: Profile,
     selection: &Selection,
@@ -183,7 +184,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// Returns the result of a selector without labels. It selects no EnvironmentConfigs, instead of all.
+    /// Returns the result of a selector without labels. Such a selector selects no EnvironmentConfigs.
     fn no_labels(
         &self,
         at: usize,
@@ -199,7 +200,8 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         sourced.skipped(why)
     }
 
-    /// Applies the mode, the bounds `minMatch` and `maxMatch`, and the sort path of a selector to its matches.
+    /// Applies the settings of a selector to the EnvironmentConfigs that match its labels. These settings are the mode,
+    /// the bounds `minMatch` and `maxMatch`, and the sort path.
     fn taken(
         &self,
         at: usize,
@@ -258,7 +260,8 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         }
     }
 
-    /// Returns the value that a matcher requires for its label; `None` if the matcher is left out.
+    /// Returns the value that a matcher requires for its label. `None` if the matcher is left out, for example because
+    /// an optional value is missing.
     fn label_value(&self, matcher: &LabelMatcher) -> Result<Option<String>, LabelError> {
         let object = match matcher.kind() {
             LabelMatcherType::Value => return matcher.value.clone().map(Some).ok_or(LabelError::Unset("value")),
@@ -306,7 +309,7 @@ enum Wanted {
     AtLeast(u64),
 }
 
-/// The reason why the value that a label must have cannot be determined.
+/// The reason why the value of a required label cannot be determined.
 enum LabelError {
     Unset(&'static str),
     Type(String),

@@ -11,8 +11,8 @@ use crate::catalog::Stored;
 use crate::crossplane::field_path::Path;
 use crate::go::{Any, fmt, quote, type_of};
 
-/// Sorts EnvironmentConfigs by the value at a path. Equal values are sorted by name; upstream leaves their order
-/// undefined.
+/// Sorts EnvironmentConfigs by the value at a path. EnvironmentConfigs with equal values are sorted by name. Upstream
+/// leaves their order undefined.
 ///
 /// # Errors
 /// Upstream's error message if the values cannot be compared.
@@ -39,7 +39,7 @@ enum Key {
 }
 
 impl Key {
-    /// Compares keys of the same type; strings by their bytes. Keys of different types count as equal.
+    /// Compares keys of the same type. Strings are compared by their bytes. Keys of different types count as equal.
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
@@ -50,7 +50,8 @@ impl Key {
     }
 }
 
-/// Returns the sort keys for native Crossplane: each must exist and have the type of the first.
+/// Returns the sort keys for native Crossplane. Each EnvironmentConfig must have a key, and all keys must have the same
+/// type.
 fn native_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     let path = Path::named(path).map_err(|error| error.to_string())?;
     let mut first = None;
@@ -77,7 +78,7 @@ fn native_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> 
     Ok(keys)
 }
 
-/// Returns an EnvironmentConfig as Go decodes it into its type: empty maps are missing.
+/// Returns an EnvironmentConfig as Go decodes it into its type. Empty maps are missing in the result.
 fn typed(config: &Value) -> Cow<'_, Value> {
     const MAPS: [(&str, &str); 3] = [("", "data"), ("/metadata", "labels"), ("/metadata", "annotations")];
     let is_empty = |parent: &str, key: &str| {
@@ -92,8 +93,8 @@ fn typed(config: &Value) -> Cow<'_, Value> {
     typed
 }
 
-/// Returns the sort keys for the function: a missing or null key counts as the zero value, and all numbers have one
-/// type.
+/// Returns the sort keys for the function. A missing or null key has the zero value of its type. All numbers have the
+/// same type.
 fn function_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     if path.is_empty() {
         return Err("cannot sort by empty field path".to_owned());

@@ -6,9 +6,9 @@ use super::Profile;
 use super::names::{names, or_default};
 
 names! {
-    /// The type of a source: whether it selects EnvironmentConfigs by name or by labels.
+    /// The type of a source, which says whether the source selects EnvironmentConfigs by name or by labels.
     SourceType {
-        /// Selects one EnvironmentConfig by name; the default.
+        /// Selects one EnvironmentConfig by name. This is the default.
         Reference = "Reference",
         /// Selects EnvironmentConfigs by labels.
         Selector = "Selector",
@@ -18,7 +18,7 @@ names! {
 names! {
     /// The number of EnvironmentConfigs that a selector selects.
     Mode {
-        /// Selects exactly one EnvironmentConfig; the default.
+        /// Selects exactly one EnvironmentConfig. This is the default.
         Single = "Single",
         /// Selects the matching EnvironmentConfigs in sorted order, at least `minMatch` and at most `maxMatch`.
         Multiple = "Multiple",
@@ -28,7 +28,7 @@ names! {
 names! {
     /// The type of a label matcher: whether the required label value is literal or read from the composite.
     LabelMatcherType {
-        /// Reads the value from the composite; the default.
+        /// Reads the value from the composite. This is the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",
         /// Uses the literal value in the field `value`.
         Value = "Value",
@@ -36,8 +36,8 @@ names! {
 }
 
 names! {
-    /// Whether the value at a path must exist. The default depends on the field: `Required` for labels and the
-    /// resolution of references, `Optional` for patches.
+    /// Whether the value at a path must exist. The default depends on the field. It is `Required` for labels and for
+    /// the resolution of references. It is `Optional` for patches.
     Presence {
         /// The value may be missing.
         Optional = "Optional",
@@ -68,7 +68,8 @@ pub struct EnvironmentSource {
     pub reference: Option<Reference>,
     /// The selector of a source of type Selector.
     pub selector: Option<Selector>,
-    /// The path in the environment under which the data is merged; only for the function, since version 0.7.
+    /// The path in the environment under which the data is merged. Only the function reads this field, since version
+    /// 0.7.
     pub to_field_path: Option<String>,
 }
 
@@ -91,8 +92,8 @@ pub struct Selector {
     pub max_match: Option<u64>,
     /// Minimum number of EnvironmentConfigs, in mode Multiple.
     pub min_match: Option<u64>,
-    /// The path in the EnvironmentConfig by which matches are sorted, in mode Multiple. `None` means `metadata.name`,
-    /// which differs from an empty path.
+    /// The path in the EnvironmentConfig by which matches are sorted, in mode Multiple. `None` means `metadata.name`.
+    /// An empty path has a different meaning.
     pub sort_by_field_path: Option<String>,
     /// The labels that an EnvironmentConfig must have.
     #[serde(deserialize_with = "or_default")]
@@ -117,12 +118,13 @@ pub struct LabelMatcher {
     pub from_field_path_policy: Presence,
 }
 
-/// The policy for resolving references: when, and whether the EnvironmentConfigs must exist.
+/// The policy for resolving references. It says when references are resolved, and whether the EnvironmentConfigs must
+/// exist.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
     /// When native Crossplane resolves the references of a composite to EnvironmentConfigs. The function ignores this
-    /// and resolves them at each reconcile.
+    /// field, because it resolves references at each reconcile.
     pub resolve: Resolve,
     /// Whether referenced EnvironmentConfigs must exist; `Required` by default.
     pub resolution: Presence,
@@ -141,7 +143,8 @@ impl Selector {
         or(&self.mode, self.mode.is_unset(), Mode::Single)
     }
 
-    /// Returns the sort path, with the default applied. For the function an empty path is the same as a missing one.
+    /// Returns the sort path. The default is `metadata.name`. For the function, an empty path is the same as a missing
+    /// path.
     pub fn sort_path(&self, profile: Profile) -> &str {
         let path = self.sort_by_field_path.as_deref();
         path.filter(|path| profile == Profile::Native117 || !path.is_empty()).unwrap_or("metadata.name")
@@ -154,7 +157,7 @@ impl LabelMatcher {
         or(&self.matcher_type, self.matcher_type.is_unset(), LabelMatcherType::FromCompositeFieldPath)
     }
 
-    /// Returns whether the label is left out if the value is missing.
+    /// Returns whether the label is left out of the selector if its value is missing in the composite.
     pub fn is_optional(&self) -> bool {
         self.from_field_path_policy == Presence::Optional
     }
@@ -166,7 +169,7 @@ impl Policy {
         self.resolution == Presence::Optional
     }
 
-    /// Returns whether references are resolved again if the composite already has some.
+    /// Returns whether references are resolved again if the composite already has references.
     pub fn always_resolves(&self) -> bool {
         self.resolve == Resolve::Always
     }

@@ -24,7 +24,7 @@ names! {
 names! {
     /// The operation of a `math` transform.
     MathType {
-        /// Multiplies by a factor; the default of native Crossplane.
+        /// Multiplies by a factor. This is the default of native Crossplane.
         Multiply = "Multiply",
         /// Replaces smaller numbers by a lower bound.
         ClampMin = "ClampMin",
@@ -36,8 +36,8 @@ names! {
 names! {
     /// The operation of a `string` transform.
     StringType {
-        /// Formats with Go's `fmt.Sprintf`. The schema of Compositions sets this type by default; Crossplane and the
-        /// function themselves have no default.
+        /// Formats with Go's `fmt.Sprintf`. The schema of Compositions sets this type by default. The code of
+        /// Crossplane and of the function has no default.
         Format = "Format",
         /// Applies a named conversion.
         Convert = "Convert",
@@ -49,7 +49,7 @@ names! {
         Regexp = "Regexp",
         /// Joins the elements of a list with a separator.
         Join = "Join",
-        /// Replaces each occurrence of a string; only for the function.
+        /// Replaces each occurrence of a string. Only the function supports this operation.
         Replace = "Replace",
     }
 }
@@ -67,7 +67,7 @@ names! {
 names! {
     /// The result of a `match` transform if no pattern matches.
     FallbackTo {
-        /// Returns the fallback value; the default.
+        /// Returns the fallback value. This is the default.
         Value = "Value",
         /// Returns the input of the transform unchanged.
         Input = "Input",
@@ -78,7 +78,7 @@ names! {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Transform {
-    /// The type of the transform, which determines which of the other fields is used.
+    /// The type of the transform. It determines which of the other fields is used.
     #[serde(rename = "type")]
     pub transform_type: TransformType,
     /// The pairs of a `map` transform: the result for each input string.
@@ -98,7 +98,7 @@ pub struct Transform {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MathTransform {
-    /// The operation, which determines which of the other fields is used.
+    /// The operation. It determines which of the other fields is used.
     #[serde(rename = "type")]
     pub math_type: MathType,
     /// The factor of the operation `Multiply`.
@@ -113,10 +113,10 @@ pub struct MathTransform {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MatchTransform {
-    /// The patterns; the first match wins.
+    /// The patterns. The first pattern that matches determines the result.
     #[serde(deserialize_with = "or_default")]
     pub patterns: Vec<MatchPattern>,
-    /// The result if no pattern matches; `null` by default.
+    /// The result if no pattern matches. The default is `null`.
     pub fallback_value: Value,
     /// The result if no pattern matches: the fallback value or the input.
     pub fallback_to: FallbackTo,
@@ -126,8 +126,8 @@ pub struct MatchTransform {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct MatchPattern {
-    /// How the input is compared: with a literal or with a regular expression. The API schemas set `literal` by
-    /// default; Crossplane and the function themselves have no default.
+    /// Whether the input is compared with a literal or with a regular expression. The API schemas set the default
+    /// `literal`. The code of Crossplane and of the function has no default.
     #[serde(rename = "type")]
     pub pattern_type: PatternType,
     /// The string to compare with, for patterns of type `literal`.
@@ -142,7 +142,7 @@ pub struct MatchPattern {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct StringTransform {
-    /// The operation, which determines which of the other fields is used.
+    /// The operation. It determines which of the other fields is used.
     #[serde(rename = "type")]
     pub string_type: StringType,
     /// The format of the operation `Format`, for Go's `fmt.Sprintf`.
@@ -167,7 +167,7 @@ pub struct Regexp {
     #[serde(rename = "match")]
     #[serde(deserialize_with = "or_default")]
     pub pattern: String,
-    /// The number of the capture group to extract; by default the whole match.
+    /// The number of the capture group to extract. By default, the whole match is extracted.
     pub group: Option<i64>,
 }
 
@@ -199,6 +199,6 @@ pub struct ConvertTransform {
     /// The type to convert to: `string`, `bool`, `int`, `int64`, `float64`, `object` or `array`.
     #[serde(deserialize_with = "or_default")]
     pub to_type: String,
-    /// The format of the input: `none`, `quantity` or `json`; `none` by default.
+    /// The format of the input: `none`, `quantity` or `json`. The default is `none`.
     pub format: Option<String>,
 }

@@ -1,8 +1,8 @@
-//! Upstream's validation of patches and transforms, which returns the first mistake as a Kubernetes field error.
+//! Upstream's validation of patches and transforms. It returns the first mistake as a Kubernetes field error.
 //!
 //! Source: `Validate` of the types in Crossplane 1.17.6, and `validate.go` of function-patch-and-transform 0.10.8. The
-//! computation needs it, because the function validates some transforms when it runs them. The rules of Portcullis
-//! report all mistakes, including some that upstream does not detect.
+//! computation of environments uses it, because the function validates some transforms when it runs them. The rules of
+//! Portcullis report all mistakes, including some that upstream does not detect.
 
 use std::fmt;
 

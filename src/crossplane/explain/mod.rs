@@ -1,5 +1,5 @@
-//! Explains an environment: the selected EnvironmentConfigs and why, the origin of each key, and each step of each
-//! patch.
+//! Explains how an environment is computed: which EnvironmentConfigs are selected and why, the origin of each key, and
+//! each step of each patch.
 
 mod json;
 mod reasons;
@@ -29,7 +29,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// Computes the environment of a composite and explains it. `composition` is the name of the Composition that
-    /// contains `declaration`; `configs` are all EnvironmentConfigs.
+    /// contains `declaration`. `configs` contains all EnvironmentConfigs.
     pub fn of(composite: &Value, composition: &str, declaration: Declaration, configs: &[Arc<Stored>]) -> Self {
         let mut configs = configs.to_vec();
         configs.sort_by(|a, b| a.name().cmp(b.name()));
@@ -79,7 +79,7 @@ impl Explanation {
     }
 }
 
-/// Returns the JSON Patch from one object to another; an empty list if they are equal.
+/// Returns the JSON Patch that changes one object into another. The patch is an empty list if the objects are equal.
 fn diff_of(before: &Value, after: &Value) -> Value {
     diff(&integers(before.clone()), &integers(after.clone()))
         .and_then(|patch| serde_json::to_value(patch).ok())

@@ -6,7 +6,7 @@ use super::label;
 use crate::catalog::Stored;
 use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceOutcome, SourceType};
 
-/// Maximum number of EnvironmentConfigs that are listed as not selected, most similar first.
+/// Maximum number of EnvironmentConfigs that are listed as not selected. The most similar ones are listed first.
 const MAX_OTHERS: usize = 20;
 
 /// Returns a description of a source, such as `Reference example` or `Selector stage=prod (Single)`.
@@ -39,8 +39,8 @@ pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> Str
     }
 }
 
-/// Returns the EnvironmentConfigs that a selector does not select, each with the reason. Those with the fewest wrong
-/// labels come first.
+/// Returns the EnvironmentConfigs that a selector does not select, each with the reason. The list starts with the
+/// EnvironmentConfigs that have the fewest wrong labels.
 pub(super) fn others(sourced: &SourceOutcome, all: &[Arc<Stored>]) -> Vec<(String, String)> {
     if sourced.labels.is_empty() {
         return Vec::new();

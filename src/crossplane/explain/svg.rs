@@ -1,5 +1,5 @@
-//! Draws the layers of a merged environment as SVG. Each key has a row, each layer a column; the merged environment is
-//! on the right. Replaced values are struck through.
+//! Draws the layers of a merged environment as SVG. Each key has a row, and each layer has a column. The last column on
+//! the right is the merged environment. Replaced values are struck through.
 
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ fn row(at: usize, leaf: &Leaf<'_>, layers: &[Layer]) -> String {
     out
 }
 
-/// Returns the value of a key in a layer; `None` if the layer does not have the key.
+/// Returns the value of a key in a layer. `None` if the layer does not have the key.
 fn value_at<'l>(layer: &'l Layer, leaf: &Leaf<'_>) -> Option<&'l Value> {
     let mut members = Some(&layer.data);
     let mut found = None;

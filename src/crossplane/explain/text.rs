@@ -155,7 +155,7 @@ fn patch(what: &str, patch: &Value) -> String {
     format!("      JSON Patch of {what}:\n{lines}")
 }
 
-/// Returns a value as short JSON text; floating-point numbers without a fraction are shown as integers.
+/// Returns a value as short JSON text. Floating-point numbers without a fraction are shown as integers.
 fn brief(value: &Value) -> String {
     json::brief(&integers(value.clone()))
 }

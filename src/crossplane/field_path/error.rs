@@ -6,7 +6,7 @@ use crate::go::quote;
 /// The reason why a text is not a valid path. Positions are byte offsets from zero.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// A delimiter where a field name must be, such as in `a..b`, or a dot at the end of the path.
+    /// A delimiter at a position where a field name is required, such as in `a..b`. Also a dot at the end of the path.
     #[error("unexpected '{delimiter}' at position {position}")]
     Unexpected {
         /// The unexpected delimiter: `.`, `[` or `]`.
@@ -22,7 +22,8 @@ pub enum ParseError {
     },
 }
 
-/// The reason why the value at a path cannot be read or written. `at` is the part of the path up to the error.
+/// The reason why the value at a path cannot be read or written. `at` is the path of the value at which the error
+/// occurred.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -76,7 +77,7 @@ pub enum PathError {
         /// The path of the value that is not a list.
         at: String,
     },
-    /// A path with an index above [`MAX_INDEX`] was to be written.
+    /// The path to write contains an index above [`MAX_INDEX`].
     #[error("index {index} is greater than max allowed index {MAX_INDEX}")]
     IndexTooHigh {
         /// The index above the maximum.
@@ -117,7 +118,8 @@ pub enum PathError {
 /// The error of expanding the wildcards of a path, with the intermediate paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandError {
-    /// The path, then the path with its first wildcard replaced, with its first two, and so on.
+    /// The stages of the expansion. The first stage is the path itself. In each later stage, one more wildcard is
+    /// replaced.
     pub(super) stages: Vec<String>,
     /// The error at the last path of `stages`.
     pub(super) cause: Box<PathError>,

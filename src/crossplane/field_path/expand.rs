@@ -6,8 +6,8 @@ use super::error::{ExpandError, PathError};
 use super::get::step;
 use super::{MAX_EXPANSIONS, Segment, text_of};
 
-/// A path that was followed from the start up to the segment `at`. The wildcards before this segment are already
-/// replaced by field names or indexes.
+/// A path whose first `at` segments were followed in an object. Wildcards in these segments are already replaced by
+/// field names or indexes.
 struct PartialPath<'v> {
     segments: Vec<Segment>,
     /// The number of segments that were followed.
@@ -17,7 +17,7 @@ struct PartialPath<'v> {
     wildcards: Vec<usize>,
 }
 
-/// Returns the existing paths in `object` to which the wildcards in `segments` expand.
+/// Replaces the wildcards in `segments`, and returns all resulting paths that exist in `object`.
 pub(super) fn expand(segments: &[Segment], object: &Value) -> Result<Vec<Vec<Segment>>, PathError> {
     let mut found = Vec::new();
     let mut open = vec![PartialPath { segments: segments.to_vec(), at: 0, value: object, wildcards: Vec::new() }];
@@ -44,7 +44,7 @@ enum Outcome<'v> {
     Reached(Vec<Segment>),
     /// The path leads to no value.
     Missing,
-    /// The next segment is a wildcard.
+    /// The next segment of the path is a wildcard.
     Many(PartialPath<'v>),
 }
 

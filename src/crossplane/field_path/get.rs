@@ -7,7 +7,7 @@ use super::{Segment, text_of};
 
 static NULL: Value = Value::Null;
 
-/// Returns the value in an object at the path with these segments; `null` for an empty path.
+/// Returns the value in an object at the path with these segments. For an empty path, returns `null`.
 pub(super) fn get<'v>(segments: &[Segment], object: &'v Value) -> Result<&'v Value, PathError> {
     if segments.is_empty() {
         return Ok(&NULL);
@@ -19,7 +19,7 @@ pub(super) fn get<'v>(segments: &[Segment], object: &'v Value) -> Result<&'v Val
     Ok(value)
 }
 
-/// Returns the member or element of `value` that the segment with the index `at` names.
+/// Returns the member or element of `value` that the segment `segments[at]` names.
 pub(super) fn step<'v>(segments: &[Segment], at: usize, value: &'v Value) -> Result<&'v Value, PathError> {
     let here = || text_of(&segments[..at]);
     let missing = || PathError::no_such(&segments[..=at]);

@@ -11,10 +11,11 @@ use crate::go::type_of;
 /// Source: `MergeOptions` of crossplane-runtime's `apis/common/v1`, which configures the library mergo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct MergeOptions {
-    /// Whether existing values are kept, unless they are empty: `0`, `""`, `false`, `null`, `{}` or `[]`.
+    /// Whether existing values are kept. Empty values are replaced in any case: `0`, `""`, `false`, `null`, `{}` and
+    /// `[]`.
     pub keep_map_values: bool,
     /// Whether lists are appended to existing lists. If the target itself is a list, elements that it already has are
-    /// left out; this does not apply to nested lists.
+    /// not appended again. For nested lists, all elements are appended.
     pub append_slice: bool,
 }
 
@@ -41,7 +42,7 @@ pub(super) fn merge(
     path.set(object, merged)
 }
 
-/// Returns a list without the elements that the target already has; other values are returned unchanged.
+/// Removes the elements from a list that the target already has. Returns other values unchanged.
 fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
     match (value, there) {
         (Value::Array(new), Value::Array(known)) if options.append_slice => {
@@ -53,7 +54,7 @@ fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
 }
 
 impl MergeOptions {
-    /// Merges `value` into the existing value `there`. The recursion is as deep as both values are.
+    /// Merges `value` into the existing value `there`. The recursion depth is at most the depth of both values.
     fn merged(self, there: Value, value: Value) -> Result<Value, PathError> {
         match (there, value) {
             // Upstream skips null members, and then treats the target as still empty.

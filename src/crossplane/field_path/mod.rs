@@ -1,4 +1,4 @@
-//! Crossplane's field paths: how patches and selectors name a value in an object.
+//! Crossplane's field paths, with which patches and selectors name a value in an object.
 //!
 //! ```text
 //! spec.replicas                          fields
@@ -8,13 +8,14 @@
 //! spec.items[*].name                     every element, or every member; only for writing
 //! ```
 //!
-//! A name outside of brackets is always a field, also in `a.0`. There is no escape character: a path cannot name a key
-//! that contains `]`, or that begins and ends with quotes. The empty path is valid: reading it gives `null`, writing it
-//! does nothing.
+//! A name outside of brackets is always a field, also in `a.0`. There is no escape character. So a path cannot name a
+//! key that contains `]`, or that begins and ends with quotes. The empty path is valid. Reading it gives `null`, and
+//! writing it does nothing.
 //!
 //! Source: `pkg/fieldpath` of crossplane-runtime v1.17. Its recorded results are in
-//! `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`. Unlike upstream, everything here is bounded.
-//! Upstream's expansion of wildcards does not terminate if a member has the name `*`, which is an ordinary name here.
+//! `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`. Unlike upstream, this module limits depth,
+//! indexes and the number of expanded paths. Upstream's expansion of wildcards does not terminate if a member has the
+//! name `*`. In this module, `*` is an ordinary member name.
 
 mod error;
 mod expand;
@@ -32,7 +33,7 @@ pub use merge::MergeOptions;
 
 /// The largest index that can be written, as in upstream: writing `a[1024]` creates a list of 1025 elements.
 pub const MAX_INDEX: u32 = 1024;
-/// Maximum depth of an object after writing: the same as for objects from the API server.
+/// Maximum depth of an object after writing. It is the same as for objects from the API server.
 pub const MAX_DEPTH: usize = crate::admission::json::MAX_DEPTH;
 /// Maximum number of paths that the wildcards of one path may expand to.
 pub const MAX_EXPANSIONS: usize = 10_000;
@@ -89,7 +90,7 @@ impl Path {
         self.segments.iter().any(Segment::is_wildcard)
     }
 
-    /// Returns the largest index in the path; `None` if it has no index.
+    /// Returns the largest index in the path. `None` if the path has no index.
     pub fn highest_index(&self) -> Option<u32> {
         let index = |segment: &Segment| if let Segment::Index(index) = segment { Some(*index) } else { None };
         self.segments.iter().filter_map(index).max()
@@ -107,24 +108,24 @@ impl Path {
     ///
     /// # Errors
     /// If a parent has the wrong type, an index is above [`MAX_INDEX`], or the object would be deeper than
-    /// [`MAX_DEPTH`]. The object is then unchanged.
+    /// [`MAX_DEPTH`]. In case of an error, the object is unchanged.
     pub fn set(&self, object: &mut Value, value: Value) -> Result<(), PathError> {
         set::set(&self.segments, object, value)
     }
 
-    /// Merges a value with the existing value at the path; replaces the existing value if `options` is `None`.
+    /// Merges a value with the existing value at the path. If `options` is `None`, replaces the existing value.
     ///
     /// # Errors
-    /// As for [`Path::set`] and [`Path::get`], and if a list would be appended to a value that is not a list.
+    /// As for [`Path::set`] and [`Path::get`]. Also if a list would be appended to a value that is not a list.
     pub fn merge(&self, object: &mut Value, value: Value, options: Option<MergeOptions>) -> Result<(), PathError> {
         merge::merge(self, object, value, options)
     }
 
-    /// Returns the existing paths in an object that this path with wildcards expands to. The members of an object are
-    /// sorted by name.
+    /// Replaces the wildcards of this path, and returns all resulting paths that exist in an object. The members of an
+    /// object are sorted by name.
     ///
     /// # Errors
-    /// If a wildcard or segment is applied to a value without elements or members, or there are more than
+    /// If a wildcard or segment is applied to a value without elements or members. If there are more than
     /// [`MAX_EXPANSIONS`] paths.
     pub fn expand(&self, object: &Value) -> Result<Vec<Self>, PathError> {
         let paths = expand::expand(&self.segments, object)?;
@@ -139,8 +140,8 @@ impl Segment {
     }
 }
 
-/// Formats a path in its canonical spelling. If a name cannot be expressed in a path, the text cannot be parsed back;
-/// see the documentation of the module.
+/// Formats a path in its canonical spelling. If a name cannot be expressed in a path, the text cannot be parsed again.
+/// The documentation of the module describes such names.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text_of(&self.segments))

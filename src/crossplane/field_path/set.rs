@@ -7,7 +7,7 @@ use super::{MAX_DEPTH, MAX_INDEX, Segment, text_of};
 
 /// Writes a value at the path with these segments, and creates missing parents.
 ///
-/// If this fails, the object is unchanged, because nothing below the first missing parent can cause an error.
+/// In case of an error, the object is unchanged. Errors can occur only before the first missing parent is created.
 pub(super) fn set(segments: &[Segment], object: &mut Value, value: Value) -> Result<(), PathError> {
     check(segments, &value)?;
     let mut target = object;
@@ -36,7 +36,7 @@ fn check(segments: &[Segment], value: &Value) -> Result<(), PathError> {
     }
 }
 
-/// Returns whether a value has at most `room` levels. The recursion depth is at most `room`.
+/// Returns whether a value has at most `room` levels. The function recurses at most `room` times.
 pub(super) fn fits(value: &Value, room: usize) -> bool {
     let below = |inner: &Value| room > 0 && fits(inner, room - 1);
     match value {
@@ -46,8 +46,8 @@ pub(super) fn fits(value: &Value, room: usize) -> bool {
     }
 }
 
-/// Returns the value to which the segment with index `at` leads, and creates the value if it is missing. In a list,
-/// `null` counts as missing.
+/// Returns the value to which the segment `segments[at]` leads. Creates the value if it is missing. In a list, `null`
+/// counts as missing.
 fn child<'v>(segments: &[Segment], at: usize, target: &'v mut Value) -> Result<&'v mut Value, PathError> {
     let fresh = || match segments.get(at + 1) {
         Some(Segment::Field(_)) => Value::Object(Map::new()),

@@ -1,5 +1,5 @@
-//! EN003: invalid regular expressions, capture groups and formats in transforms, and transforms that do not accept
-//! their input.
+//! EN003: invalid regular expressions, capture groups and formats in transforms. Also transforms that do not accept the
+//! type of their input.
 
 use super::{WRITTEN_COMPOSITIONS, text_findings, with_help_in_message};
 use crate::admission::{Finding, Level, Request};

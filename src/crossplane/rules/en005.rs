@@ -58,8 +58,8 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     computed.sources().filter_map(finding).collect()
 }
 
-/// Returns findings about selectors of a Composition whose matches cannot be sorted, as far as this is known without a
-/// composite.
+/// Returns findings about selectors of a Composition whose matches cannot be sorted. Only findings that do not depend
+/// on a composite are included.
 fn of_composition(composition: &Value, configs: &Configs<'_>) -> Vec<Finding> {
     let Some(profile) = composition::profile(composition).filter(|_| configs.is_complete()) else { return Vec::new() };
     let mut findings = Vec::new();
@@ -74,7 +74,7 @@ fn of_composition(composition: &Value, configs: &Configs<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns why the EnvironmentConfigs that a selector matches cannot be sorted; `None` if this is not certain.
+/// Returns why the EnvironmentConfigs that a selector matches cannot be sorted. `None` if sorting may succeed.
 fn unsorted(profile: Profile, selector: &Selector, configs: &Configs<'_>) -> Option<String> {
     let path = selector.sort_by_field_path.as_deref().filter(|path| Path::parse(path).is_ok())?;
     let is_fixed = |kind: LabelMatcherType| kind == LabelMatcherType::Value;

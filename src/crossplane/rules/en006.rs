@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the referenced EnvironmentConfigs that the catalog does not have, so that they are read live. They may have
+/// Returns the referenced EnvironmentConfigs that are missing in the catalog. They are read live, because they may have
 /// been created a moment ago.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if is_composite(request) {
@@ -112,8 +112,8 @@ fn check_reference(source: &EnvironmentSource, field: &FieldPath, configs: &Conf
     })
 }
 
-/// Checks a selector without a composite. Matchers that read the composite are left out: if the other matchers alone
-/// match too few EnvironmentConfigs, all matchers together do so too.
+/// Checks a selector without a composite. Matchers that read the composite are left out. They could only reduce the
+/// number of matches, so a finding about too few matches is still correct.
 fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>) -> Option<Finding> {
     let mut labels: Vec<(&str, &str)> = Vec::new();
     for matcher in &selector.match_labels {
@@ -174,7 +174,8 @@ fn shown(labels: &[(&str, &str)]) -> String {
     format!("the label{} {}", if labels.len() == 1 { "" } else { "s" }, labels.join(", "))
 }
 
-/// Returns a help text that suggests existing values for the first of `labels` that no EnvironmentConfig has.
+/// Returns a help text for the first of `labels` that no EnvironmentConfig has. The text suggests existing values of
+/// this label.
 fn hint(labels: &[(&str, &str)], configs: &Configs<'_>) -> Option<String> {
     let (key, value) = labels.iter().find(|label| configs.matching(&[**label]).is_empty())?;
     let near = configs.similar_values(key, value);

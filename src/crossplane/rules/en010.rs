@@ -143,8 +143,8 @@ const BOTH: Changed = Changed { words: "with these labels and this data", field:
 const ALL: Changed = Changed { words: "with this EnvironmentConfig", field: &[] };
 
 impl Changed {
-    /// Returns which part of the EnvironmentConfig the request changes: all of it on creation, otherwise its labels,
-    /// its data, or both. Returns `None` on deletion, or if neither labels nor data change.
+    /// Returns which part of the EnvironmentConfig the request changes. A creation changes all of it. An update changes
+    /// its labels, its data, or both. Returns `None` for a deletion, or if the update changes neither labels nor data.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (old, new) = (request.old_object(), request.object());
         match (labels(old) != labels(new), old.get("data") != new.get("data")) {

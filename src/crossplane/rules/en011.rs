@@ -33,8 +33,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the newly referenced EnvironmentConfigs, so that they are read live. Before a reference is denied, the
-/// labels must be current.
+/// Returns the newly referenced EnvironmentConfigs. They are read live, because their labels must be current before a
+/// reference is denied.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let added = added(request);
     added.into_iter().map(|(_, name)| Reference::new(kinds::served(view), "", name)).collect()
@@ -70,8 +70,8 @@ fn added<'r>(request: &'r Request<'_>) -> Vec<(usize, &'r str)> {
     now.filter(|(_, name)| !name.is_empty() && !before.contains(name)).collect()
 }
 
-/// Returns the sources from which native Crossplane selects EnvironmentConfigs; `None` if the Composition uses
-/// functions, which store no references in composites.
+/// Returns the sources from which native Crossplane selects EnvironmentConfigs. `None` if the Composition uses
+/// functions, because functions store no references in composites.
 fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     let profile = composition::profile(composition)?;
     let selections = composition::sources(composition).into_iter();
@@ -79,8 +79,8 @@ fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     (profile == Profile::Native117).then(|| sources.collect())
 }
 
-/// Returns whether a source selects this EnvironmentConfig for a composite. A selector does not select it if `config`
-/// is `None` or a label cannot be computed.
+/// Returns whether a source selects the EnvironmentConfig `name` for a composite. A selector selects nothing if
+/// `config` is `None`. It also selects nothing if the value of one of its labels cannot be computed.
 fn produces(source: &EnvironmentSource, name: &str, config: Option<&Arc<Stored>>, composite: &Value) -> bool {
     match (source.kind(), &source.reference, &source.selector) {
         (SourceType::Reference, Some(reference), _) => reference.name == name,

@@ -36,7 +36,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// Returns findings about values that the API server would drop or reject when they are written into a composite.
+/// Returns findings about values that are written into a composite, but that the API server drops or rejects.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let writable = Writable::of(request, view);
     let composite = writable.stored(&Subject::of(request.object(), request, view).composite);
@@ -59,7 +59,8 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     refused.map(finding).collect()
 }
 
-/// Returns findings about environment patches of a Composition whose paths the composite's schema lacks.
+/// Returns findings about environment patches of a Composition. A patch is reported if its path does not exist in the
+/// composite's schema.
 fn of_composition(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let composition = request.object();
     let Some((definition, version)) = kinds::definition_of(composition, view) else { return Vec::new() };
@@ -106,7 +107,8 @@ fn is_combining(patch: &Patch) -> bool {
     matches!(patch.kind(), PatchType::CombineFromComposite | PatchType::CombineToComposite)
 }
 
-/// Returns why the composite's schema lacks a path below `spec`; `None` if the schema has the path.
+/// Returns the error for a path below `spec` that is missing in the composite's schema. `None` if the schema has the
+/// path.
 fn lacking(path: &str, schema: &Structural) -> Option<Refusal> {
     let path = Path::parse(path).ok().filter(|path| !path.has_wildcard())?;
     let is_of_spec = matches!(path.segments(), [Segment::Field(first), _, ..] if first == "spec");

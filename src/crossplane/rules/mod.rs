@@ -40,15 +40,16 @@ pub(super) static RULES: &[&Rule] = &[
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
-/// Request matcher for Compositions. They are written rarely, and by people or pipelines, so their requests are denied
-/// while the webhook is unavailable.
+/// Request matcher for writes of Compositions. These requests are denied while the webhook is unavailable. This is
+/// acceptable, because Compositions are rarely written, and only by people or pipelines.
 static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail)];
 
-/// Request matcher for composites. Crossplane writes them too and must not be blocked while the webhook is unavailable.
+/// Request matcher for composites. Their requests are admitted while the webhook is unavailable, because Crossplane
+/// also writes composites and must not be blocked.
 static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, FailurePolicy::Ignore)];
 
-/// Request matchers for Compositions, composites and claims. Users only see warnings about their claims: warnings about
-/// the composite of a claim go to Crossplane's controller.
+/// Request matchers for Compositions, composites and claims. Claims are included because warnings about the composite
+/// of a claim reach only Crossplane's controller. Users see only warnings about the claim itself.
 static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 3] = [
     kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail),
     kinds::composites(WRITES, FailurePolicy::Ignore),
@@ -61,8 +62,8 @@ fn is_composite(request: &Request<'_>) -> bool {
 
 /// Returns findings about one topic in the text of a Composition.
 ///
-/// Problems that an update does not change are only warnings: it must be possible to fix a Composition in use step by
-/// step.
+/// A problem is only a warning if it already exists before an update. So users can fix the problems of a Composition in
+/// use step by step.
 fn text_findings(rule: &Rule, topic: Topic, request: &Request<'_>) -> Vec<Finding> {
     let read = |object: &crate::admission::Object<'_>| object.view::<Arc<[Problem]>>(composition::problems);
     let before = if request.operation == Operation::Update { read(&request.old_object) } else { Arc::default() };

@@ -1,10 +1,10 @@
 //! The JSON Schema that a Composition declares for its environment.
 //!
-//! Crossplane has no schema for environments; this is a feature of Portcullis. The schema is in the annotation
+//! Crossplane has no schema for environments, so this is a feature of Portcullis. The schema is in the annotation
 //! [`ANNOTATION`] of the Composition, or in a ConfigMap that [`FROM_ANNOTATION`] names. It describes the merged
-//! environment before patches. It is interpreted like a structural schema of Kubernetes: if it lists properties, it
-//! allows no others unless `additionalProperties` allows them. Keywords that cannot be evaluated (`not`, `if`, remote
-//! references) allow everything.
+//! environment before patches. It is interpreted like a structural schema of Kubernetes. So if it lists properties,
+//! other properties are forbidden unless `additionalProperties` allows them. Keywords that cannot be evaluated (`not`,
+//! `if`, remote references) allow everything.
 
 mod source;
 mod types;
@@ -21,8 +21,8 @@ use crate::yaml;
 pub use source::{ANNOTATION, CONFIG_MAPS, FROM_ANNOTATION, declared, live_reads};
 pub use types::Types;
 
-/// Maximum size of a schema in bytes. All annotations of an object together may have 256 KiB; a larger ConfigMap does
-/// not describe an environment.
+/// Maximum size of a schema in bytes. In an annotation, a schema cannot be larger, because all annotations of an object
+/// together may have 256 KiB. In a ConfigMap, a larger text is hardly the schema of an environment.
 pub const MAX_BYTES: usize = 256 << 10;
 /// Maximum number of subschemas. More would take too long during an admission request.
 const MAX_PARTS: usize = 10_000;
@@ -42,7 +42,7 @@ pub enum Found {
     Something {
         /// The types that the value may have.
         types: Types,
-        /// Whether the schema requires the field and all its parents, so that the value always exists.
+        /// Whether the value always exists, because the schema requires the field and all its parents.
         is_required: bool,
     },
     /// No value is allowed: the schema does not have the path.
@@ -77,10 +77,10 @@ pub enum SchemaError {
     /// The annotation does not name a key of a ConfigMap.
     #[error("must name a key of a ConfigMap, as NAMESPACE/NAME/KEY")]
     NoReference,
-    /// The ConfigMap that the annotation names, or its key, does not exist.
+    /// The annotation names a ConfigMap or a key that does not exist.
     #[error("names {0}, which does not exist")]
     Missing(String),
-    /// The ConfigMap that the annotation names cannot be read; contains its name and the reason.
+    /// The ConfigMap that the annotation names cannot be read. The fields are the name of the ConfigMap and the reason.
     #[error("names {0}, which portcullis cannot read{1}")]
     Unread(String, &'static str),
 }
@@ -89,7 +89,7 @@ impl Schema {
     /// Parses a schema from JSON or YAML.
     ///
     /// # Errors
-    /// If it is too large, cannot be parsed, or a part of it is not a valid schema.
+    /// If the text is too large, cannot be parsed, or has a part that is not a valid schema.
     pub fn read(text: &str) -> Result<Arc<Self>, SchemaError> {
         if text.len() > MAX_BYTES {
             return Err(SchemaError::TooLong);
@@ -152,7 +152,7 @@ impl Schema {
         }
     }
 
-    /// Resolves a local reference, such as `#/$defs/a`; `None` if it does not exist.
+    /// Resolves a local reference, such as `#/$defs/a`. `None` if the target does not exist.
     fn target(&self, reference: &str) -> Option<&Value> {
         self.root.pointer(reference.strip_prefix('#')?)
     }

@@ -1,8 +1,8 @@
 //! The places where a Composition declares the schema of its environment.
 //!
-//! ConfigMaps are not watched: a watch in all namespaces would need the permission to read all of them. The named
-//! ConfigMap is read live, for which the permission `get` is enough. The chart creates a role for this in the namespace
-//! of Portcullis; for schemas in other namespaces, users create a role there.
+//! A ConfigMap with a schema is read live. ConfigMaps are not watched, because a watch in all namespaces needs the
+//! permission to read all of them. For a live read, the permission `get` is enough. The chart creates a Role with this
+//! permission in the namespace of Portcullis. For schemas in other namespaces, users create a Role there.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ pub static CONFIG_MAPS: Kind = Kind {
     storage: Storage::ByName(&[&["data"]]),
 };
 
-/// Returns the annotation with which a Composition declares a schema for its environment, and the schema. Returns
-/// `None` if it declares none.
+/// Returns the schema that a Composition declares for its environment, and the annotation that declares it. `None` if
+/// the Composition declares no schema.
 ///
 /// # Errors
 /// If the declared schema cannot be read.
@@ -41,7 +41,8 @@ pub fn declared(composition: &Value, view: &View<'_>) -> Option<(&'static str, R
     Some((FROM_ANNOTATION, from_config_map(reference, view)))
 }
 
-/// Returns the ConfigMap with the schema of a Composition, for a live read; `None` if the Composition names none.
+/// Returns a reference to the ConfigMap with the schema of a Composition, for a live read. `None` if the Composition
+/// names no ConfigMap.
 pub fn live_reads(composition: &Value) -> Option<Reference> {
     if annotation(composition, ANNOTATION).is_some() {
         return None;

@@ -16,7 +16,7 @@ impl Types {
     /// The empty set of types.
     pub(super) const NONE: Self = Self(0);
 
-    /// Returns the types that a type name of JSON Schema includes: `number` includes integers.
+    /// Returns the set of types for a type name of JSON Schema. The set for `number` also contains integers.
     pub fn named(name: &str) -> Option<Self> {
         let at = NAMES.iter().position(|known| *known == name)?;
         Some(Self(if name == "number" { 0b1100 } else { 1 << at }))
@@ -47,7 +47,7 @@ impl Types {
         self.0 & other.0 != 0
     }
 
-    /// Returns the names of the types; leaves out `integer` if `number` is in the set.
+    /// Returns the names of the types. If `number` is in the set, `integer` is left out.
     pub fn names(self) -> Vec<&'static str> {
         let is_in = |at: &usize| self.0 & (1 << at) != 0;
         let all: Vec<_> = (0..NAMES.len()).filter(is_in).map(|at| NAMES[at]).collect();

@@ -1,7 +1,7 @@
 //! Follows a path through a schema.
 //!
-//! If several combined schemas apply to a value, a member of any of them is allowed. This allows more than the schema
-//! says, so no valid path is reported as missing.
+//! If several combined schemas apply to a value, the value may have the members of all these schemas. JSON Schema can
+//! be stricter. So a valid path is never reported as missing.
 
 use serde_json::Value;
 
@@ -13,7 +13,8 @@ use crate::suggestion::by_similarity;
 /// Maximum number of declared members that a message lists for a path that the schema does not have.
 const MAX_NAMES: usize = 8;
 
-/// Returns the values that a schema allows at a path. After [`MAX_PARTS`] subschemas, any value is allowed.
+/// Returns the values that a schema allows at a path. If the search visits more than [`MAX_PARTS`] subschemas, it
+/// returns that any value is allowed.
 pub(super) fn at(schema: &Schema, path: &Path) -> Found {
     let mut walk = Walk { schema, left: MAX_PARTS };
     let (mut place, mut at, mut is_required) = (vec![&schema.root], String::new(), true);
@@ -44,16 +45,16 @@ struct Walk<'s> {
 
 /// The result of following one segment of a path through all schemas that apply.
 enum Step<'s> {
-    /// The schema allows anything here.
+    /// The schema allows any value at this segment.
     Anywhere,
-    /// The segment leads to the part that at least one of these schemas describes.
+    /// At least one schema describes the segment. Contains the schemas of the value at this segment.
     To(Vec<&'s Value>),
-    /// No schema describes the segment; contains the names of the members that the schemas describe instead.
+    /// No schema describes the segment. Contains the names of the members that the schemas describe.
     Nowhere(Vec<String>),
 }
 
 impl<'s> Walk<'s> {
-    /// Returns `schemas` together with all schemas that they combine, such as those in `allOf`.
+    /// Returns `schemas` and all their subschemas for the same value, such as those in `allOf`.
     fn parts(&mut self, schemas: &[&'s Value]) -> Vec<&'s Value> {
         let (mut found, mut left): (Vec<&'s Value>, _) = (Vec::new(), schemas.to_vec());
         while let Some(part) = left.pop() {
@@ -67,7 +68,8 @@ impl<'s> Walk<'s> {
         found
     }
 
-    /// Returns the schemas that a schema combines: by `allOf`, `anyOf`, `oneOf`, `then`, `else` and local `$ref`.
+    /// Returns the subschemas of a schema for the same value. They are in `allOf`, `anyOf`, `oneOf`, `then` and `else`,
+    /// or a local `$ref` refers to them.
     fn combined(&self, part: &'s Value) -> Vec<&'s Value> {
         let lists = ["allOf", "anyOf", "oneOf"].into_iter();
         let lists = lists.flat_map(|key| part.get(key).and_then(Value::as_array).into_iter().flatten());
@@ -106,7 +108,8 @@ impl<'s> Walk<'s> {
     }
 
     /// Returns the types that one schema allows. If the schema itself does not restrict the type, returns the types of
-    /// the schemas that it combines, such as those in `allOf`. `seen` are the schemas that combine this one.
+    /// its subschemas, such as those in `allOf`. `seen` contains the schemas around this schema, so the function
+    /// detects cycles.
     fn types_of(&mut self, schema: &'s Value, seen: &mut Vec<&'s Value>) -> Types {
         let is_seen = seen.iter().any(|known| std::ptr::eq(*known, schema));
         if self.left == 0 || is_seen || seen.len() > MAX_NESTED {
@@ -128,14 +131,15 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// Maximum nesting of combined schemas; deeper ones do not restrict types. The walk is recursive here.
+/// Maximum nesting of combined schemas that are searched for types. Schemas that are nested more deeply do not restrict
+/// types. The limit is needed because the search is recursive.
 const MAX_NESTED: usize = 64;
 
-/// The result of looking up a path segment in one schema. Schemas that this schema combines, such as those in its
-/// `allOf`, are not searched.
+/// The result of looking up a path segment in a single schema. The search does not include its subschemas for the same
+/// value, such as those in `allOf`.
 enum Part<'s> {
     Anything,
-    /// The schema has no keyword for this segment, but combines other schemas.
+    /// The schema itself has no keyword for this segment, but it combines other schemas, for example in `allOf`.
     Nothing,
     Has(Vec<&'s Value>),
     HasNot(Vec<String>),
@@ -161,7 +165,7 @@ fn step<'s>(part: &'s Value, segment: &Segment) -> Part<'s> {
     })
 }
 
-/// Looks up a member in one schema; `None` if the schema has no keywords for members.
+/// Looks up a member in one schema. `None` if the schema has no keywords for members.
 fn member<'s>(part: &'s Value, name: &str) -> Option<Part<'s>> {
     let properties = part.get("properties").and_then(Value::as_object);
     let patterns = part.get("patternProperties").and_then(Value::as_object);
@@ -184,7 +188,7 @@ fn member<'s>(part: &'s Value, name: &str) -> Option<Part<'s>> {
     }
 }
 
-/// Looks up a list element in one schema; `None` if the schema has no keywords for elements.
+/// Looks up a list element in one schema. `None` if the schema has no keywords for elements.
 fn element(part: &Value, index: usize) -> Option<Part<'_>> {
     let first = part.get("prefixItems").or_else(|| part.get("items")).and_then(Value::as_array);
     if let Some(schema) = first.and_then(|first| first.get(index)) {
@@ -199,7 +203,7 @@ fn element(part: &Value, index: usize) -> Option<Part<'_>> {
     }
 }
 
-/// Returns the types that a schema declares itself; `None` if it declares none.
+/// Returns the types that a schema itself declares. `None` if the schema declares no types.
 fn own_types(schema: &Value) -> Option<Types> {
     let union = |types: Vec<Types>| types.into_iter().fold(Types::NONE, Types::or);
     let named = match schema.get("type") {

@@ -1,8 +1,9 @@
 //! The schema of a kind of composites, and how the API server applies it: pruning, defaults, validation.
 //!
-//! Crossplane creates a CustomResourceDefinition for each CompositeResourceDefinition. It takes `spec` and `status` of
-//! the schema, and adds fields of its own to `spec` (`internal/xcrd` in Crossplane 1.17). The API server drops all
-//! other fields without an error, so a mutator that writes one would write it again with every request.
+//! Crossplane creates a CustomResourceDefinition for each CompositeResourceDefinition. Crossplane takes `spec` and
+//! `status` from the schema, and adds its own fields to `spec` (`internal/xcrd` in Crossplane 1.17). The API server
+//! drops all other fields and reports no error. So if a mutator wrote such a field, it would write the field again at
+//! every request.
 
 mod path;
 mod store;
@@ -41,7 +42,7 @@ pub struct Structural {
 /// The result of looking up a field path in the schema of a composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field<'s> {
-    /// The schema declares the field; contains the schema of the field.
+    /// The schema declares the field. Contains the schema of the field.
     Declared(&'s Value),
     /// The API server stores the field, although the schema does not describe it.
     Unknown,
@@ -55,7 +56,7 @@ pub enum Field<'s> {
 }
 
 impl Structural {
-    /// Extracts the schema of a version from a CompositeResourceDefinition; `None` if it declares none.
+    /// Extracts the schema of a version from a CompositeResourceDefinition. `None` if the version declares no schema.
     pub fn of(definition: &Value, version: &str) -> Option<Self> {
         let versions = definition.get("spec")?.get("versions")?.as_array()?;
         let version = versions.iter().find(|one| one.get("name").is_some_and(|name| name == version))?;
@@ -65,7 +66,7 @@ impl Structural {
         Some(Self { spec })
     }
 
-    /// Returns the composite as the API server stores it: without unknown fields, with defaults.
+    /// Returns the composite as the API server stores it. Unknown fields are removed, and defaults are set.
     pub fn stored(&self, composite: &Value) -> Value {
         let mut stored = composite.clone();
         if let Some(members) = stored.as_object_mut() {
@@ -88,8 +89,8 @@ impl Structural {
         path::at(&self.spec, path)
     }
 
-    /// Returns the violations in `spec` for which the API server would reject the composite, except those of CEL rules
-    /// and formats.
+    /// Returns the violations in `spec` for which the API server would reject the composite. Violations of CEL rules
+    /// and formats are not included.
     pub fn violations(&self, composite: &Value) -> Vec<Violation> {
         let mut spec = composite.get("spec").cloned().unwrap_or_else(|| json!({}));
         let own = spec.as_object_mut().map(taken).unwrap_or_default();
@@ -101,8 +102,8 @@ impl Structural {
         validate::violations(&spec, &schema)
     }
 
-    /// Returns the CEL rule or format that may reject a value at a path; `None` if there is none. Neither is evaluated
-    /// here.
+    /// Returns the first CEL rule or format that may reject a value at a path. `None` if there is none. This function
+    /// does not evaluate CEL rules or formats.
     pub fn undecided(&self, path: &Path, operation: Operation) -> Option<String> {
         path::undecided(&self.spec, path, operation)
     }

@@ -7,8 +7,8 @@ use super::{CROSSPLANE_FIELDS, Field, sorted};
 use crate::admission::Operation;
 use crate::crossplane::field_path::{Path, Segment};
 
-/// Maximum number of subschemas that are searched for rules; in larger schemas, values are left to Crossplane. The API
-/// server limits a definition to three million bytes; few have a thousand fields.
+/// Maximum number of subschemas that are searched for rules. In larger schemas, it is unknown whether a rule may reject
+/// a value. Few definitions are so large, because the API server limits them to three million bytes.
 const MAX_PARTS: usize = 10_000;
 
 /// The CEL rules of a subschema.
@@ -77,7 +77,7 @@ pub(super) fn undecided(spec: &Value, path: &Path, operation: Operation) -> Opti
     None
 }
 
-/// OpenAPI formats that accept every number or every string, so that they never reject a value.
+/// OpenAPI formats that never reject a value, because they accept every number or every string.
 const IGNORED_FORMATS: [&str; 6] = ["int32", "int64", "float", "double", "password", "quantity"];
 
 fn names(segments: &[Segment]) -> Vec<&str> {
@@ -89,8 +89,9 @@ fn names(segments: &[Segment]) -> Vec<&str> {
 }
 
 impl Rules<'_> {
-    /// Returns the first CEL rule that reads the member at the path `names`, or a value above or below it. The API
-    /// server evaluates rules with `oldSelf` only if there is an old value.
+    /// Returns the first CEL rule that reads the member at the path `names`. Rules that read a parent of the member, or
+    /// a value inside it, also count. Rules that need `oldSelf` count only for updates, because the API server skips
+    /// them otherwise.
     fn about(self, names: &[&str], operation: Operation) -> Option<String> {
         let rules = self.0.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten();
         let looks = |rule: &&Value| {
@@ -104,7 +105,8 @@ impl Rules<'_> {
     }
 }
 
-/// Returns whether an expression contains a variable with a member path that starts with `names` or is a prefix of it.
+/// Returns whether an expression accesses a member of a variable that overlaps with the path `names`. The accessed path
+/// overlaps if one of the two paths starts with the other.
 fn mentions(expression: &str, variable: &str, names: &[&str]) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     expression.match_indices(variable).any(|(at, _)| {

@@ -17,8 +17,8 @@ pub(super) fn is_set(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// Returns the schema of a member. The outer `None` means that the schema has no such member, the inner that it allows
-/// any value.
+/// Returns the schema of a member. The outer option is `None` if the schema has no such member. The inner option is
+/// `None` if the schema allows any value for the member.
 pub(super) fn member<'s>(schema: &'s Value, name: &str) -> Option<Option<&'s Value>> {
     if let Some(found) = schema.get("properties").and_then(|properties| properties.get(name)) {
         return Some(Some(found));
@@ -90,7 +90,7 @@ fn fill_in(value: &mut Value, schema: &Value) {
     }
 }
 
-/// Removes null members that the schema does not allow. Null elements of lists stay, and are rejected later.
+/// Removes null members that the schema does not allow. Null elements of lists are kept, and are rejected later.
 fn drop_nulls(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(members) => members.retain(|name, value| {
@@ -106,7 +106,7 @@ fn drop_nulls(value: &mut Value, schema: &Value) {
     }
 }
 
-/// Returns whether a value is null although the schema does not allow it.
+/// Returns whether a value is null and the schema forbids null.
 fn is_forbidden_null(value: &Value, schema: &Value) -> bool {
     let is_typed = schema.get("type").is_some() || is_set(schema, "x-kubernetes-int-or-string");
     value.is_null() && is_typed && !is_set(schema, "nullable")

@@ -1,4 +1,4 @@
-//! Validates a value against a schema like the API server, without CEL and formats.
+//! Validates a value against a schema like the API server. CEL rules and formats are not checked.
 
 use std::fmt;
 
@@ -30,8 +30,8 @@ pub(super) fn violations(spec: &Value, schema: &Value) -> Vec<Violation> {
     found
 }
 
-/// Checks a value against a schema and appends violations to `found`. The recursion depth is the depth of the value
-/// plus combined schemas.
+/// Checks a value against a schema and appends violations to `found`. The recursion depth is the depth of the value,
+/// plus the nesting depth of combined schemas.
 fn check(value: &Value, schema: &Value, at: &FieldPath, found: &mut Vec<Violation>) {
     let mut refuse = |why: String| found.push(Violation { field: at.clone(), why });
     if value.is_null() && is_set(schema, "nullable") {
@@ -68,7 +68,7 @@ fn check(value: &Value, schema: &Value, at: &FieldPath, found: &mut Vec<Violatio
     }
 }
 
-/// Returns the required type if a value has another one.
+/// Returns the type that the schema requires if a value has a different type.
 fn wrong_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str> {
     let is_whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
     if is_set(schema, "x-kubernetes-int-or-string") {

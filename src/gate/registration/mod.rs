@@ -1,8 +1,9 @@
 //! The registration: webhook configurations and permissions, derived from the registry.
 //!
-//! A webhook has one failure policy, so the requests of a phase are divided between two webhooks: those that must not
-//! be admitted if the webhook does not answer, and the rest. Each request is sent once per phase. The registration
-//! depends on the families that are on; webhooks and configurations without requests are omitted.
+//! A webhook has only one failure policy. So the requests of a phase are divided between two webhooks. One webhook
+//! receives the requests that must not be admitted while the server does not answer. The other webhook receives the
+//! rest. Each request is sent once per phase. The registration depends on the enabled families. Webhooks and
+//! configurations without requests are omitted.
 
 mod labels;
 mod requests;
@@ -39,7 +40,7 @@ pub enum Endpoint {
 pub struct Registration {
     /// The address at which the API server calls the webhooks.
     pub endpoint: Endpoint,
-    /// The CA of the serving certificate, base64-encoded PEM; `None` if the server or cert-manager writes it later.
+    /// The CA of the serving certificate, as base64-encoded PEM. `None` if the server or cert-manager writes it later.
     pub ca_bundle: Option<String>,
     /// The namespace of the Portcullis server, which all webhooks exclude.
     pub namespace: String,
@@ -47,8 +48,8 @@ pub struct Registration {
     pub service_account: String,
     /// The kinds that CompositeResourceDefinitions in the cluster declare and that the webhooks handle.
     pub declared: Vec<(&'static Declaration, &'static Kind)>,
-    /// The rule families that are enabled. With [`Choice::Values`], the chart's values decide, and the manifests are
-    /// Helm templates.
+    /// The enabled rule families. With [`Choice::Values`], the manifests are Helm templates, and the values of the
+    /// chart decide which families are enabled.
     pub families: Choice,
 }
 
@@ -86,7 +87,7 @@ const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.match
 const CHART_OPTIONAL: &str = ".Values.storedKustomizations";
 
 impl Registration {
-    /// Returns the settings that generate the chart's templates: names and enabled families are template expressions,
+    /// Returns the settings that generate the chart's templates. Names and enabled families are template expressions,
     /// which Helm evaluates.
     pub fn chart() -> Self {
         let (namespace, name) = ("{{ .Release.Namespace }}".to_owned(), "{{ .Release.Name }}".to_owned());
@@ -102,7 +103,7 @@ impl Registration {
     }
 
     /// Returns all files: CustomResourceDefinitions, the webhook configurations, and permissions. The registry must
-    /// have all families; those that are off are omitted here.
+    /// have all families. The files contain only the parts of enabled families.
     pub fn manifests(&self, registry: &Registry) -> Vec<Manifest> {
         let definition = |definition: &&'static Definition| self.definition(definition, None);
         let optional = |definition: &&'static Definition| self.definition(definition, Some(CHART_OPTIONAL));
@@ -161,8 +162,8 @@ impl Registration {
         self.families.lines(&when, Some(around), self.webhook(webhook, &conditions, &listed))
     }
 
-    /// Returns the webhook configuration for declared kinds, such as composites. It is separate, because its rules are
-    /// updated at run time.
+    /// Returns the webhook configuration for declared kinds, such as composites. It is separate from the main
+    /// configuration, because its rules are updated at run time.
     fn composites(&self, phase: Phase, registry: &Registry) -> Option<String> {
         let webhooks: Vec<_> = WEBHOOKS.iter().filter(|webhook| webhook.phase == phase).collect();
         let whens: Vec<_> = webhooks.iter().map(|webhook| webhook.declared_when(registry)).collect();
@@ -214,7 +215,8 @@ impl Registration {
         )
     }
 
-    /// Returns the timeout and the failure policy of a webhook; in the chart, the references to the release's values.
+    /// Returns the timeout and the failure policy of a webhook. For the chart, returns references to the values of the
+    /// release.
     fn policies(&self, webhook: &Webhook) -> (String, String) {
         if self.is_chart() {
             let value = |key: &str| format!("{{{{ .Values.webhooks.{}.{key} }}}}", webhook.key());
@@ -237,8 +239,8 @@ impl Registration {
         format!("    clientConfig:\n{place}{ca}")
     }
 
-    /// Returns a selector that excludes `kube-system` and the namespace of Portcullis, because a cluster must be able
-    /// to start without Portcullis.
+    /// Returns a selector that excludes the namespaces `kube-system` and that of Portcullis. They are excluded because
+    /// a cluster must be able to start without Portcullis.
     fn namespace_selector(&self) -> String {
         let further = if self.is_chart() { CHART_NAMESPACES } else { "" };
         format!(
@@ -248,8 +250,9 @@ impl Registration {
         )
     }
 
-    /// Returns the match conditions of a webhook. They exclude objects being deleted, whose finalizers must be
-    /// removable, and deletions by the controllers that clean up after a namespace or owner.
+    /// Returns the match conditions of a webhook. They exclude objects that are being deleted, because their finalizers
+    /// must be removable. They also exclude deletions by the controllers that clean up after the deletion of a
+    /// namespace or owner.
     fn match_conditions(&self, rules: &[Rules], narrowed: Option<&Narrowed>) -> String {
         let when = |has: fn(&Rules) -> bool| When::either(rules.iter().filter(|rule| has(rule)).map(|rule| &rule.when));
         let deletes = when(|rules| rules.operations.contains(&Operation::Delete));
@@ -268,8 +271,8 @@ impl Registration {
         text
     }
 
-    /// Returns the match conditions that divide the requests of a resource between the two webhooks of a phase: each
-    /// request goes to exactly one.
+    /// Returns the match conditions that divide the requests of a resource between the two webhooks of a phase. Each
+    /// request goes to exactly one of these webhooks.
     fn share_conditions(&self, webhook: &Webhook, registry: &Registry) -> String {
         let (prefix, not) = if webhook.failure_policy.fails() { ("all-but", "!") } else { ("only", "") };
         // A deletion has no object that a condition could read.
@@ -301,7 +304,7 @@ fn narrowing_condition(narrowed: &Narrowed) -> String {
     format!("      - name: worth-a-call\n        expression: >-\n          {}\n", alternatives.join(" ||\n          "))
 }
 
-/// Returns the name of a resource as YAML: `*` in quotes, because it would begin an alias without them.
+/// Returns the name of a resource as YAML. `*` is quoted, because without quotes it would begin a YAML alias.
 fn quoted(resource: &str) -> String {
     if resource == ANY { format!("\"{resource}\"") } else { resource.to_owned() }
 }

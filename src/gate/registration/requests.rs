@@ -1,5 +1,5 @@
-//! Derives the entries under `rules` of each webhook from the registry, each with the families of Portcullis rules that
-//! need these requests.
+//! Derives the entries under `rules` of each webhook from the registry. Each entry has the families of Portcullis rules
+//! that need the matched requests.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) struct Webhook {
     pub(super) failure_policy: FailurePolicy,
     pub(super) timeout_seconds: u8,
     pub(super) reason: &'static str,
-    /// The match conditions of a separate webhook for some sources of kustomize trees; `None` for all other webhooks.
+    /// The match conditions of a separate webhook for some sources of kustomize trees. `None` for all other webhooks.
     pub(super) narrowed: Option<&'static Narrowed>,
 }
 
@@ -56,8 +56,8 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
     },
 ];
 
-/// Returns the webhooks of a phase: first those in [`WEBHOOKS`], then the separate webhooks for sources of kustomize
-/// trees that have their own match conditions (`Delivery::narrowed`).
+/// Returns the webhooks of a phase. The first ones are those in [`WEBHOOKS`]. After them come separate webhooks for the
+/// sources of kustomize trees with their own match conditions (`Delivery::narrowed`).
 pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     let mut webhooks: Vec<_> = WEBHOOKS.into_iter().filter(|webhook| webhook.phase == phase).collect();
     for (delivery, narrowed) in registry.deliveries().iter().filter_map(|delivery| Some((delivery, delivery.narrowed?)))
@@ -76,8 +76,8 @@ pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     webhooks
 }
 
-/// An entry of a webhook's `rules`: resources with the same group, versions and operations. The webhook receives their
-/// requests only if the enabled rule families meet the condition `when`.
+/// An entry of a webhook's `rules`. Its resources have the same group, versions and operations. The webhook receives
+/// their requests only if the enabled rule families meet the condition `when`.
 pub(super) struct Rules {
     pub(super) group: &'static str,
     pub(super) versions: &'static [&'static str],
@@ -86,22 +86,22 @@ pub(super) struct Rules {
     pub(super) when: When,
 }
 
-/// A resource whose requests are divided between the two webhooks of a phase, because only some of them must fail
-/// closed.
+/// A resource whose requests are divided between the two webhooks of a phase. They are divided because only some of
+/// these requests must fail closed.
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The rule families that make requests fail closed if these do not meet the match condition; it is enough that one
-    /// of these families is enabled.
+    /// The rule families whose rules need these requests to fail closed if they do not meet the match condition. The
+    /// condition is needed if at least one of the families is enabled.
     pub(super) when: When,
 }
 
-/// A resource: its group, and its plural name with the subresource.
+/// A resource. The first part is its group, the second part is its plural name with the subresource.
 type Key = (&'static str, String);
 /// A request matcher and the family of its rule.
 type FamilyMatcher = (&'static str, &'static Match);
 
-/// The versions of a resource, and the rule families that need each operation on it.
+/// The versions of a resource, and its operations. Each operation has the rule families that need requests for it.
 type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
 
 /// The rule families that need requests for one resource and operation, by the failure policy of their rules.
@@ -112,16 +112,16 @@ struct Wanted {
 }
 
 impl Webhook {
-    /// Returns the key of the webhook in the chart's value `webhooks`: the first label of its name in camel case, such
-    /// as `validate`.
+    /// Returns the key of the webhook in the chart's value `webhooks`. The key is the part of the webhook's name before
+    /// the first dot, in camel case, such as `validate`.
     pub(super) fn key(&self) -> String {
         let mut words = self.name.split('.').next().unwrap_or_default().split('-');
         let first = words.next().unwrap_or_default().to_owned();
         words.fold(first, |key, word| key + &word[..1].to_uppercase() + &word[1..])
     }
 
-    /// Returns the `rules` of this webhook: the requests that need its phase and failure policy, without those that
-    /// always go to the webhook with `failurePolicy: Fail` of the same phase.
+    /// Returns the `rules` of this webhook. They match the requests that need its phase and failure policy. Requests
+    /// that always go to the webhook of the same phase with `failurePolicy: Fail` are left out.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
         let match_condition = self.match_condition(registry);
         let mut rules: Vec<Rules> = Vec::new();
@@ -140,7 +140,8 @@ impl Webhook {
         rules
     }
 
-    /// Returns the operations on one resource that this webhook receives, grouped by the rule families that need them.
+    /// Returns the operations on one resource that this webhook receives. Operations that the same rule families need
+    /// are grouped.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {
@@ -204,8 +205,8 @@ impl Webhook {
         groups.into_iter().map(rules).collect()
     }
 
-    /// Returns which rule families must be enabled so that this webhook receives requests for declared kinds, such as
-    /// composites.
+    /// Returns the condition under which this webhook receives requests for declared kinds, such as composites. The
+    /// condition says which rule families must be enabled.
     pub(super) fn declared_when(&self, registry: &Registry) -> When {
         When::either(&[When::any(self.declared(registry).into_iter().map(|(family, _)| family).collect())])
     }
@@ -216,8 +217,8 @@ impl Webhook {
         self.matchers(registry).into_iter().filter(is_its).collect()
     }
 
-    /// Returns the resources that the two webhooks of a phase share. A resource is shared only if all fail-closed rules
-    /// for it have the same match condition.
+    /// Returns the resources whose requests are divided between the two webhooks of a phase. A resource is divided only
+    /// if all its fail-closed rules have the same match condition.
     pub(super) fn shares(&self, registry: &Registry) -> Vec<Share> {
         let share = |((_, resource), (match_condition, families)): (Key, (&'static MatchCondition, Families))| Share {
             resource,

@@ -7,8 +7,8 @@ use super::{DECLARED_NAME, GENERATED, GENERATED_FOR_DECLARED, Registration};
 use crate::catalog::{CHOOSING_LABEL, Kind};
 use crate::gate::Registry;
 
-/// An RBAC rule, as YAML, that permits watching CustomResourceDefinitions, so that the server notices kinds that are
-/// installed later.
+/// The YAML of an RBAC rule that permits watching CustomResourceDefinitions. The server needs this permission to notice
+/// kinds that are installed later.
 const DEFINITIONS: &str =
     "  - {apiGroups: [\"apiextensions.k8s.io\"], resources: [customresourcedefinitions], verbs: [list, watch]}\n";
 
@@ -25,7 +25,8 @@ impl Registration {
         )
     }
 
-    /// Returns the manifest of the ServiceAccount; empty for the chart, which has a separate template for it.
+    /// Returns the manifest of the ServiceAccount. The text is empty for the chart, because the chart has a separate
+    /// template for the ServiceAccount.
     fn account(&self) -> String {
         let Self { namespace, service_account, .. } = self;
         if self.is_chart() {
@@ -45,8 +46,8 @@ impl Registration {
         )
     }
 
-    /// Returns an aggregated ClusterRole and its binding, as YAML. ClusterRoles with the label [`CHOOSING_LABEL`] add
-    /// rights to it, such as to read a kind of composites.
+    /// Returns the YAML of an aggregated ClusterRole and its binding. Kubernetes adds the rules of every ClusterRole
+    /// with the label [`CHOOSING_LABEL`] to it. For example, such a ClusterRole permits reading a kind of composites.
     fn aggregated(&self, registry: &Registry) -> String {
         let when = When::any(registry.declaring().map(|(family, _)| family).collect());
         let role = format!(
@@ -58,8 +59,8 @@ impl Registration {
         self.families.lines(&when, None, role)
     }
 
-    /// Returns a ClusterRole that permits reading the watched kinds that other objects declare, such as composites, and
-    /// its binding, as YAML; `None` if there are no such kinds.
+    /// Returns the YAML of a ClusterRole and its binding. The ClusterRole permits reading the watched kinds that other
+    /// objects declare, such as composites. `None` if no such kind is watched.
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -84,8 +85,9 @@ impl Registration {
         (!rules.is_empty()).then_some(role)
     }
 
-    /// Returns a Role that permits reading objects of unwatched kinds by name, and its binding; empty if there are
-    /// none. It covers only the namespace of Portcullis; other namespaces need their own Roles.
+    /// Returns the YAML of a Role and its binding. The Role permits reading objects of unwatched kinds by name. The
+    /// text is empty if there are no such kinds. The Role covers only the namespace of Portcullis, so other namespaces
+    /// need their own Roles.
     fn reading_by_name(&self, registry: &Registry) -> String {
         let Self { namespace, service_account, .. } = self;
         let is_named = |kind: &Kind| kind.is_read_by_name() && !kind.is_read_everywhere();
@@ -110,8 +112,8 @@ impl Registration {
         self.families.lines(&whole, None, role)
     }
 
-    /// Returns the rules of the server's ClusterRole, as YAML: permissions to watch the kinds that are looked up, and
-    /// to get the kinds that are read live.
+    /// Returns the rules of the server's ClusterRole, as YAML. They permit watching the kinds that are looked up, and
+    /// getting objects of the kinds that are read live.
     fn rights(&self, registry: &Registry) -> String {
         let watched = lines(registry.looked_up().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
         let is_read = |kind: &Kind| !kind.is_read_by_name() || kind.is_read_everywhere();
@@ -128,7 +130,8 @@ impl Registration {
     }
 }
 
-/// RBAC rules: for each API group and condition on families, the plural names of the resources.
+/// RBAC rules. Each rule has an API group, a condition on families, and the plural names of its resources. The rule is
+/// needed if the condition holds.
 type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
 
 fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {

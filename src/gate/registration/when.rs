@@ -1,8 +1,8 @@
-//! Conditions on the enabled families of rules, under which the manifests contain a part, such as a rule of a webhook
-//! configuration.
+//! Conditions on the enabled families of rules. The manifests contain a part, such as a rule of a webhook
+//! configuration, only if its condition holds.
 //!
-//! `portcullis manifests` evaluates a condition; the chart contains it as a Helm condition. So for the same families,
-//! the chart renders exactly what `manifests` writes.
+//! `portcullis manifests` evaluates a condition. The chart contains the same condition as a Helm template expression.
+//! So for the same families, the chart renders exactly what `manifests` writes.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,15 @@ pub enum Choice {
     Values,
 }
 
-/// A condition on the families that are on. It holds if at least one of its cases holds.
+/// A condition on the enabled families. It holds if at least one of its cases holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct When(Vec<Case>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// The case holds only if at least one of these families is enabled.
+    /// The families of which at least one must be enabled. Otherwise the case does not hold.
     any: Families,
-    /// The case holds only if none of these families is enabled.
+    /// The families of which none may be enabled. Otherwise the case does not hold.
     none: Families,
 }
 
@@ -36,8 +36,8 @@ impl When {
         Self::any_but(any, Families::new())
     }
 
-    /// Returns a condition that holds if at least one of the families `any` is enabled, and none of the families
-    /// `none`.
+    /// Returns a condition on two sets of families. It holds if at least one of the families `any` and none of the
+    /// families `none` is enabled.
     pub(super) fn any_but(any: Families, none: Families) -> Self {
         Self(vec![Case { any, none }])
     }
@@ -98,9 +98,9 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Adds the condition `when` to the lines `text`. For a list of families, returns the lines if the condition holds,
-    /// else an empty text; for the chart, returns the lines inside a Helm `if`. Omits the `if` inside a block whose
-    /// condition `around` is the same.
+    /// Adds the condition `when` to the lines `text`. For a fixed list of families, returns the lines if the condition
+    /// holds, and an empty text otherwise. For the chart, returns the lines inside a Helm `if`. If the lines are inside
+    /// a block with the same condition `around`, omits the `if`.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -111,14 +111,15 @@ impl Choice {
         }
     }
 
-    /// Adds the condition that one of `families` is enabled to the lines `text`. For a list of families, returns the
-    /// lines if the condition holds, else an empty text; for the chart, returns the lines inside a Helm `if`.
+    /// Adds a condition to the lines `text`: at least one of `families` must be enabled. For a fixed list of families,
+    /// returns the lines if the condition holds, and an empty text otherwise. For the chart, returns the lines inside a
+    /// Helm `if`.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }
 
-    /// Adds the condition `when` to `text`, a part of a line. For a list of families, returns `text` if the condition
-    /// holds, else an empty text; for the chart, returns `text` inside a Helm `if`.
+    /// Adds the condition `when` to `text`, which is a part of a line. For a fixed list of families, returns `text` if
+    /// the condition holds, and an empty text otherwise. For the chart, returns `text` inside a Helm `if`.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {
             _ if when.0.is_empty() => String::new(),
@@ -128,8 +129,8 @@ impl Choice {
         }
     }
 
-    /// Returns whether a family can be enabled: always for the chart, whose values decide at installation; otherwise if
-    /// the list contains the family.
+    /// Returns whether a family can be enabled. For a fixed list, the list must contain the family. For the chart, this
+    /// is always true, because the values decide at installation.
     pub fn may_have(&self, family: &str) -> bool {
         match self {
             Self::These(on) => on.contains(&family),
@@ -137,8 +138,8 @@ impl Choice {
         }
     }
 
-    /// Returns whether the condition can hold. For a list of families: whether it holds. For the chart: whether it has
-    /// any case, because the values decide at installation.
+    /// Returns whether the condition can hold. For a fixed list of families, returns whether it holds. For the chart,
+    /// the values decide at installation, so the condition can hold if it has at least one case.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

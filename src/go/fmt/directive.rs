@@ -184,7 +184,8 @@ impl Reader<'_> {
         self.at += length;
     }
 
-    /// Parses a decimal number, if there is one. If it is too large, the rest of the format is consumed, as in Go.
+    /// Parses a decimal number at the current position. `None` if there is no number. If the number is too large, skips
+    /// the rest of the format, as Go does.
     fn digits(&mut self) -> Option<usize> {
         let rest = self.rest();
         let length = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -196,8 +197,8 @@ impl Reader<'_> {
         number
     }
 
-    /// Returns the next argument as the value of a `*` in a directive, which is a width or precision; `None` if the
-    /// argument is not an integer, or too large.
+    /// Returns the next argument as the value of a `*` in a directive. This value is a width or precision. `None` if
+    /// the argument is not an integer, or if it is too large.
     fn star(&mut self, values: &[Any]) -> Option<i64> {
         let value = values.get(self.argument)?;
         self.argument += 1;
@@ -210,14 +211,14 @@ impl Reader<'_> {
     }
 }
 
-/// Parses a text that consists of digits only; `None` for other texts and for large numbers.
+/// Parses a text that contains only digits. `None` for other texts and for numbers that are too large.
 fn whole(text: &str) -> Option<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| bounded(text)).flatten()
 }
 
-/// Parses a decimal number; `None` if it is too large. Like Go, compares the number with [`MAX_NUMBER`] before each
-/// digit is added, so a number with one digit more is accepted.
+/// Parses a decimal number. `None` if the number is too large. Like Go, compares the number with [`MAX_NUMBER`] before
+/// it adds each digit. So the function also accepts numbers with one digit more.
 fn bounded(digits: &str) -> Option<usize> {
     let mut number: i64 = 0;
     for digit in digits.bytes() {

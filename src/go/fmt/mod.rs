@@ -15,7 +15,8 @@ use print::Printer;
 
 /// The text with which each error in a formatted text begins.
 pub const MISTAKE: &str = "%!";
-/// Maximum length of a formatted text in bytes; the API server does not accept longer objects.
+/// Maximum length of a formatted text in bytes. Longer texts are not useful, because the API server rejects objects of
+/// this size.
 pub const MAX_TEXT: usize = 4 << 20;
 
 /// The error of a text that would be longer than [`MAX_TEXT`].
@@ -26,7 +27,7 @@ pub struct TooLong;
 /// Formats values like Go's `fmt.Sprintf`.
 ///
 /// # Errors
-/// [`TooLong`], if the text is longer than [`MAX_TEXT`]; Go has no such limit.
+/// [`TooLong`], if the text is longer than [`MAX_TEXT`]. Go has no such limit.
 pub fn sprintf(format: &str, values: &[Any]) -> Result<String, TooLong> {
     Printer::default().printed(format, values)
 }

@@ -6,7 +6,7 @@ use super::print::Printer;
 use super::text::quoted_character;
 
 impl Printer {
-    /// Prints an `int64`; returns false if the verb does not accept integers.
+    /// Prints an `int64`. Returns false if the verb does not accept integers.
     pub(super) fn integer(&mut self, value: i64, verb: char) -> bool {
         let magnitude = value.unsigned_abs();
         match verb {
@@ -24,8 +24,8 @@ impl Printer {
         true
     }
 
-    /// Prints an integer: its sign, `prefix` if requested, and its digits. Leading zeros fill the precision or, without
-    /// a precision, the width.
+    /// Prints an integer: its sign, `prefix` if requested, and its digits. Leading zeros fill the number up to the
+    /// precision. Without a precision, they can fill it up to the width.
     fn digits(&mut self, value: i64, prefix: &str, digits: &str) {
         let flags = self.flags;
         let sign = match () {
@@ -66,7 +66,7 @@ impl Printer {
         self.pad_with_spaces(&text);
     }
 
-    /// Prints a `float64`; returns false if the verb does not accept floats.
+    /// Prints a `float64`. Returns false if the verb does not accept floats.
     pub(super) fn float(&mut self, value: f64, verb: char) -> bool {
         let (format, default) = match verb {
             'v' => ('g', None),
@@ -107,7 +107,7 @@ impl Printer {
     }
 }
 
-/// Returns the character of a code point; U+FFFD for an invalid one.
+/// Returns the character of a code point. For an invalid code point, returns U+FFFD.
 fn character(value: i64) -> char {
     u32::try_from(value).ok().and_then(char::from_u32).unwrap_or('\u{fffd}')
 }

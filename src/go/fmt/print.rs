@@ -21,7 +21,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Adapts the flags `#` and `+` to the verb, because they have another meaning for `%v` and `%w`.
+    /// Adapts the flags `#` and `+` to the verb. These flags have a different meaning for `%v` and `%w`.
     pub(super) fn take_verb(&mut self, verb: char) {
         if matches!(verb, 'v' | 'w') {
             self.sharp_v = self.sharp;

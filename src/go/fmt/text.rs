@@ -4,7 +4,7 @@ use super::super::quote::{is_printable, quote, quote_ascii};
 use super::print::Printer;
 
 impl Printer {
-    /// Prints a string; returns false if the verb does not accept strings.
+    /// Prints a string. Returns false if the verb does not accept strings.
     pub(super) fn string(&mut self, text: &str, verb: char) -> bool {
         match verb {
             'v' if self.flags.sharp_v => self.quoted(text),
@@ -67,7 +67,7 @@ fn can_be_raw(text: &str) -> bool {
     text.chars().all(|c| c != '\u{feff}' && c != '`' && (c == '\t' || (c >= ' ' && c != '\u{7f}')))
 }
 
-/// Returns a character in single quotes, as Go prints it; if `is_ascii`, escapes a character that is not ASCII.
+/// Returns a character in single quotes, as Go prints it. If `is_ascii` is true, escapes a character that is not ASCII.
 pub(super) fn quoted_character(c: char, is_ascii: bool) -> String {
     let text = super::super::quote::quote_with(&String::from(c), '\'', is_ascii);
     debug_assert!(is_ascii || !is_printable(c) || text.contains(c));

@@ -14,10 +14,11 @@ pub enum Target {
     Array,
 }
 
-/// Decodes a JSON text into a map or a list; `None` for `null`, which Go decodes as nil. All numbers become `float64`.
+/// Decodes a JSON text into a map or a list. All numbers become `float64`. Returns `None` for `null`, because Go
+/// decodes it as nil.
 ///
 /// # Errors
-/// Go's message; for values that are nested deeper than [`MAX_DEPTH`], a message that Go does not have.
+/// Go's message. The message about values that are nested deeper than [`MAX_DEPTH`] does not exist in Go.
 pub fn unmarshal(text: &str, target: Target) -> Result<Option<Value>, String> {
     Scanner { bytes: text.as_bytes(), at: 0, open: Vec::new() }.document()?;
     let value = parse(text).map_err(|error| match error {
@@ -68,8 +69,8 @@ pub fn floats(mut value: Value) -> Value {
     value
 }
 
-/// Converts the numbers of a value as if it was encoded to JSON and decoded by `k8s.io/apimachinery`: numbers without a
-/// fraction become `int64` if they fit, others are `float64`.
+/// Converts the numbers of a value to Go types, as encoding to JSON and decoding by `k8s.io/apimachinery` would do.
+/// Numbers without a fraction become `int64` if they fit. Other numbers become `float64`.
 pub fn integers(mut value: Value) -> Value {
     convert_numbers(&mut value, &integer);
     value
@@ -94,11 +95,12 @@ fn integer(number: &Number) -> Value {
     }
 }
 
-/// A scanner that checks the syntax of a JSON text, to report errors like Go.
+/// A scanner that checks the syntax of a JSON text. It reports the same errors as Go.
 struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// The closing brackets that the text still needs for open objects and lists, the innermost last.
+    /// The closing brackets that the text still needs for open objects and lists. The bracket of the innermost object
+    /// or list is last.
     open: Vec<u8>,
 }
 
@@ -125,8 +127,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Checks the syntax of a value. In an object or list that is not empty, stops after the first scalar or empty
-    /// collection; the caller continues there.
+    /// Checks the syntax of a value. In an object or list with content, stops after the first scalar or the first empty
+    /// object or list. The caller continues there.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {
@@ -253,7 +255,7 @@ impl Scanner<'_> {
         Ok(byte)
     }
 
-    /// Returns the next byte, without skipping spaces. At the end of the text, returns the error that Go reports for a
+    /// Returns the next byte. Spaces are not skipped. At the end of the text, returns Go's error for an unexpected
     /// space.
     fn next_of(&mut self, context: &str) -> Result<u8, String> {
         self.next().map_err(|_| format!("invalid character ' ' {context}"))

@@ -13,7 +13,7 @@ const LARGE: f64 = 1e21;
 /// Magnitude below which Go formats floats with an exponent.
 const SMALL: f64 = 1e-6;
 
-/// Encodes a value like Go: keys are sorted, `<`, `>`, `&`, U+2028 and U+2029 are escaped, and `1.0` is `1`.
+/// Encodes a value like Go. Keys are sorted. `<`, `>`, `&`, U+2028 and U+2029 are escaped. `1.0` becomes `1`.
 pub fn marshal(value: &Value) -> String {
     escape(encode(value, GoNumbers(CompactFormatter)))
 }
@@ -54,7 +54,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A formatter that formats floats like Go, and all else like the wrapped one.
+/// A JSON formatter that formats floats like Go. It passes all other values to the wrapped formatter.
 struct GoNumbers<F>(F);
 
 impl<F: Formatter> Formatter for GoNumbers<F> {

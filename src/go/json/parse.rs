@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Maximum nesting depth, which is that of `serde_json`. Go accepts 10 000 levels; deeper objects are denied with their
-/// uid.
+/// Maximum nesting depth. It is the limit of `serde_json`. Go accepts 10 000 levels. Requests with deeper objects are
+/// denied.
 pub const MAX_DEPTH: usize = 128;
 
 /// The error of a JSON text that cannot be parsed.
@@ -28,10 +28,11 @@ impl From<&serde_json::Error> for JsonError {
 
 /// Parses a JSON text.
 ///
-/// A lone surrogate escape (`\ud800`) becomes U+FFFD, as in Go's `encoding/json`; `serde_json` rejects it.
+/// A surrogate escape without its pair (`\ud800`) becomes U+FFFD, as in Go's `encoding/json`. `serde_json` rejects such
+/// an escape.
 ///
 /// # Errors
-/// [`JsonError::TooDeep`] beyond 128 levels, [`JsonError::Malformed`] for invalid JSON.
+/// [`JsonError::TooDeep`] for more than 128 levels, [`JsonError::Malformed`] for invalid JSON.
 pub fn parse(text: &str) -> Result<Value, JsonError> {
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
@@ -77,7 +78,7 @@ fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns the code unit of the `\uXXXX` escape at byte `at`; `None` if there is none.
+/// Returns the UTF-16 code unit of the `\uXXXX` escape at byte `at`. `None` if there is no escape at this byte.
 fn escape_at(text: &str, at: usize) -> Option<u32> {
     let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
     u32::from_str_radix(digits, 16).ok()

@@ -35,7 +35,8 @@ pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
     Ok((out, &left[1..]))
 }
 
-/// Translates a member of a character class: a named class, a character or a range. Returns it with the remaining text.
+/// Translates a member of a character class. A member is a named class, a character or a range. Returns the translation
+/// and the remaining text.
 fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError> {
     if let Some((name, after)) = posix(left)? {
         return Ok((name, after));
@@ -57,7 +58,7 @@ fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError
     Ok((range(low, high), after))
 }
 
-/// Translates the named class at the start of `left`, such as `[:alpha:]`, and returns it with the remaining text;
+/// Translates the named class at the start of `left`, such as `[:alpha:]`. Returns the class and the remaining text.
 /// `None` if `left` does not start with such a class.
 fn posix(left: &str) -> Result<Option<(String, &str)>, SyntaxError> {
     let Some(end) = left.strip_prefix("[:").and_then(|after| after.find(":]")) else { return Ok(None) };
@@ -77,8 +78,8 @@ fn single<'r>(left: &'r str, whole: &str) -> Result<(u32, &'r str), SyntaxError>
     }
 }
 
-/// Returns a range of code points in the syntax of the crate regex, without surrogates, which the crate does not
-/// support.
+/// Returns a range of code points in the syntax of the crate regex. Surrogates are left out, because the crate does not
+/// support them.
 fn range(low: u32, high: u32) -> String {
     let low = if (0xD800..=0xDFFF).contains(&low) { 0xE000 } else { low };
     let high = if (0xD800..=0xDFFF).contains(&high) { 0xD7FF } else { high };

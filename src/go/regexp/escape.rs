@@ -3,7 +3,7 @@
 
 use super::error::{Code, SyntaxError};
 
-/// Returns the ASCII class of `\d`, `\s`, `\w` or their opposites in the syntax of the crate regex; `None` for other
+/// Returns the ASCII class of `\d`, `\s`, `\w` or their opposites, in the syntax of the crate regex. `None` for other
 /// letters.
 pub(super) fn perl_class(letter: char) -> Option<&'static str> {
     Some(match letter {
@@ -17,8 +17,8 @@ pub(super) fn perl_class(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Translates a Unicode class at the start of `rest`: `\pL`, `\p{Greek}`, `\P{^Greek}`. Returns it in the syntax of the
-/// crate regex, with the remaining text; `None` if `rest` starts with something else.
+/// Translates a Unicode class at the start of `rest`, such as `\pL`, `\p{Greek}` or `\P{^Greek}`. Returns the class in
+/// the syntax of the crate regex, and the remaining text. `None` if `rest` does not start with a Unicode class.
 pub(super) fn unicode_class(rest: &str) -> Result<Option<(String, &str)>, SyntaxError> {
     let (mut is_negative, after) = match rest.get(..2) {
         Some(r"\p") => (false, &rest[2..]),
@@ -46,7 +46,7 @@ pub(super) fn unicode_class(rest: &str) -> Result<Option<(String, &str)>, Syntax
     class.filter(|_| is_name).map(|class| Some((class, after))).ok_or_else(|| wrong(part))
 }
 
-/// Parses the escape at the start of `rest`; returns its code point and the remaining text.
+/// Parses the escape at the start of `rest`. Returns its code point and the remaining text.
 pub(super) fn character(rest: &str) -> Result<(u32, &str), SyntaxError> {
     let mut chars = rest[1..].chars();
     let Some(c) = chars.next() else { return Err(SyntaxError::new(Code::TrailingBackslash, "")) };
@@ -74,8 +74,8 @@ fn octal(rest: &str) -> (u32, &str) {
     (u32::from_str_radix(digits, 8).unwrap_or(0), after)
 }
 
-/// Parses two hexadecimal digits, or any number of them in braces, at the start of `rest`. Returns their value and the
-/// remaining text. The error is the text after the invalid escape.
+/// Parses a hexadecimal number at the start of `rest`. The number has two digits, or any number of digits in braces.
+/// Returns its value and the remaining text. If the number is invalid, the error is the text after it.
 fn hexadecimal(rest: &str) -> Result<(u32, &str), &str> {
     let mut chars = rest.chars();
     let first = chars.next().ok_or(rest)?;

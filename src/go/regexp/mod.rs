@@ -1,9 +1,14 @@
 //! Regular expressions in Go's syntax.
 //!
-//! A pattern is parsed like in Go's `regexp/syntax`, with the same error messages, and translated to the syntax of the
-//! crate regex. Both engines find the same matches: they prefer the leftmost first match, and take linear time. The
-//! syntax differs: in Go `\d`, `\w`, `\s` and `\b` mean ASCII, `\Q..\E` quotes, `[a&&b]` and `[a[b]]` are plain
-//! classes, braces that are not a repetition are literal, and `a**` and more than 1000 repetitions are errors.
+//! A pattern is parsed like in Go's `regexp/syntax`, with the same error messages. Then it is translated to the syntax
+//! of the crate regex. Both engines find the same matches, because they prefer the leftmost first match. Both take
+//! linear time. Only the syntax differs. In Go:
+//!
+//! - `\d`, `\w`, `\s` and `\b` mean ASCII.
+//! - `\Q..\E` quotes.
+//! - `[a&&b]` and `[a[b]]` are plain classes.
+//! - Braces that are not a repetition are literal.
+//! - `a**` and more than 1000 repetitions are errors.
 
 mod class;
 mod error;
@@ -16,12 +21,12 @@ use regex::{Regex, RegexBuilder};
 
 pub use error::{Code, SyntaxError};
 
-/// Maximum nesting of groups, which bounds the recursion of the crate regex. Go allows 1000.
+/// Maximum nesting of groups. It limits the recursion of the crate regex. Go allows 1000 levels.
 pub const MAX_NESTING: u32 = 250;
 /// Maximum number of cached patterns. With their maximum size they need 32 MiB.
 const MAX_CACHED: usize = 128;
 const MAX_CACHED_SIZE: usize = 256 << 10;
-/// Maximum length of a cached pattern in bytes; longer patterns are compiled each time.
+/// Maximum length of a cached pattern in bytes. Longer patterns are compiled at each use.
 const MAX_CACHED_LENGTH: usize = 1024;
 /// Maximum size of a compiled pattern in bytes.
 const MAX_SIZE: usize = 10 << 20;
@@ -33,7 +38,7 @@ static CACHE: LazyLock<RwLock<std::collections::HashMap<String, Compiled>>> = La
 /// Compiles a regular expression in Go's syntax, or returns it from the cache.
 ///
 /// # Errors
-/// If the pattern is invalid; the error is that of Go.
+/// If the pattern is invalid. The error is the same as in Go.
 pub fn compile(pattern: &str) -> Result<Arc<Regex>, SyntaxError> {
     if pattern.len() > MAX_CACHED_LENGTH {
         return build(pattern, MAX_SIZE).map(Arc::new);

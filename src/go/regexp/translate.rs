@@ -4,7 +4,7 @@ use super::class::class;
 use super::error::{Code, SyntaxError};
 use super::escape::{character, perl_class, unicode_class};
 
-/// Maximum repetition count, also of nested repetitions together.
+/// Maximum repetition count. The product of nested repetition counts has the same limit.
 const MAX_REPEAT: usize = 1000;
 /// A regular expression class that matches no character. It replaces surrogates, which no text contains.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
@@ -13,23 +13,26 @@ struct Translator<'p> {
     pattern: &'p str,
     rest: &'p str,
     out: String,
-    /// The groups whose closing parenthesis has not been read: the whole pattern first, the innermost group last.
+    /// The groups whose closing parenthesis has not been read. The whole pattern is first, and the innermost group is
+    /// last.
     open: Vec<Group>,
     /// The offset of the repetition that was just parsed. Another one directly after it is an error.
     repeated: Option<usize>,
-    /// The offset in `out` at which a repetition of the last operand is inserted: the end of the operand. Flags may
-    /// follow it.
+    /// The offset in `out` where the last operand ends. A repetition of this operand is inserted at this offset,
+    /// because flags may follow the operand.
     operand_end: usize,
 }
 
 /// A group whose closing parenthesis has not been read, or the whole pattern.
 #[derive(Default)]
 struct Group {
-    /// Whether a repetition such as `*` is allowed at this point: the group has a last element that can be repeated.
+    /// Whether a repetition such as `*` is allowed at this point. It is allowed if the last element of the group can be
+    /// repeated.
     has_operand: bool,
     /// The product of the nested repetition counts in the last operand: 6 for `(a{2}){3}`.
     operand: usize,
-    /// The largest product of nested repetition counts, `operand`, of all operands in the group.
+    /// The largest repetition count of all operands in the group. Nested counts are multiplied, as in the field
+    /// `operand`.
     most: usize,
 }
 
@@ -262,8 +265,8 @@ fn is_flag(c: char) -> bool {
     matches!(c, 'i' | 'm' | 's' | 'U' | '-')
 }
 
-/// Normalises the flags of a group, such as `i-s`, for the crate regex: removes duplicates, and turns off a flag that
-/// is both on and off.
+/// Normalises the flags of a group, such as `i-s`, for the crate regex. Removes duplicates. Clears a flag that is
+/// both on and off.
 fn normal(flags: &str) -> String {
     let (on, off) = flags.split_once('-').unwrap_or((flags, ""));
     let all = ['i', 'm', 's', 'U'];
@@ -272,8 +275,8 @@ fn normal(flags: &str) -> String {
     if off.is_empty() { on } else { format!("{on}-{off}") }
 }
 
-/// Returns the length of the flags of a group, such as `i-s:` after `(?`, including the `:` or `)` at the end; `None`
-/// if they are invalid.
+/// Returns the length of the flags of a group, such as `i-s:` after `(?`. The length includes the final `:` or `)`.
+/// `None` if the flags are invalid.
 fn flags(text: &str) -> Option<usize> {
     let end = text.find(|c| !is_flag(c))?;
     let flags = &text[..end];
@@ -282,12 +285,12 @@ fn flags(text: &str) -> Option<usize> {
     (is_closed && is_sound).then_some(end + 1)
 }
 
-/// The minimum and maximum of a repetition such as `{2,5}`; an inner `None` means no maximum. The outer `None` means
-/// that they are too large or reversed.
+/// The minimum and maximum of a repetition such as `{2,5}`. The inner option is `None` if there is no maximum. The
+/// outer option is `None` if a bound is too large, or if the minimum exceeds the maximum.
 type Bounds = Option<(usize, Option<usize>)>;
 
-/// Parses a repetition such as `{2,5}` at the start of `rest`. Returns its length in the pattern and its bounds; `None`
-/// if the brace is a literal.
+/// Parses a repetition such as `{2,5}` at the start of `rest`. Returns the length of the repetition in the pattern, and
+/// its bounds. `None` if the brace is a literal.
 fn counts(rest: &str) -> Option<(usize, Bounds)> {
     let inner = rest[1..].split_once('}')?.0;
     let (least, most) = match inner.split_once(',') {
@@ -299,7 +302,8 @@ fn counts(rest: &str) -> Option<(usize, Bounds)> {
     Some((inner.len() + 2, bounds))
 }
 
-/// Parses a number without leading zeros. The inner `None` means that it is too large.
+/// Parses a number without leading zeros. The outer option is `None` if the text is not such a number. The inner option
+/// is `None` if the number is too large.
 fn number(text: &str) -> Option<Option<usize>> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_plain = is_number && (text.len() == 1 || !text.starts_with('0'));

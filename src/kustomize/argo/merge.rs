@@ -1,7 +1,7 @@
 //! Applies the kustomize options of an Argo CD source to the root's kustomization file.
 //!
-//! Argo CD runs `kustomize edit` for each option, appends patches itself, and then builds the folder. So kustomize
-//! decides in which order the options are applied.
+//! Argo CD runs `kustomize edit` for each option. It appends patches itself, and then builds the folder. So kustomize
+//! determines how each option changes the file.
 //!
 //! Source: `Build` in argo-cd's `util/kustomize/kustomize.go` (3.5), and kustomize's `commands/edit` (5.8.1).
 
@@ -16,23 +16,25 @@ use crate::kustomize::options::ArgoSpec;
 use crate::kustomize::rules::{kz004, kz031};
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// A record of the fields of a kustomization file that come from the kustomize options of an Argo CD Application, to
-/// map findings about them to the Application.
+/// A record of the fields in a kustomization file that come from the kustomize options of an Argo CD Application. With
+/// this record, findings about these fields are reported for the Application.
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Own {
     field: FieldPath,
-    /// The number of `patches` that the file contained before the options were applied.
+    /// The number of entries in `patches` before the options were applied.
     patches: usize,
-    /// The number of components in the original file; and for each added component, its index in the option
-    /// `components`.
+    /// The number of components in the original file, and one index for each added component. The index is the position
+    /// of the component in the option `components`.
     components: (usize, Vec<usize>),
-    /// The other fields that the options set, as pairs: the field in the kustomization file, and the option.
+    /// The other fields that the options set. Each pair has the name of the field in the kustomization file, and the
+    /// name of the option.
     set: Vec<(&'static str, &'static str)>,
 }
 
 impl Own {
-    /// Returns the field of the Argo CD Application from which a field of the merged kustomization file comes; `None`
-    /// for a field of the original file, and for labels, annotations and replicas, whose origin is not recorded.
+    /// Returns the field of the Argo CD Application from which a field of the merged kustomization file comes. `None`
+    /// for a field of the original file. Also `None` for labels, annotations and replicas, because their origin is not
+    /// recorded.
     pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         let (first, rest) = field.segments().split_first()?;
         let Segment::Key(key) = first else { return None };
@@ -90,8 +92,8 @@ pub(in crate::kustomize) fn merge(
     (Own { field: spec.field.clone(), patches, components: (components, added), set }, findings)
 }
 
-/// Copies the options `namePrefix`, `nameSuffix` and `namespace` to the kustomization file. Returns the names of the
-/// fields that were set, in the file and in the options.
+/// Copies the options `namePrefix`, `nameSuffix` and `namespace` to the kustomization file. Returns a pair for each
+/// copied option. The pair has the name of the field in the file, and the name of the option.
 fn set_texts(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<(&'static str, &'static str)> {
     let mut set = Vec::new();
     for (field, option, value) in [
@@ -107,8 +109,8 @@ fn set_texts(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<(&'stati
     set
 }
 
-/// Adds components as `kustomize edit add component` does. Returns for each added component its index in the option
-/// `components`, and findings about missing components.
+/// Adds components as `kustomize edit add component` does. For each added component, returns its index in the option
+/// `components`. Also returns findings about missing components.
 fn add_components(
     kustomization: &mut Kustomization,
     spec: &ArgoSpec,
@@ -170,10 +172,12 @@ fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<Stri
     None
 }
 
-/// The name, tag or digest in an image option that keeps the one in the kustomization file.
+/// The text in an image option that keeps the value from the kustomization file. It can be used instead of a name, tag
+/// or digest.
 const PRESERVE: &str = "*";
 
-/// Parses an image option, `[NAME=]IMAGE[:TAG][@DIGEST]`; `None` if it sets neither a new name nor a tag or digest.
+/// Parses an image option of the form `[NAME=]IMAGE[:TAG][@DIGEST]`. `None` if the option sets no new name, no tag and
+/// no digest.
 fn image(text: &str) -> Option<Image> {
     let (key, value) = text.split_once('=').map_or((None, text), |(key, value)| (Some(key), value));
     let (name, tag, digest) = split(value);
@@ -199,7 +203,7 @@ fn split(image: &str) -> (&str, &str, &str) {
     }
 }
 
-/// Sets replica counts as `kustomize edit set replicas` does, and sorts the entries by name.
+/// Sets replica counts as `kustomize edit set replicas` does. Sorts the entries by name.
 fn set_replicas(kustomization: &mut Kustomization, replicas: &[Replica]) {
     if replicas.is_empty() {
         return;
@@ -227,8 +231,8 @@ fn add_labels(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<String>
     add(&mut kustomization.labels[at].pairs, &spec.common_labels, spec.force_common_labels)
 }
 
-/// Adds the pairs `new`, which are labels or annotations, to `known`. If a key exists already, overwrites its value if
-/// `is_forced`; otherwise keeps the old value. Returns the keys whose values it kept.
+/// Adds the labels or annotations in `new` to `known`. If `is_forced` is true, overwrites the values of existing keys.
+/// Otherwise keeps these values and returns their keys.
 fn add(known: &mut BTreeMap<String, String>, new: &BTreeMap<String, String>, is_forced: bool) -> Vec<String> {
     let existing: BTreeSet<String> = new.keys().filter(|key| !is_forced && known.contains_key(*key)).cloned().collect();
     let added = new.iter().filter(|(key, _)| !existing.contains(*key));

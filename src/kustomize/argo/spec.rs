@@ -10,9 +10,9 @@ use crate::kustomize::file::{Patch, Replica};
 use crate::kustomize::options::ArgoSpec;
 
 impl ArgoSpec {
-    /// Reads the kustomize options of an Argo CD source. `field` is the field with the options in the Application, and
-    /// `variables` are the build variables that Argo CD substitutes in images, labels and, if enabled, annotations.
-    /// Omits strings with unresolved parameters (`{{…}}`).
+    /// Reads the kustomize options of an Argo CD source. `field` is the field with the options in the Application.
+    /// `variables` are the build variables that Argo CD substitutes in images and labels. It also substitutes them in
+    /// annotations if this is enabled. Strings with unresolved parameters (`{{…}}`) are omitted.
     pub fn of(options: &Value, field: FieldPath, variables: &BTreeMap<&str, String>) -> Self {
         let known = |text: &str| (!text.contains("{{")).then(|| text.to_owned());
         let text = |key: &str| options.get(key).and_then(Value::as_str).and_then(known).unwrap_or_default();
@@ -64,7 +64,7 @@ fn unquoted(value: &str) -> &str {
     value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)
 }
 
-/// Expands build variables as Argo CD does with Go's `os.Expand`: an unset variable becomes the empty string, and `$$`
+/// Expands build variables as Argo CD does with Go's `os.Expand`. An unset variable becomes the empty string. `$$`
 /// becomes a dollar sign.
 fn expanded(text: &str, variables: &BTreeMap<&str, String>) -> String {
     let mut expanded = String::new();
@@ -82,8 +82,8 @@ fn expanded(text: &str, variables: &BTreeMap<&str, String>) -> String {
     expanded + rest
 }
 
-/// Returns the variable name at the start of `text`, which follows a `$`, and the number of bytes that the name
-/// occupies, including braces.
+/// Returns the name of a build variable at the start of `text`, after its `$`. Also returns the length of the name in
+/// bytes, including braces.
 fn name(text: &str) -> (&str, usize) {
     if let Some(inner) = text.strip_prefix('{') {
         // Without a closing brace, only the opening brace is consumed.

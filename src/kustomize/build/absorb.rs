@@ -21,13 +21,13 @@ use crate::kustomize::rules::{kz013, kz030};
 const DATA: [&str; 2] = ["data", "binaryData"];
 
 impl Run<'_> {
-    /// Adds a generated object, or replaces an existing one or merges into it, depending on `behavior` of the
-    /// generator.
+    /// Adds a generated object. Depending on the `behavior` of the generator, the object is created, replaces an
+    /// existing object, or is merged into it.
     ///
     /// # Errors
     ///
-    /// If the object exists but the behavior is `create`; if it does not exist but the behavior is `merge` or
-    /// `replace`; or if several objects have its identity.
+    /// If the object exists, but the behavior is `create`. If it does not exist, but the behavior is `merge` or
+    /// `replace`. If several objects have its identity.
     pub(super) fn absorb(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
         self.check_identities(map)?;
         let id = resource.id(&map.scope);
@@ -58,8 +58,8 @@ impl Run<'_> {
         self.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop)).map(drop)
     }
 
-    /// Returns an error if a generator merges into an object whose data has an empty key: kustomize exits at such a
-    /// key.
+    /// Checks the data keys of the existing object before a generator merges into it. Returns an error if a key is
+    /// empty, because kustomize crashes at an empty key.
     fn check_keys(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
         if new.behavior != Behavior::Merge {
             return Ok(());
@@ -81,14 +81,14 @@ impl Run<'_> {
     }
 }
 
-/// Returns whether kustomize treats a key of `data` as empty: an empty text, or `null` in a file. The key `null` of a
-/// generator is not empty, because it has no tag yet.
+/// Returns whether kustomize treats a key of `data` as empty. The empty string is empty. The key `null` is empty in a
+/// file, but not in a generator, because a generator's key has no tag yet.
 fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }
 
-/// Merges a generated object with the old object of the same identity. Keeps the old name and namespace, and merges
-/// labels and annotations; if the behavior is `merge`, also merges the data.
+/// Merges a generated object with the old object of the same identity. Keeps the old name and namespace. Merges labels
+/// and annotations. If the behavior is `merge`, also merges the data.
 fn combined(old: Resource, mut new: Resource) -> Resource {
     let behavior = new.behavior;
     for field in ["labels", "annotations"] {
@@ -115,8 +115,8 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     }
 }
 
-/// Merges the mappings at `path` of two objects into one. Skips entries for which `counts` returns false. Values of the
-/// new object take precedence; of duplicate keys in one object, the first takes precedence.
+/// Merges the mappings at `path` of two objects. Skips entries for which `counts` returns false. Values of the new
+/// object take precedence. If an object has duplicate keys, the first entry takes precedence.
 fn overlaid(old: &Resource, new: &Resource, path: &[&str], counts: fn(&Entry) -> bool) -> BTreeMap<String, Node> {
     let mut values = BTreeMap::new();
     for resource in [old, new] {

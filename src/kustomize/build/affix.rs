@@ -1,4 +1,4 @@
-//! The transformers for the fields `namePrefix` and `nameSuffix` of a kustomization, which add a prefix or suffix to
+//! The transformers for the fields `namePrefix` and `nameSuffix` of a kustomization. They add a prefix or suffix to
 //! names.
 //!
 //! Source: kustomize's `PrefixTransformer`, `SuffixTransformer`, `api/filters/prefix` and `api/filters/suffix`.
@@ -9,7 +9,7 @@ use super::id::{Gvk, Scope};
 use super::resource::{Resource, overwrite};
 use crate::kustomize::node::{Node, Origin, Tag};
 
-/// The kinds whose objects get no name prefix or suffix.
+/// The kinds whose objects get no name prefix and no name suffix.
 const SKIPPED: [Gvk<'static>; 3] = [
     Gvk { group: "", version: "", kind: "CustomResourceDefinition" },
     Gvk { group: "apiregistration.k8s.io", version: "", kind: "APIService" },
@@ -33,14 +33,15 @@ pub(super) struct Affix<'s> {
     pub text: &'s str,
     /// The fields to change, such as `metadata/name`.
     pub specs: &'s [FieldSpec],
-    /// The file and line of the entry that configures the transformer; changed nodes get this origin.
+    /// The file and line of the entry that configures the transformer. The nodes that the transformer changes get this
+    /// origin.
     pub origin: Origin,
-    /// The memory limit of the build; the size of the new texts counts towards it.
+    /// The memory limit of the build. The size of the new texts is counted towards this limit.
     pub budget: &'s Budget,
 }
 
 impl Affix<'_> {
-    /// Adds the prefix or suffix to the fields of an object that the field specs select, such as its name.
+    /// Adds the prefix or suffix to fields of an object, such as its name. The field specs select these fields.
     ///
     /// # Errors
     ///

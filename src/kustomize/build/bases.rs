@@ -1,9 +1,11 @@
 //! A cache of built bases, which the builds of several roots share.
 //!
-//! Hashes, references between objects and vars are computed at the root. So the result of a base depends on its own
-//! files and on three properties of its referrer: the schema in use (`openapi`), the annotations with the origin of
-//! objects (`buildMetadata` of the root), and the folders being built, because a folder must not contain itself. Bases
-//! that are built with a custom schema are not shared.
+//! The result of a base depends on its own files. It hardly depends on its referrer, because the root computes hashes,
+//! references between objects and vars. It depends on three properties of the referrer:
+//!
+//! - The schema in use (`openapi`). Bases that are built with a custom schema are not shared.
+//! - The annotations with the origin of objects (`buildMetadata` of the root).
+//! - The folders that are being built, because a folder must not contain itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,7 +17,8 @@ use crate::kustomize::references::Loader;
 use crate::kustomize::schema::Preferred;
 use crate::kustomize::tree::TreePath;
 
-/// Maximum number of cached objects of a command, of some kilobytes each; the cache is then emptied.
+/// Maximum number of objects in the cache of a command. An object takes some kilobytes. When the limit is exceeded, the
+/// cache is emptied.
 const MAX_OBJECTS: usize = 50_000;
 
 /// The cached result of building a base.
@@ -25,7 +28,7 @@ pub(super) struct Base {
     pub(super) accumulator: Accumulator,
     /// The size of the base: the number of bytes that its build added to the [`Budget`](super::budget::Budget).
     pub(super) bytes: u64,
-    /// The size of the files that were read to build the base, in bytes.
+    /// The total size in bytes of the files that were read to build the base.
     read: usize,
     /// The folders that the base was built from, including its own.
     folders: Vec<TreePath>,
@@ -35,8 +38,8 @@ pub(super) struct Base {
     pub(super) reports: Folder,
 }
 
-/// The key of a cached base: its folder, and whether custom or built-in schema definitions took precedence when its
-/// build began.
+/// The key of a cached base. The first part is the folder of the base. The second part says whether custom or built-in
+/// schema definitions took precedence when the build of the base began.
 type Key = (TreePath, Option<Preferred>);
 
 /// A cache of built bases, with a limit on their total size.
@@ -60,8 +63,8 @@ struct Known {
 }
 
 impl Bases {
-    /// Creates a cache of at most `max_bytes`: before a base would exceed the limit, the cache is emptied. The size of
-    /// a base is the number of bytes that its build adds to the [`Budget`](super::budget::Budget).
+    /// Creates a cache of at most `max_bytes`. The cache is emptied before a new base would exceed this limit. The size
+    /// of a base is the number of bytes that its build adds to the [`Budget`](super::budget::Budget).
     pub(super) fn within(max_bytes: u64) -> Self {
         Self { known: RwLock::default(), max_bytes }
     }
@@ -85,7 +88,8 @@ impl Bases {
     }
 }
 
-/// The state of a build before it builds a base, from which [`Run::end_base`] computes what the base has added.
+/// The state of a build before it builds a base. After the base, [`Run::end_base`] uses this state to determine what
+/// the base added.
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
@@ -101,7 +105,8 @@ impl Run<'_> {
         (folder.clone(), self.beside.get())
     }
 
-    /// Returns the cached result of a base; `None` if it is not cached, or not valid for this root.
+    /// Returns the cached result of a base. `None` if the base is not cached, or if its cached result is not valid for
+    /// this root.
     pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Arc<Base>> {
         let base = self.bases.filter(|_| !self.has_schema)?.get(&self.key(loader.root))?;
         let is_being_built =
@@ -116,7 +121,7 @@ impl Run<'_> {
         Some(base)
     }
 
-    /// Records the state of a build before it builds a base, for [`Run::end_base`].
+    /// Records the state of a build before it builds a base. [`Run::end_base`] needs this state.
     pub(super) fn begin_base(&mut self, folder: &TreePath) -> Pending {
         let key = self.key(folder);
         let (folders, warnings) = (self.folders.len(), self.warnings.len());
@@ -124,8 +129,9 @@ impl Run<'_> {
         Pending { key, folders, warnings, spent: self.budget.spent(), read: self.read.get() }
     }
 
-    /// Caches the result of a base. Does nothing if the base has errors or unknown parts, which the kustomizations that
-    /// refer to it may cause, or if a custom schema is set, which affects other bases too.
+    /// Caches the result of a base. Does nothing if the base has errors or unknown parts, because the kustomization
+    /// that refers to the base may cause them. Does nothing if a custom schema is set, because this schema also affects
+    /// other bases.
     pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator, reports: Folder) {
         let is_kept = !self.has_schema && reports.is_accepted();
         let Some(bases) = self.bases.filter(|_| is_kept) else { return };
@@ -154,7 +160,7 @@ mod tests {
 
     const OBJECT: &str = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: t}\nspec: {items: ITEMS}\n";
 
-    /// Returns a schema for kind `Thing`; `key` is the merge key of its list `spec.items`.
+    /// Returns a schema for kind `Thing`. `key` is the merge key of the list `spec.items`.
     fn schema(key: &str) -> String {
         let items = json!({"type": "array", "x-kubernetes-patch-merge-key": key, "x-kubernetes-patch-strategy": "merge",
                            "items": {"type": "object", "properties": {"name": {"type": "string"}}}});

@@ -1,21 +1,21 @@
 //! A limit on the memory and work of a build.
 //!
-//! A one-line patch that is merged into ten thousand objects, or an operation that repeatedly copies an object into
-//! itself, creates large results from small input. kustomize has no limit; an admission controller needs one.
+//! Small input can create large results. For example, a one-line patch can be merged into ten thousand objects, or an
+//! operation can repeatedly copy an object into itself. kustomize has no limit, but an admission controller needs one.
 
 use std::cell::Cell;
 
 use crate::kustomize::node::{Kind, Node};
 
-/// Maximum size of all objects of a build and everything that transformers add to them, in bytes: a million short
-/// values.
+/// Maximum size in bytes of all objects of a build, including everything that transformers add to them. This is enough
+/// for a million short values.
 const MAX_BYTES: u64 = 256 << 20;
 /// Approximate size of a value in addition to its text, in bytes.
 const VALUE: u64 = 160;
 /// The cost of a transformer for each object that it may change.
 const STEP: u64 = 16;
 
-/// A counter of the memory and work of one build, in bytes, which fails above [`MAX_BYTES`].
+/// A counter of the memory and work of one build, in bytes. Counting fails if the total exceeds [`MAX_BYTES`].
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: Cell<u64>,
@@ -51,7 +51,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// If the limit is exceeded; the rest of the node is not measured.
+    /// If the limit is exceeded. Then the rest of the node is not measured.
     pub(super) fn node(&self, node: &Node) -> Result<(), Exceeded> {
         match &node.kind {
             Kind::Scalar(text) => self.text(text),
@@ -66,7 +66,7 @@ impl Budget {
         }
     }
 
-    /// Adds the work of a transformer that visits `objects` objects to the counter of the build.
+    /// Counts the work of a transformer that visits `objects` objects. The work is added to the total of the build.
     ///
     /// # Errors
     ///

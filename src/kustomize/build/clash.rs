@@ -1,5 +1,5 @@
-//! Detects objects that get the identity of another object when they move to another namespace, without comparing all
-//! pairs.
+//! Detects duplicate identities of objects that move to another namespace. This does not need a comparison of all pairs
+//! of objects.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::id::Scope;
 use super::resmap::ResMap;
 use super::resource::Resource;
 
-/// The number of objects with each identity, updated as objects move to another namespace.
+/// The number of objects with each identity. The numbers are updated when an object moves to another namespace.
 #[derive(Debug)]
 pub(super) struct Clash {
     counts: HashMap<String, u32>,
@@ -24,7 +24,7 @@ impl Clash {
         Self { counts, keys, scope: map.scope.clone() }
     }
 
-    /// Records the identity of the object at index `at` after a change, and returns whether another object has the same
+    /// Records the identity of the object at index `at` after a change. Returns whether another object has the same
     /// identity.
     pub(super) fn moved(&mut self, at: usize, resource: &Resource) -> bool {
         let new = key(resource, &self.scope);

@@ -1,11 +1,11 @@
 //! The scope of Kubernetes kinds: namespaced or cluster-scoped.
 //!
-//! Source: `precomputedIsNamespaceScoped` of kyaml's `openapi` package, the schema of Kubernetes 1.21. All other kinds
-//! are namespaced, including custom resources.
+//! Source: `precomputedIsNamespaceScoped` of kyaml's `openapi` package, the schema of Kubernetes 1.21. Kinds that are
+//! not in this table are namespaced, including custom resources.
 
 use super::id::Gvk;
 
-/// The apiVersion and kind of all cluster-scoped kinds in kustomize's schema, sorted.
+/// All cluster-scoped kinds in kustomize's schema, as sorted pairs of apiVersion and kind.
 static CLUSTER_SCOPED: [(&str, &str); 36] = [
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
@@ -45,7 +45,7 @@ static CLUSTER_SCOPED: [(&str, &str); 36] = [
     ("v1", "PersistentVolume"),
 ];
 
-/// The apiVersion and kind of all namespaced kinds in kustomize's schema, sorted.
+/// All namespaced kinds in kustomize's schema, as sorted pairs of apiVersion and kind.
 static NAMESPACED: [(&str, &str); 46] = [
     ("apps/v1", "ControllerRevision"),
     ("apps/v1", "DaemonSet"),
@@ -95,13 +95,13 @@ static NAMESPACED: [(&str, &str); 46] = [
     ("v1", "ServiceProxyOptions"),
 ];
 
-/// Returns the apiVersions in which a kind is cluster-scoped; empty for most kinds.
+/// Returns the apiVersions in which a kind is cluster-scoped. For most kinds the result is empty.
 pub(in crate::kustomize) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &'static str> {
     CLUSTER_SCOPED.iter().filter(move |(_, known)| *known == kind).map(|(api_version, _)| *api_version)
 }
 
-/// Returns whether the scope of a kind is in kustomize's precomputed table, so that kustomize loads no schema to
-/// determine it.
+/// Returns whether kustomize's precomputed table contains the scope of a kind. If it does, kustomize needs no schema to
+/// determine the scope.
 pub(super) fn is_known(gvk: &Gvk<'_>) -> bool {
     let mut known = CLUSTER_SCOPED.iter().chain(&NAMESPACED).filter(|(_, kind)| *kind == gvk.kind);
     known.any(|(api_version, kind)| Gvk::new(api_version, kind) == *gvk)

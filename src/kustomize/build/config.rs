@@ -1,4 +1,4 @@
-//! The field specs of all transformers: the built-in ones, and those of `configurations` and `crds`.
+//! The field specs of all transformers: the built-in ones, and those from files that `configurations` and `crds` name.
 //!
 //! Source: kustomize's `api/internal/plugins/builtinconfig`.
 
@@ -14,7 +14,7 @@ use super::sort;
 // the built-in field specs, as `build.rs` writes them from `field_specs.txt`
 include!(concat!(env!("OUT_DIR"), "/field_specs.rs"));
 
-/// A list of field specs, shared by most configurations.
+/// A list of field specs. Most configurations share the same list.
 pub(super) type Specs = Arc<Cow<'static, [FieldSpec]>>;
 
 /// The fields that refer to objects of a kind by name.
@@ -62,7 +62,7 @@ impl Config {
         Arc::clone(&DEFAULT)
     }
 
-    /// Adds the field specs of another configuration that this one lacks.
+    /// Adds the field specs of another configuration, except those that this configuration already has.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl Config {
     }
 }
 
-/// Adds the field specs of `others` that `own` lacks.
+/// Adds the field specs in `others` to `own`, except those that `own` already has.
 fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
     if Arc::ptr_eq(own, others) || others.is_empty() {
         return Ok(());
@@ -157,8 +157,8 @@ fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
     merge_all(Arc::make_mut(own).to_mut(), others)
 }
 
-/// Merges the field specs of `other` into the shared configuration `own`, without copying if one is empty or both are
-/// the same.
+/// Merges the field specs of `other` into the shared configuration `own`. Copies nothing if one configuration is empty
+/// or both are the same.
 ///
 /// # Errors
 ///
@@ -175,7 +175,7 @@ pub(super) fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result
     Arc::make_mut(own).merge(other)
 }
 
-/// Returns the built-in field specs, whose lists are sorted.
+/// Returns the built-in field specs. Their lists are sorted.
 fn built_in() -> Config {
     let mut config = Config { name_reference: Cow::Borrowed(&NAME_REFERENCES), ..Config::default() };
     for (name, specs) in LISTS {

@@ -27,7 +27,7 @@ use crate::yaml::{self, Limits};
 
 const LABELS: &str = "metadata/labels";
 
-/// The positions of an entry with a patch, and of its field `path`.
+/// The position of a kustomization entry with a patch, and the position of its field `path`.
 pub(super) struct PatchSite {
     /// The position of the kustomization entry with the patch.
     pub site: Site,
@@ -41,7 +41,7 @@ impl PatchSite {
         Self { site: target.site(field.clone()), path: target.site(field.key("path")) }
     }
 
-    /// Creates the positions of a patch that an object configures: both are the position of the object.
+    /// Creates the positions of a patch that an object configures. Both positions are the position of the object.
     pub(super) fn of_object(site: Site) -> Self {
         Self { path: site.clone(), site }
     }
@@ -49,11 +49,11 @@ impl PatchSite {
 
 impl Run<'_> {
     /// Returns the built-in transformers that the fields of a kustomization configure, such as `namePrefix` and
-    /// `patches`, in the order in which kustomize runs them.
+    /// `patches`. The transformers are in the order in which kustomize runs them.
     ///
     /// # Errors
     ///
-    /// If a patch cannot be read, or two field specs of the same field have different values of `create`.
+    /// If a patch cannot be read. Also if two field specs of the same field have different values of `create`.
     pub(super) fn built_in_transformers(&self, target: &Target<'_>, config: &Config) -> Step<Vec<Transformer>> {
         let kustomization = &target.file.kustomization;
         let mut list = List { target, transformers: Vec::new() };
@@ -90,8 +90,8 @@ impl Run<'_> {
         Ok(list.transformers)
     }
 
-    /// Returns the transformer in `what`. If it is an error and the build continues after errors, records the error and
-    /// returns a placeholder for the missing transformer.
+    /// Returns the transformer in `what`. If `what` is an error and the build continues after errors, records the error
+    /// and returns a placeholder for the transformer.
     fn configured(&self, what: Step<What>) -> Step<What> {
         Ok(self.recover(&mut Lost::Nothing, Lost::Nothing, what)?.unwrap_or(What::LeftOut))
     }
@@ -112,8 +112,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reads the entries of `patchesStrategicMerge`: patches, or paths of files with patches. Returns whether all of
-    /// them could be read.
+    /// Reads the entries of `patchesStrategicMerge`. An entry is a patch, or the path of a file with patches. Returns
+    /// the patches, and whether all entries could be read.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the entry has no patch, both an inline patch and a path, or a patch that cannot be read.
+    /// If the entry has no patch. If it has both an inline patch and a path. If the patch cannot be read.
     pub(super) fn patch(&self, target: &Target<'_>, entry: &WrittenPatch, at: &PatchSite) -> Step<What> {
         let site = || at.site.clone();
         let inline = entry.patch.trim_matches(|c: char| c.is_whitespace());
@@ -182,7 +182,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the entry has no target, no patch, both an inline patch and a path, or a patch that cannot be read.
+    /// If the entry has no target or no patch. If it has both an inline patch and a path. If the patch cannot be read.
     pub(super) fn json6902(&self, target: &Target<'_>, entry: &WrittenPatch, at: &PatchSite) -> Step<What> {
         let unreadable = |why: &str| Stop::refused(kz014::unreadable(at.site.clone(), why));
         let Some(selector) = entry.target.clone().filter(|target| !target.name.is_empty()) else {
@@ -204,7 +204,8 @@ impl Run<'_> {
         Ok(What::PatchJson6902 { patch, target: selector })
     }
 
-    /// Returns the replacements of the list `replacements`, including those in the files that its entries name.
+    /// Returns all replacements of the list `replacements`. They include the replacements in files that entries of the
+    /// list name.
     ///
     /// # Errors
     ///
@@ -307,7 +308,7 @@ impl List<'_> {
     }
 }
 
-/// Returns the fields in which an entry of `labels` sets its labels, as field specs.
+/// Returns the field specs of the fields in which an entry of `labels` sets its labels.
 fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
     let decode =
         |value: &Value| serde_json::from_value::<super::config::WrittenSpec>(value.clone()).map(FieldSpec::from);

@@ -1,5 +1,5 @@
-//! Derives field specs from the definitions in `crds`: fields that contain labels, annotations, names, or references to
-//! objects.
+//! Derives field specs from the definitions in `crds`. They select fields that contain labels, annotations, names, or
+//! references to objects.
 //!
 //! Source: kustomize's `api/internal/accumulator/loadconfigfromcrds.go`.
 
@@ -13,14 +13,14 @@ use super::stop::Failed;
 use crate::kustomize::file;
 use crate::yaml::{self, Limits, Place};
 
-/// Maximum depth of references between types.
+/// Maximum depth of references between types in the definitions.
 const MAX_DEPTH: usize = 64;
 
 /// Derives field specs from a file that `crds` names.
 ///
 /// # Errors
 ///
-/// If the file is empty, or neither JSON nor YAML, or if two specs of the same field conflict.
+/// If the file is empty, or is neither JSON nor YAML. Also if two specs of the same field conflict.
 pub(super) fn config(bytes: &[u8]) -> Result<Config, (Option<Place>, Failed)> {
     if bytes.is_empty() {
         // kustomize reads the first byte, and crashes if there is none

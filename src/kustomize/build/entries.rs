@@ -1,4 +1,4 @@
-//! Creates the errors for entries and fields that do not lead to a file or folder, with the reason.
+//! Creates the errors for kustomization entries and fields that do not lead to a file or folder.
 
 use super::run::Run;
 use super::stop::{Cause, Stop};
@@ -11,7 +11,7 @@ use crate::kustomize::rules::{kz003, kz004, kz009, kz010, kz023};
 use crate::kustomize::tree::{Located, Lost, TreePath};
 
 impl Run<'_> {
-    /// Returns the error for a path in a kustomization that cannot be loaded as a file, for the reason `no_file`.
+    /// Returns the error for a path in a kustomization that cannot be loaded as a file. `no_file` is the reason.
     pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
         let at = site.clone();
         match no_file {
@@ -103,7 +103,7 @@ impl Run<'_> {
         })
     }
 
-    /// Returns the existing path in the same folder with the spelling most similar to `entry`, for suggestions.
+    /// Returns the existing path in the same folder that is most similar to `entry`. It is used for suggestions.
     pub(super) fn near(&self, root: &TreePath, entry: &str) -> Option<String> {
         let (folder, name) = entry.trim_end_matches('/').rsplit_once('/').unwrap_or((".", entry));
         let Ok(Located::Folder(parent)) = self.tree.locate(root, folder) else { return None };
@@ -113,7 +113,7 @@ impl Run<'_> {
     }
 }
 
-/// Creates the error for a file or folder that is not fetched over the network.
+/// Creates the error for a file or folder on another host. It is not fetched, so the result of the build is unknown.
 pub(super) fn unfetched(site: Site, message: String) -> Stop {
     Stop::unknown_by(Cause::Network, site, message)
 }

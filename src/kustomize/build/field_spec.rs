@@ -1,5 +1,5 @@
-//! Field specs, each of which selects a field in some objects for a transformer, and the search for that field in an
-//! object.
+//! Field specs, and the search for their fields in an object. A field spec selects a field in some objects for a
+//! transformer.
 //!
 //! Source: kustomize's `api/filters/fieldspec` and `api/types/fieldspec.go`.
 
@@ -12,10 +12,11 @@ use super::resource::Resource;
 use super::stop::Failed;
 use crate::kustomize::node::{Entry, Kind, Node, Tag};
 
-/// A text of a field spec: static in the built-in table, or read from a file.
+/// A text of a field spec. It is static in the built-in table, and owned if it was read from a file.
 pub(super) type Text = Cow<'static, str>;
 
-/// A field that a transformer changes, in objects of a group, version and kind; kustomize's `FieldSpec`.
+/// A field that a transformer changes, and the group, version and kind of the objects that contain it. Corresponds to
+/// kustomize's `FieldSpec`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldSpec {
     /// The group of the objects; empty for any.
@@ -111,7 +112,7 @@ impl FieldSpec {
     ///
     /// # Errors
     ///
-    /// If the path leads through a scalar, or `set` fails.
+    /// If a node on the path is a scalar, or if `set` fails.
     pub(super) fn apply(
         &self,
         resource: &mut Resource,
@@ -129,8 +130,8 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether the path `steps` leads from `node` to an existing node, or is blocked by a scalar, which is an
-    /// error. If neither, nothing changes, and shared nodes need not be copied.
+    /// Returns whether applying the path `steps` to `node` has an effect. It finds an existing node, or it fails, for
+    /// example at a scalar. If there is no effect, the caller need not copy shared nodes.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -211,16 +212,17 @@ impl FieldSpec {
     }
 }
 
-/// The error of two field specs for the same field that disagree about creating it.
+/// The error that two field specs for the same field have different values of `create`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
 pub(super) struct Conflict(pub String);
 
-/// Adds a field spec to a list, unless one in the list has the same path and `spec` selects at least the same objects.
+/// Adds a field spec to a list. Does nothing if the list has a field spec with the same path, and `spec` selects at
+/// least the same objects.
 ///
 /// # Errors
 ///
-/// If the two have different values of `create`.
+/// If the two field specs have different values of `create`.
 pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Conflict> {
     match list.iter().find(|own| own.covers(spec)) {
         Some(own) if own.create != spec.create => Err(Conflict(spec.path.to_string())),
@@ -232,22 +234,22 @@ pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
     }
 }
 
-/// Adds field specs to a list. Skips a field spec if one in the list has the same path, and the skipped one selects at
-/// least the same objects.
+/// Adds field specs to a list. Skips a field spec if the list already has one with the same path, and the skipped field
+/// spec selects at least the same objects.
 ///
 /// # Errors
 ///
-/// If the two have different values of `create`.
+/// If these two field specs have different values of `create`.
 pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Result<(), Conflict> {
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }
 
-/// The remaining steps of a path, in which `\/` is a slash within a step.
+/// The remaining steps of a path. `\/` is a slash inside a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Steps<'p>(Option<&'p str>);
 
 impl<'p> Steps<'p> {
-    /// Splits a path into its steps; a slash at the start is ignored.
+    /// Splits a path into its steps. A slash at the start is ignored.
     pub(super) fn of(path: &'p str) -> Self {
         Self(Some(path.strip_prefix('/').unwrap_or(path)))
     }
@@ -256,7 +258,7 @@ impl<'p> Steps<'p> {
         self.0.is_none()
     }
 
-    /// Returns the first step and the remaining ones; `None` if no step is left.
+    /// Returns the first step and the remaining steps. `None` if no step is left.
     pub(super) fn split_first(self) -> Option<(Cow<'p, str>, Self)> {
         let path = self.0?;
         let (mut step, mut rest) = split_once(path);

@@ -1,4 +1,5 @@
-//! The steps at the end of a build, for the root only: drops local objects, sorts, sets annotations, prints.
+//! The last steps of a build. Only the root needs these steps: they drop local objects, sort objects, set annotations
+//! and print the result.
 //!
 //! Source: kustomize's `api/krusty/kustomizer.go` and `api/resource/resource.go`.
 
@@ -21,8 +22,8 @@ use crate::kustomize::rules::{kz013, kz031};
 use crate::yaml;
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// Maximum ratio of output to input, for larger trees. Aliases, and bases that are built many times, could make the
-/// output grow without limit.
+/// Maximum ratio of output to input, for larger trees. Without this limit, the output could grow very large because of
+/// aliases, and because of bases that are built many times.
 const MAX_GROWTH: usize = 4;
 /// Maximum size of the output of small trees, in bytes.
 const MAX_TEXT_BYTES: usize = 8 << 20;
@@ -49,8 +50,7 @@ const REMOVED: [&str; 19] = [
     super::namespace::HELM,
 ];
 
-/// Drops objects with the annotation `config.kubernetes.io/local-config`, unless it is `false`, and rejects objects
-/// without kind or name.
+/// Drops objects with the annotation `config.kubernetes.io/local-config`, unless its value is `false`.
 ///
 /// # Errors
 ///
@@ -65,12 +65,12 @@ pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     remove_local(map, run)
 }
 
-/// Removes objects with the annotation [`LOCAL`]. Keeps such an object if a printed object has the same identity,
-/// because kustomize removes by identity.
+/// Removes objects with the annotation [`LOCAL`]. kustomize removes objects by their identity. So if a printed object
+/// has the same identity as a local object, the local object is not removed.
 ///
 /// # Errors
 ///
-/// If two of the removed objects have the same identity: kustomize cannot remove both.
+/// If two of the removed objects have the same identity, because kustomize cannot remove both.
 fn remove_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let is_local = |resource: &Resource| resource.annotation(LOCAL).is_some_and(|text| text != "false");
     if !map.resources().iter().any(is_local) {
@@ -121,12 +121,12 @@ pub(super) fn managed_by(map: &mut ResMap, value: &str) {
     }
 }
 
-/// Converts the annotations of all objects to strings, removes kustomize's internal annotations, and adds those of
-/// `buildMetadata`.
+/// Converts the annotations of all objects to strings. Removes kustomize's internal annotations, and adds the
+/// annotations that `buildMetadata` selects.
 ///
 /// # Errors
 ///
-/// If an annotation has no name: kustomize panics.
+/// If an annotation has no name, because kustomize panics in this case.
 pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, with_transformations: bool) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let is_written = !(with_origins && with_transformations);
@@ -171,11 +171,12 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     Ok(())
 }
 
-/// Merges the annotations of an object with several fields `metadata.annotations`, or one that is a list.
+/// Merges the annotations of an object whose field `metadata.annotations` occurs several times or is a list.
 ///
 /// # Errors
 ///
-/// If kustomize fails, or if its result depends on when it wrote origins and transformers into the annotations.
+/// If kustomize fails to merge the annotations. Also if the result is unknown, because it depends on when kustomize
+/// wrote the annotations about origins and transformers.
 fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
     let words = resource.id(scope).words();
     let site = run.site_of(resource.origin);
@@ -194,8 +195,8 @@ pub(super) fn has_nameless_annotation(resource: &Resource) -> bool {
     annotations.iter().any(|entry| entry.key.is_empty())
 }
 
-/// Returns whether annotations are printed correctly without changes: all values are strings that are not folded, all
-/// keys are unique and need no quotes, and `kept` returns true for all keys.
+/// Returns whether annotations are printed correctly without changes. Their values must be strings that are not folded.
+/// Their keys must be unique and need no quotes. `kept` must return true for all keys.
 fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
     let is_string = |entry: &Entry| {
         entry.value.is_scalar()
@@ -241,7 +242,7 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
     Ok(out)
 }
 
-/// Formats each object as a YAML document of its own.
+/// Formats each object as a separate YAML document.
 ///
 /// # Errors
 ///
@@ -254,11 +255,11 @@ pub(super) fn each(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
     map.resources().iter().map(text).collect()
 }
 
-/// Checks that all objects can be printed, without keeping the texts.
+/// Checks that all objects can be printed. The printed texts are not kept.
 ///
 /// # Errors
 ///
-/// If an object cannot be printed, or the texts are much larger than the files that they come from.
+/// If an object cannot be printed, or if the printed texts are much larger than the files that were read.
 pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let most = MAX_TEXT_BYTES + MAX_GROWTH * run.read.get();
     let (mut out, mut printed, mut lost) = (String::new(), 0, map.lost);
@@ -276,8 +277,8 @@ pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     Ok(())
 }
 
-/// Returns the names and texts of the files that kustomize writes into a folder, one per object. The names include the
-/// namespace if the objects have several namespaces.
+/// Returns the names and texts of the files that kustomize writes into a folder. There is one file for each object. The
+/// names include the namespace if the objects have several namespaces.
 ///
 /// # Errors
 ///
@@ -298,8 +299,8 @@ pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> 
     map.resources().iter().zip(ids()).map(file).collect()
 }
 
-/// Returns the text of each object without the label `validated-by`, for comparisons before and after a validator;
-/// `None` if an object cannot be printed.
+/// Returns the text of each object without the label `validated-by`. These texts are compared before and after a
+/// validator runs. A text is `None` if the object cannot be printed.
 pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Vec<Option<String>> {
     let text = |resource: &Resource| {
         let mut out = String::new();

@@ -47,15 +47,16 @@ impl Run<'_> {
         }
     }
 
-    /// Records that the folder that the current build step read last is in the wrong list, such as a Component under
-    /// `resources`, if steps are recorded.
+    /// Records that the file that the current build step read last is in the wrong list. For example, an entry of
+    /// `components` must be a folder. Does nothing if steps are not recorded.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
         }
     }
 
-    /// Builds the folder of an entry, and adds its objects to `acc`. If it is a component, applies it to `acc`.
+    /// Builds the folder of an entry. If the folder is a base, adds its objects to `acc`. If it is a component, applies
+    /// it to `acc`.
     pub(super) fn folder(
         &mut self,
         target: &Target<'_>,
@@ -91,8 +92,9 @@ impl Run<'_> {
         log.begin(is_recorded.then(step));
     }
 
-    /// Builds the folder that an entry names. Applies a component to `acc`, and returns `None`. Returns the objects of
-    /// a base without changing `acc`; `None` if the folder has errors.
+    /// Builds the folder that an entry names. If the folder is a component, applies it to `acc` and returns `None`. If
+    /// it is a base, returns the objects of the base and leaves `acc` unchanged. Also returns `None` if the folder has
+    /// errors.
     fn visited(
         &mut self,
         target: &Target<'_>,
@@ -124,8 +126,8 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Looks up the scope of all objects and merges all field specs again after a component, because kustomize then
-    /// accumulates everything anew. In this merge, an earlier field spec can hide a later one.
+    /// Looks up the scope of all objects and merges all field specs again. This is needed after a component, because
+    /// kustomize then adds everything to a new accumulator. In this merge, an earlier field spec can hide a later one.
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         let looked_up = self.looked_up(acc.map.resources());
         self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;
@@ -148,7 +150,7 @@ impl Run<'_> {
         Target { loader, file, own: None, source, note, depth: target.depth + 1 }
     }
 
-    /// Checks that the folder of an entry is a Component if and only if the entry is in `components`.
+    /// Checks that a folder in `components` is a Component, and that a folder in any other list is not a Component.
     fn placed(&self, entry: &Entry<'_>, file: &KustomizationFile) -> Step<()> {
         match misplacement(entry, file) {
             Some(finding) => Err(Stop::refused(finding)),
@@ -156,8 +158,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reports objects with the same identity after a component or patch changed objects: kustomize adds all objects to
-    /// an empty accumulator again, which rejects duplicates.
+    /// Reports duplicate objects after a component or patch changed identities. kustomize rejects such duplicates. The
+    /// reason is that it adds all objects to an empty accumulator again.
     pub(super) fn unique(&self, map: &mut ResMap, site: &Site) -> Step<()> {
         if !map.may_have_duplicates() {
             return Ok(());

@@ -11,7 +11,7 @@ use super::resource::{Behavior, Resource, with_style};
 use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
 
-/// Maximum length of a line, in bytes: Go's line scanner silently stops at a longer line.
+/// Maximum length of a line, in bytes. Go's line scanner stops at a longer line and reports no error.
 const MAX_LINE_BYTES: usize = 64 << 10;
 /// Length of a line of base64.
 const BASE64_LINE: usize = 70;
@@ -74,11 +74,11 @@ impl Pairs {
         Ok(())
     }
 
-    /// Adds the variables of an environment file, such as `key=value` in a line.
+    /// Adds the variables of an environment file. A line has the form `key=value`, for example.
     ///
     /// # Errors
     ///
-    /// If a line is not UTF-8, or a key already exists.
+    /// If a line is not UTF-8, or if a key already exists.
     pub(super) fn env_file(&mut self, content: &[u8]) -> Result<(), BadPair> {
         for (number, line) in content.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -120,11 +120,12 @@ impl Pairs {
     }
 }
 
-/// Splits an entry of `files`, `key=path` or `path`, into key and path. Without a key, the key is the file name.
+/// Splits an entry of `files` into key and path. The entry has the form `key=path` or `path`. In the second form, the
+/// key is the file name.
 ///
 /// # Errors
 ///
-/// If a part is missing, or there are several `=`.
+/// If the key or the path is missing, or if the entry contains several `=`.
 pub(super) fn file_source(source: &str) -> Result<(&str, &str), BadPair> {
     let parts: Vec<&str> = source.split('=').collect();
     match parts.as_slice() {
@@ -149,7 +150,7 @@ fn unquoted(value: &str) -> &str {
 }
 
 /// Merges the options of a generator (`own`) with `generatorOptions` (`all`). Labels and annotations of the generator
-/// take precedence; a boolean is true if it is true in either.
+/// take precedence. A boolean option is true if it is true in `own` or in `all`.
 pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     if let Some(all) = all {
@@ -233,8 +234,8 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
     entries
 }
 
-/// Returns the node for a value of `data`; a value with several lines becomes a block scalar. The style stays when the
-/// value is patched.
+/// Returns the node for a value of `data`. If the value has several lines, the node is a block scalar. The style does
+/// not change when the value is patched.
 pub(super) fn value_node(value: String, origin: Origin) -> Node {
     let style = if value.contains('\n') { Style::Literal } else { Style::Plain };
     with_style(Node { style, ..Node::string(value).made_at(origin) })

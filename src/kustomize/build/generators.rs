@@ -17,15 +17,15 @@ use crate::kustomize::rules::{kz015, kz016};
 /// entry.
 pub(super) struct Spot<'t> {
     target: &'t Target<'t>,
-    /// The path of the entry in the kustomization file, such as `configMapGenerator[0]`; `None` if an object configures
+    /// The path of the entry in the kustomization file, such as `configMapGenerator[0]`. `None` if an object configures
     /// the generator.
     field: Option<FieldPath>,
     site: Site,
 }
 
 impl<'t> Spot<'t> {
-    /// Creates the position of the generator at index `index` of a list in the kustomization file, such as
-    /// `configMapGenerator`.
+    /// Creates the position of a generator in the kustomization file. The generator is the entry at `index` of a list,
+    /// such as `configMapGenerator`.
     pub(super) fn of_entry(target: &'t Target<'t>, list: &str, index: usize) -> Self {
         let field = FieldPath::of([list]).index(index);
         Self { target, site: target.site(field.clone()), field: Some(field) }
@@ -87,7 +87,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the error for Helm charts, which are not rendered.
+    /// Returns the result for Helm charts, because they are not rendered. If Helm is enabled, this is an unknown
+    /// result. Otherwise it is an error of kustomize.
     pub(super) fn helm(&self, site: Site) -> Stop {
         match self.options.helm {
             true => Stop::unknown_by(Cause::Helm, site, "Helm charts are not inflated here"),

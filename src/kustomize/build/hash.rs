@@ -51,8 +51,8 @@ fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
     }
 }
 
-/// Returns the first letters of a text's SHA-256 in hexadecimal, with `0`, `1`, `3`, `a` and `e` replaced by letters as
-/// in Kubernetes.
+/// Returns the first hexadecimal digits of the SHA-256 hash of a text. Replaces `0`, `1`, `3`, `a` and `e` by other
+/// letters, as Kubernetes does.
 fn encoded(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,4 +1,4 @@
-//! The history of one field of one object: the value after each step that changed it.
+//! The history of one field of one object. It contains the value after each step that changed the field.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(super) struct History {
 /// A change of a field by a step of the build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The position of the new value in the file that contains it, such as a patch; if no file contains it, the
+    /// The position of the new value in the file that contains it, such as a patch. If no file contains the value, the
     /// position of the entry or object that configures the step.
     pub site: Site,
     /// The build step that changed the field: `read`, `generated`, `hashes`, `name references`, `vars`, or the name of
@@ -37,8 +37,8 @@ impl History {
 }
 
 impl Run<'_> {
-    /// Records the new value of the field whose history is recorded, for each object in which the field changed since
-    /// the last step.
+    /// Records the new value of the field whose history is recorded. Does so for each object in which the field changed
+    /// since the last step.
     pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
         let Some(mut history) = self.history.take() else { return };
         for resource in map.resources().iter().filter(|resource| resource.kind() == history.kind) {

@@ -8,7 +8,7 @@ use super::cluster_scope;
 
 /// The namespace that kustomize assigns to cluster-scoped objects.
 const NO_NAMESPACE: &str = "_non_namespaceable_";
-/// The namespace of objects without one.
+/// The default namespace of objects that name no namespace.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// Group, version and kind. In a selector, an empty part matches everything.
@@ -21,13 +21,14 @@ pub(in crate::kustomize) struct Gvk<'r> {
 }
 
 impl<'r> Gvk<'r> {
-    /// Creates group, version and kind from a kind and an apiVersion, which is split at its first slash.
+    /// Creates group, version and kind from a kind and an apiVersion. Splits the apiVersion at its first slash.
     pub(super) fn new(api_version: &'r str, kind: &'r str) -> Self {
         let (group, version) = split_at_slash(api_version).unwrap_or(("", api_version));
         Self { group, version, kind }
     }
 
-    /// Returns whether a selector matches this group, version and kind; empty parts of the selector match everything.
+    /// Returns whether a selector matches this group, version and kind. An empty part of the selector matches
+    /// everything.
     pub(super) fn is_selected(&self, selector: &Gvk<'_>) -> bool {
         let selects = |wanted: &str, own: &str| wanted.is_empty() || wanted == own;
         selects(selector.kind, self.kind)
@@ -46,8 +47,7 @@ pub(super) fn split_at_slash(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// The scope of kinds: whether they are namespaced or cluster-scoped, according to the built-in schema and a custom
-/// one.
+/// The scope of kinds, namespaced or cluster-scoped. The built-in schema and a custom schema determine the scope.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
     /// apiVersion and kind of the cluster-scoped kinds in a custom schema; `None` without a custom schema.
@@ -76,7 +76,8 @@ pub(in crate::kustomize) struct Id<'r> {
 }
 
 impl<'r> Id<'r> {
-    /// Returns the namespace for comparisons: `default` if it is empty, and a placeholder for cluster-scoped objects.
+    /// Returns the namespace for comparisons. This is `default` if the namespace is empty, and a placeholder for
+    /// cluster-scoped objects.
     pub(in crate::kustomize) fn effective_namespace(&self) -> &'r str {
         match self.namespace {
             _ if self.is_cluster => NO_NAMESPACE,
@@ -91,7 +92,7 @@ impl<'r> Id<'r> {
         format!("{} {}{namespace}", self.gvk.kind, self.name)
     }
 
-    /// Returns the parts by which identities are compared, including the effective namespace.
+    /// Returns the parts that are compared to find equal identities. The effective namespace is one of these parts.
     pub(super) fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
         (self.gvk, self.name, self.effective_namespace())
     }

@@ -142,7 +142,7 @@ impl<'s> Images<'s> {
 /// A pattern that matches images by name, with any tag and digest. The name is a regular expression.
 #[derive(Debug)]
 enum Pattern<'s> {
-    /// A name without special characters other than dots, which is compared without a regular expression.
+    /// A name without special characters other than dots. It is compared without a regular expression.
     Plain(&'s str),
     Expression(Arc<Regex>),
 }
@@ -181,7 +181,7 @@ fn is_version(text: &str) -> bool {
     text.is_empty() || text.strip_prefix("@sha256:").is_some_and(|digest| digest.chars().all(is_part))
 }
 
-/// Splits an image into name, tag and digest; missing parts are empty.
+/// Splits an image into name, tag and digest. A part that is missing is empty.
 fn parts(image: &str) -> (&str, &str, &str) {
     let from = image.find('/').filter(|at| *at > 0).unwrap_or(0);
     let find = |mark: char| image[from..].find(mark).map(|at| from + at);

@@ -24,7 +24,8 @@ pub(super) fn of_inner(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed_inner(node)?))
 }
 
-/// Converts a value to JSON. A float without a fraction becomes an integer, as in Go, except for the negative zero.
+/// Converts a value to JSON. A float without a fraction becomes an integer, as in Go. A zero stays a float, because an
+/// integer cannot be a negative zero.
 pub(super) fn of_value(value: &Value<'_>) -> Json {
     match value {
         Value::Null => Json::Null,
@@ -61,7 +62,7 @@ pub(super) fn to_node(value: &Json, origin: Origin) -> Node {
     with_style(value, origin, style_of)
 }
 
-/// Converts JSON to a node as if the JSON text had been parsed as YAML: all strings are in double quotes.
+/// Converts JSON to a node as if the JSON text had been parsed as YAML. All strings of this node are in double quotes.
 pub(super) fn parsed(value: &Json, origin: Origin) -> Node {
     with_style(value, origin, |_| Style::DoubleQuoted)
 }
@@ -97,8 +98,8 @@ fn style_of(text: &str) -> Style {
     }
 }
 
-/// Restores the origins of nodes after a conversion to JSON and back: each node gets the origin of the node at the same
-/// path of `before`, unless its value has changed.
+/// Restores the origins of nodes after a conversion to JSON and back. Each node gets the origin of the node at the same
+/// path in `before`, unless its value has changed.
 pub(super) fn restore_origins(node: &mut Node, before: &Node) {
     let is_same = match (&node.kind, &before.kind) {
         (Kind::Scalar(new), Kind::Scalar(old)) => new == old,

@@ -40,7 +40,7 @@ type Members<'t> = BTreeMap<String, Option<&'t RawValue>>;
 type Applied<T> = Result<T, Failed>;
 
 impl Patch {
-    /// Parses the operations of a JSON patch: as JSON if the text begins with `[`, otherwise as YAML 1.1.
+    /// Parses the operations of a JSON patch. If the text begins with `[`, it is parsed as JSON, otherwise as YAML 1.1.
     ///
     /// # Errors
     ///
@@ -70,14 +70,14 @@ impl Patch {
         self.operations.is_empty()
     }
 
-    /// Returns whether an operation adds a mapping with the key `<<`, which kustomize takes for a merge key after the
-    /// patch.
+    /// Returns whether an operation adds a mapping with the key `<<`. kustomize interprets this key as a merge key
+    /// after the patch.
     pub(super) fn adds_merge_key(&self) -> bool {
         self.operations.iter().any(|operation| operation.value.has_key("<<"))
     }
 
-    /// Returns whether an operation copies, moves or tests all annotations of an object, in which kustomize stores
-    /// state.
+    /// Returns whether an operation copies, moves or tests all annotations of an object. kustomize stores state in
+    /// these annotations.
     pub(super) fn reads_annotations(&self) -> bool {
         self.operations.iter().any(|operation| {
             let read = match operation.op.as_deref() {
@@ -175,12 +175,13 @@ impl Operation {
     }
 }
 
-/// Splits the path of a JSON patch operation into steps; text before the first `/` is ignored.
+/// Splits the path of a JSON patch operation into steps. Ignores text before the first `/`.
 fn steps(path: &str) -> Vec<String> {
     path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
-/// Returns the object or array that contains the end of a path, and the last step of the path.
+/// Returns the object or array that contains the last member or element of a path. Also returns the last step of the
+/// path.
 fn container<'v>(document: &'v mut Tree, path: &str) -> Applied<(&'v mut Tree, String)> {
     let mut steps = steps(path);
     let last = steps.pop().ok_or_else(|| format!("`{path}` does not begin with a slash"))?;
@@ -206,8 +207,8 @@ fn child_mut<'v>(value: &'v mut Tree, step: &str) -> Option<&'v mut Tree> {
     }
 }
 
-/// Returns the value to which a path step leads: the member `step` of an object, if it exists, or the element with the
-/// index `step` of an array.
+/// Returns the value to which a path step leads. In an object, this is the member `step`, if it exists. In an array,
+/// this is the element with the index `step`.
 fn member<'v>(container: &'v Tree, step: &str) -> Applied<Option<&'v Tree>> {
     match container {
         Tree::Object(members) => Ok(members.get(step)),
@@ -216,7 +217,7 @@ fn member<'v>(container: &'v Tree, step: &str) -> Applied<Option<&'v Tree>> {
     }
 }
 
-/// Parses the index of an existing element of an array with `len` elements; a negative index is relative to the end.
+/// Parses the index of an existing element of an array with `len` elements. A negative index is relative to the end.
 fn index(step: &str, len: usize) -> Applied<usize> {
     let index: i64 = step.parse().map_err(|_| format!("`{step}` is no index"))?;
     let at = if index < 0 { index + len as i64 } else { index };

@@ -1,4 +1,4 @@
-//! Parses and evaluates label selectors, with which kustomize also selects annotations.
+//! Parses and evaluates label selectors. kustomize also uses label selectors to select annotations.
 //!
 //! Source: `Parse` and `Requirement.Matches` in `k8s.io/apimachinery/pkg/labels`, which kyaml copies. A key or value
 //! that is not a valid label makes the whole selector invalid.
@@ -27,7 +27,7 @@ enum Test {
     Less(i64),
 }
 
-/// The operators and separators of label selectors, longer ones first.
+/// The operators and separators of label selectors. Longer symbols come first.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl Labels {
@@ -81,8 +81,8 @@ fn is_symbol(token: &str) -> bool {
     SYMBOLS.contains(&token)
 }
 
-/// Parses the requirement at the start of `tokens`, such as `app=web`, and returns it with the remaining tokens; `None`
-/// if the syntax is invalid.
+/// Parses the requirement at the start of `tokens`, such as `app=web`. Returns the requirement and the remaining
+/// tokens. `None` if the syntax is invalid.
 fn requirement<'r, 't>(tokens: &'r [&'t str]) -> Option<(Requirement, &'r [&'t str])> {
     let (is_negated, tokens) = match tokens {
         ["!", rest @ ..] => (true, rest),
@@ -97,8 +97,8 @@ fn requirement<'r, 't>(tokens: &'r [&'t str]) -> Option<(Requirement, &'r [&'t s
     Some((Requirement::new(key, test)?, rest))
 }
 
-/// Parses the values after an operator of a label selector, such as `(a, b)` after `in`. Returns the operator and its
-/// values as a test, with the remaining tokens; `None` if the syntax is invalid.
+/// Parses the values after an operator of a label selector, such as `(a, b)` after `in`. Returns the test that the
+/// operator and its values define, and the remaining tokens. `None` if the syntax is invalid.
 fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t str])> {
     if matches!(operator, "in" | "notin") {
         let (values, rest) = list(rest)?;
@@ -120,7 +120,7 @@ fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t s
     Some((test, rest))
 }
 
-/// Parses a list of values in parentheses; returns the values with the remaining tokens. A value may be empty.
+/// Parses a list of values in parentheses. Returns the values and the remaining tokens. A value may be empty.
 ///
 /// Source: `parseIdentifiersList`.
 fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {

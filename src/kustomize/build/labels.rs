@@ -47,15 +47,15 @@ pub(super) fn set(
 struct Setter<'p> {
     key: &'p str,
     value: Node,
-    /// The number that marks all added values as one shared scalar, so that a later change of one value changes all;
-    /// see [`super::shared`].
+    /// Number of the group of shared scalars to which all added values belong. A later change of one value changes all
+    /// values of the group; see [`super::shared`].
     group: u32,
     added: usize,
 }
 
 impl Setter<'_> {
-    /// Sets the label or annotation in a mapping, and returns whether this changed a scalar that other fields share;
-    /// see [`super::shared`].
+    /// Sets the label or annotation in a mapping. Returns whether this changes an existing scalar that other fields
+    /// share; see [`super::shared`].
     fn set(&mut self, node: &mut Node, spec: &FieldSpec) -> Result<bool, FieldError> {
         if node.is_null() {
             return Ok(false);

@@ -19,12 +19,12 @@ use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
 impl Run<'_> {
-    /// Finds and parses the kustomization file of a folder; `from` is the entry that refers to the folder, `None` for
-    /// the root. If the build reports all errors, also returns files with errors.
+    /// Finds and parses the kustomization file of a folder. `from` is the entry that refers to the folder, or `None`
+    /// for the root. If the build reports all errors, also returns files with errors.
     ///
     /// # Errors
     ///
-    /// If the folder has no kustomization file or several, or the file is not YAML.
+    /// If the folder has no kustomization file or more than one. Also if the file is not YAML.
     pub(super) fn kustomization(&mut self, loader: &Loader<'_>, from: Option<&Entry<'_>>) -> Step<SharedFile> {
         let path = self.find(loader, from)?;
         let is_lax = from.is_none() && self.options.profile == Profile::Flux;
@@ -40,8 +40,8 @@ impl Run<'_> {
         Ok(file)
     }
 
-    /// Reads the root's kustomization file leniently, as Flux does. The result is not cached: if other roots refer to
-    /// the same file, it is read strictly.
+    /// Reads the root's kustomization file leniently, as Flux does. The result is not cached, because the same file is
+    /// read strictly if another root refers to it.
     fn lax(&self, path: &TreePath) -> Result<SharedFile, NotRead> {
         let bytes = self.tree.read(path).map_err(NotRead::Unreadable)?;
         KustomizationFile::read_lax(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad)
@@ -78,8 +78,8 @@ impl Run<'_> {
         }
     }
 
-    /// Records kustomize's warnings about deprecated fields of a kustomization file and, if the build reports all
-    /// errors, findings about probable mistakes that kustomize accepts.
+    /// Records kustomize's warnings about deprecated fields of a kustomization file. If the build reports all errors,
+    /// also records findings about probable mistakes that kustomize accepts.
     fn warn(&mut self, file: &KustomizationFile) {
         for (field, instead) in file.deprecated() {
             let experimental = if field == "vars" { "[EXPERIMENTAL] " } else { "" };

@@ -6,7 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::kustomize::explain;
 use crate::kustomize::finding::{InTree, TreeFinding};
 
-/// Maximum number of errors, and of other findings and reasons, per root. Only a malicious root has more.
+/// Maximum number of errors per root. The same limit applies to other findings, and to the reasons for unknown results.
+/// Only a malicious root has more.
 const MAX_FINDINGS: usize = 1_000;
 
 /// The findings, the reasons for unknown results, and the recorded steps of a build so far.
@@ -16,8 +17,8 @@ pub(super) struct Log {
     folders: Vec<Folder>,
 }
 
-/// The findings, the reasons for unknown results, and the recorded step of one folder, including the folders to which
-/// it refers.
+/// The findings, the reasons for unknown results, and the recorded step of one folder. Also includes the findings,
+/// reasons and steps of the folders to which this folder refers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Folder {
     /// The findings, in the order in which kustomize finds the problems.
@@ -56,16 +57,15 @@ impl Folder {
 }
 
 impl Log {
-    /// Starts to collect the findings, reasons and steps of a folder; `step` is the step that builds it, if steps are
-    /// recorded.
+    /// Starts to collect the findings, reasons and steps of a folder. `step` is the step that builds the folder, if
+    /// steps are recorded.
     pub(super) fn begin(&mut self, step: Option<explain::Step>) {
         // create the reports of the root, if there are none yet
         self.own();
         self.folders.push(Folder { step, ..Folder::default() });
     }
 
-    /// Finishes the current folder: adds its findings, reasons and step to the folder that refers to it, and returns
-    /// them.
+    /// Finishes and returns the current folder. Adds its findings, reasons and step to the folder that refers to it.
     pub(super) fn end(&mut self) -> Folder {
         let folder = self.folders.pop().unwrap_or_default();
         if !self.folders.is_empty() {
@@ -74,7 +74,7 @@ impl Log {
         folder
     }
 
-    /// Adds the findings, reasons and step of a folder to the current folder, which refers to it.
+    /// Adds the findings, reasons and step of a folder to the current folder. The current folder refers to this folder.
     pub(super) fn add(&mut self, folder: &Folder) {
         let own = self.own();
         folder.findings.iter().for_each(|finding| own.report(finding.clone()));
@@ -84,7 +84,8 @@ impl Log {
         }
     }
 
-    /// Adds a finding to the current folder, unless it is a duplicate or there are too many.
+    /// Adds a finding to the current folder. Ignores the finding if it is a duplicate or if there are too many
+    /// findings.
     pub(super) fn report(&mut self, finding: TreeFinding) {
         self.own().report(finding);
     }
@@ -94,7 +95,7 @@ impl Log {
         self.own().reason(reason);
     }
 
-    /// Starts recording the steps of the build; `step` is the step that builds the current folder.
+    /// Starts recording the steps of the build. `step` is the step that builds the current folder.
     pub(super) fn explain(&mut self, step: explain::Step) {
         self.own().step = Some(step);
     }

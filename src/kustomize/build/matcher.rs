@@ -33,8 +33,8 @@ impl Create {
         }
     }
 
-    /// Returns the node to create for a path step, depending on the next step: a sequence if the next step selects an
-    /// element, a mapping if it names a field, a node of the type `self` if there is no next step.
+    /// Returns the node to create for a path step. This is a sequence if the next step selects an element, and a
+    /// mapping if the next step names a field. If there is no next step, the node has the type `self`.
     fn before(self, next: Option<&String>) -> Node {
         match next {
             None => self.node(),
@@ -47,8 +47,8 @@ impl Create {
 /// The path to a node, as the indexes of mapping entries and sequence elements.
 pub(super) type Way = Vec<usize>;
 
-/// Returns the paths, as indexes, of all nodes below `node` that match `steps`. A match inside a text that contains
-/// YAML has no such path and is listed as `None`.
+/// Returns the paths of all nodes below `node` that match `steps`. A path consists of indexes. A match inside a string
+/// that contains YAML is returned as `None`, because such a node has no path in the object.
 ///
 /// # Errors
 ///
@@ -137,8 +137,8 @@ fn field(
     Ok(())
 }
 
-/// Matches a path in an empty collection that replaces a null. kustomize creates the missing nodes, but does not attach
-/// them to the object, so the matches have no path.
+/// Matches a path below a null. kustomize replaces the null by an empty collection, and creates the missing nodes in
+/// it. The created nodes are not attached to the object, so the matches have no path.
 fn detached(
     mut node: Node,
     create: Option<Create>,
@@ -154,8 +154,8 @@ fn detached(
     Ok(())
 }
 
-/// Matches the rest of a path inside a text that may be YAML. The matches are nodes of a parsed copy, so they have no
-/// path.
+/// Parses a string value as YAML, and matches the remaining path segments in the result. Adds `None` to `found` for
+/// each match, because nodes of the parsed copy have no path in the object.
 fn within(text: &str, rest: &[String], create: Option<Create>, found: &mut Vec<Option<Way>>) -> Result<(), String> {
     let parsed = super::structured::parsed(text).ok_or_else(|| "the text is no YAML".to_owned())?;
     let Some(mut parsed) = parsed else { return Err("the text is empty".to_owned()) };
@@ -190,8 +190,9 @@ fn element(
     Ok(())
 }
 
-/// Matches the rest of a path in the list elements that a step such as `[name=web]` selects; `web` is a regular
-/// expression. With an empty key, as in `[=web]`, the elements themselves are compared with the expression.
+/// Selects list elements with a step such as `[name=web]`, and matches the remaining path steps in these elements.
+/// `web` is a regular expression. With an empty key, as in `[=web]`, the elements themselves are compared with the
+/// expression.
 fn selected(
     node: &mut Node,
     step: &str,

@@ -1,8 +1,9 @@
 //! The kustomize engine: builds a kustomization, with the same output as `kustomize build`, byte for byte.
 //!
-//! It follows kustomize 5.8.1 step by step: it accumulates the objects of a kustomization and its bases, runs
-//! generators and transformers, and updates references between objects once, at the root. Each step returns a value, an
-//! error of kustomize, or the reason why the result is unknown, because it needs a network or an external program.
+//! It follows kustomize 5.8.1 step by step. It accumulates the objects of a kustomization and its bases, and runs
+//! generators and transformers. At the root, it updates references between objects once. Each step returns a value, an
+//! error of kustomize, or the reason why the result is unknown. A result is unknown if it needs a network or an
+//! external program.
 //!
 //! ```
 //! use portcullis::kustomize::Files;
@@ -104,10 +105,10 @@ const VERSION: &str = "kustomize-v5.8.1";
 /// The order of the objects in the output, unless the kustomization sets `sortOptions`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reorder {
-    /// Sorted by kind, namespace and name: the default of `kustomize build`.
+    /// Objects are sorted by kind, namespace and name. This is the default of `kustomize build`.
     #[default]
     Legacy,
-    /// The order in which the objects are loaded.
+    /// Objects keep the order in which they are loaded.
     None,
 }
 
@@ -221,8 +222,8 @@ pub fn build_shared<'a>(
     build_by(run, root, settings)
 }
 
-/// Returns the history of one field of an object: each build step that changed the field, with the new value. The
-/// object is selected by its final kind and name; `None` if it does not exist.
+/// Returns the history of one field of an object. The history contains each build step that changed the field, with the
+/// new value. The object is selected by its final kind and name. `None` if the object does not exist.
 ///
 /// # Errors
 ///
@@ -254,8 +255,8 @@ pub(super) struct Reported {
     pub(super) findings: Vec<TreeFinding>,
     /// The reasons why the result of the build is unknown; empty if it is known.
     pub(super) reasons: Vec<String>,
-    /// The recorded steps of the build, such as the bases and transformers in their order; `None` if the root cannot be
-    /// read, or the build shares caches.
+    /// The recorded steps of the build, such as the bases and transformers in their order. `None` if the root cannot be
+    /// read, or if the build shares caches with other builds.
     pub(super) evaluation: Option<explain::Step>,
     /// The identities of all objects that Flux renders; `None` for other profiles, or if an identity is unknown.
     pub(super) rendered: Option<Vec<ObjectId>>,
@@ -264,8 +265,8 @@ pub(super) struct Reported {
     pub(super) excluded: Vec<Excluded>,
 }
 
-/// Builds the folder `root`, and returns all errors and unknown parts instead of stopping at the first one. Records the
-/// steps of the build only if `shared` is `None`.
+/// Builds the folder `root`. Returns all errors and unknown parts, because the build does not stop at the first error.
+/// Records the steps of the build only if `shared` is `None`.
 pub(super) fn report(
     tree: &Tree,
     root: &TreePath,

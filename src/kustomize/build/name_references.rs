@@ -52,7 +52,7 @@ pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference])
     Ok(())
 }
 
-/// A field that may contain the name of an object; `target` is the group, version and kind of that object.
+/// A field that may contain the name of an object. `target` is the group, version and kind of that object.
 #[derive(Debug, Clone)]
 struct Rule<'r> {
     target: Gvk<'r>,
@@ -68,7 +68,7 @@ fn rules_of<'r>(gvk: &Gvk<'_>, references: &'r [NameReference]) -> Arc<[Rule<'r>
     rules.collect()
 }
 
-/// An object to which others may refer, with the properties by which references to it are resolved.
+/// An object to which other objects may refer. Contains the properties that are used to resolve such references.
 #[derive(Debug)]
 struct Target {
     name: Arc<str>,
@@ -152,7 +152,7 @@ fn role_ref(resource: &Resource) -> Option<(String, String)> {
 struct Names<'t> {
     targets: &'t [Target],
     by_name: HashMap<&'t str, Vec<usize>>,
-    /// The original namespaces of the objects, except of cluster-scoped ones.
+    /// The original namespaces of all objects that are not cluster-scoped.
     original: HashSet<&'t str>,
 }
 
@@ -272,9 +272,9 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether `target` is in the namespace that a reference names; true if the reference names none. Compares
-    /// the original namespace of `target` if the reference could mean any object that was in this namespace originally,
-    /// otherwise the current one.
+    /// Returns whether `target` is in the namespace that a reference names. Returns true if the reference names no
+    /// namespace. If the reference could mean any object that was originally in this namespace, compares the original
+    /// namespace of `target`. Otherwise compares its current namespace.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -282,7 +282,8 @@ impl Referrer<'_> {
         if was_any { &*target.original_namespace == namespace } else { &*target.effective_namespace == namespace }
     }
 
-    /// Returns whether the object with the reference may refer to `target`, judging by the namespaces of both.
+    /// Returns whether the object with the reference may refer to `target`. Compares only the namespaces of the two
+    /// objects.
     fn could_mean(&self, target: &Target) -> bool {
         self.own.is_cluster
             || target.is_cluster

@@ -10,7 +10,8 @@ use crate::kustomize::node::{Node, Origin, Tag};
 /// The annotation of objects that Helm rendered. Helm sets their namespaces itself.
 pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 
-/// The subjects of RoleBindings and ClusterRoleBindings whose namespace is set; kustomize's `setRoleBindingSubjects`.
+/// The subjects of RoleBindings and ClusterRoleBindings whose namespace is set. Corresponds to kustomize's field
+/// `setRoleBindingSubjects`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
     /// The namespaces of subjects with the name `default` are set.
@@ -18,7 +19,7 @@ pub(super) enum Subjects {
     Default,
     /// The namespaces of all service accounts are set.
     ServiceAccounts,
-    /// The namespaces of no subjects are set.
+    /// No namespace of a subject is set.
     None,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Namespace<'s> {
     pub unset_only: bool,
     /// The subjects of role bindings whose namespace is set.
     pub subjects: Subjects,
-    /// The file and line of the entry that configures the transformer; changed nodes get this origin.
+    /// File and line of the entry that configures the transformer. Nodes that the transformer changes get this origin.
     pub origin: Origin,
 }
 

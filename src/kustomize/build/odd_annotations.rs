@@ -1,8 +1,9 @@
-//! Annotations of an object that are no single mapping: `metadata.annotations` occurs twice, or is a list or a text.
+//! Handles annotations of an object that are not a single mapping. Either the field `metadata.annotations` occurs
+//! twice, or it is a list or a string.
 //!
-//! Kustomize merges them when it writes annotations. Source: `SetAnnotations` in its `kyaml/yaml/rnode.go`, which
-//! removes the first field, and then sets each annotation in the next one; and `AnnotationSetter` in
-//! `kyaml/yaml/kfns.go`, which removes an empty field, and then sets an annotation in the first one.
+//! kustomize merges such annotations when it writes annotations. Source: `SetAnnotations` in its `kyaml/yaml/rnode.go`
+//! removes the first field, and then sets each annotation in the next field. `AnnotationSetter` in `kyaml/yaml/kfns.go`
+//! removes an empty field, and then sets an annotation in the first field.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +11,14 @@ use std::sync::Arc;
 use crate::kustomize::node::{Entry, Node};
 
 const FIELD: &str = "annotations";
-/// The annotation of local objects. An object with it is not printed, unless the value is `false`.
+/// The annotation of local objects. An object with this annotation is not printed, unless the value is `false`.
 pub(super) const LOCAL: &str = "config.kubernetes.io/local-config";
 const NO_MAPPING: &str = "metadata.annotations is no mapping";
-/// How often kustomize writes annotations to store an identity: name, namespace, and kind.
+/// Number of times that kustomize writes annotations to store an identity. It stores the name, the namespace and the
+/// kind separately.
 const IDENTITY_WRITES: usize = 3;
-/// How often kustomize writes annotations at the end of a build: without origins, and without transformations.
+/// Number of times that kustomize writes annotations at the end of a build. It writes them once without origins, and
+/// once without transformations.
 const FINAL_WRITES: usize = 2;
 
 /// The kinds of state that kustomize has stored in the annotations of an object. Portcullis keeps this state outside of
@@ -28,12 +31,13 @@ pub(super) struct Stored {
     pub notes: bool,
 }
 
-/// Returns whether metadata has several fields `annotations`, or one that is a list.
+/// Returns whether `metadata` has several fields `annotations`, or a field `annotations` that is a list.
 pub(super) fn are_odd(metadata: &Node) -> bool {
     count(metadata) > 1 || metadata.get(FIELD).is_some_and(Node::is_seq)
 }
 
-/// Returns how many fields `annotations` the `metadata` of an object contains; more than one is a mistake of the user.
+/// Returns how many fields named `annotations` the `metadata` of an object contains. More than one is a mistake of the
+/// user.
 pub(super) fn count(metadata: &Node) -> usize {
     fields(metadata).count()
 }
@@ -43,8 +47,8 @@ fn fields(metadata: &Node) -> impl Iterator<Item = (usize, &Node)> {
     entries.filter(|(_, entry)| &*entry.key == FIELD).map(|(at, entry)| (at, &entry.value))
 }
 
-/// Returns whether kustomize changes existing fields `annotations` of an object when it stores the identity of the
-/// object in annotations.
+/// Returns whether kustomize changes existing fields `annotations` when it stores the identity of an object in
+/// annotations.
 pub(super) fn hinder_storing(metadata: &Node) -> bool {
     count(metadata) > 1 || metadata.get(FIELD).is_some_and(|first| !first.is_map() || is_empty(first))
 }
@@ -53,7 +57,8 @@ fn is_empty(annotations: &Node) -> bool {
     annotations.is_scalar() || annotations.is_null_or_empty()
 }
 
-/// Removes empty fields `annotations`, as kustomize does when it stores the identity of an object in the first one.
+/// Removes empty fields `annotations`. kustomize does the same when it stores the identity of an object in the first
+/// field `annotations`.
 ///
 /// # Errors
 ///
@@ -75,19 +80,20 @@ pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), 
 }
 
 /// Returns whether kustomize's result is unknown when it writes an origin or transformers to the annotations of an
-/// object: there are several fields `annotations`, and one of them contains `config.kubernetes.io/local-config`.
+/// object. This is so if the object has several fields `annotations`, and one of them contains
+/// `config.kubernetes.io/local-config`.
 pub(super) fn hinder_notes(metadata: &Node) -> bool {
     count(metadata) > 1 && fields(metadata).any(|(_, annotations)| annotations.get(LOCAL).is_some())
 }
 
-/// Returns whether kustomize fails when it writes an origin or transformers to the annotations of an object: it removes
-/// the first field `annotations`, and the second one is not a mapping.
+/// Returns whether kustomize fails when it writes an origin or transformers to the annotations of an object. kustomize
+/// removes the first field `annotations`, and fails if the second one is not a mapping.
 fn refuse_notes(metadata: &Node) -> bool {
     fields(metadata).nth(1).is_some_and(|(_, second)| !second.is_map() && !second.is_null())
 }
 
 /// Merges several fields `annotations` of an object at the end of a build, as kustomize does when it removes its stored
-/// state. Drops annotations for whose keys `kept` returns false. Several fields can remain.
+/// state. Drops an annotation if `kept` returns false for its key. Several fields can remain.
 ///
 /// # Errors
 ///
@@ -123,8 +129,8 @@ fn write(metadata: &mut Node, kept: impl Fn(&str) -> bool) -> Result<(), &'stati
     Ok(())
 }
 
-/// Converts a list to mapping entries, because kustomize reads a list of annotations as alternating keys and values;
-/// `None` if the last key has no value.
+/// Converts a list to mapping entries. kustomize reads a list of annotations as alternating keys and values. `None` if
+/// the last key has no value.
 pub(super) fn listed(node: &Node) -> Option<Vec<Entry>> {
     let (pairs, []) = node.items().as_chunks() else { return None };
     let entry = |[key, value]: &[Node; 2]| Entry::new(key.shared_text().unwrap_or_default(), value.clone());

@@ -22,13 +22,14 @@ pub(super) struct OriginNote {
     pub repo: String,
     /// The branch, tag or commit of the repository.
     pub reference: String,
-    /// The file that configures the generator or transformer, if this is the origin of one.
+    /// The file that configures the generator or transformer. Empty if this is not the origin of a generator or
+    /// transformer.
     pub configured_in: String,
-    /// The generator or transformer, if this is the origin of one.
+    /// The generator or transformer. Empty if this is not the origin of a generator or transformer.
     pub configured_by: ConfiguredBy,
 }
 
-/// The generator or transformer that an origin annotation names, as the value of its field `configuredBy`.
+/// The generator or transformer in the field `configuredBy` of an origin annotation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of the annotation")]
 pub(super) struct ConfiguredBy {
@@ -52,8 +53,8 @@ impl OriginNote {
         }
     }
 
-    /// Returns the origin to record in annotations for a built-in transformer or generator that the kustomization file
-    /// `file` in this folder configures.
+    /// Returns the origin of a built-in transformer or generator, as it is recorded in annotations. The kustomization
+    /// file `file` in this folder configures the transformer or generator.
     pub(super) fn built_in(&self, file: &str, kind: &str) -> Self {
         Self {
             path: String::new(),
@@ -68,8 +69,8 @@ impl OriginNote {
         }
     }
 
-    /// Returns the origin to record in annotations for a transformer or generator that the object `config` configures;
-    /// `None` if the origin of `config` is not recorded.
+    /// Returns the origin of a transformer or generator, as it is recorded in annotations. The object `config`
+    /// configures the transformer or generator. `None` if the origin of `config` is not recorded.
     pub(super) fn plugin(config: &Resource) -> Option<Self> {
         let source = config.source.as_ref()?;
         let text = |key: &str| config.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();

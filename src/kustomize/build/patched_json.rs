@@ -1,5 +1,5 @@
-//! A JSON document to which the operations of a JSON patch are applied. Scalars remain texts, because kustomize's
-//! library compares texts: `1` is not `1.0`.
+//! A JSON document to which the operations of a JSON patch are applied. Scalars keep their original text, because
+//! kustomize's library compares texts. For example, `1` is not equal to `1.0`.
 //!
 //! Source: `lazyNode` in version 4 of the library json-patch.
 
@@ -23,8 +23,8 @@ pub(super) enum Tree {
     /// `null` in the document, or a missing value.
     #[default]
     Null,
-    /// The member `value` of an operation if it is `null`; the library json-patch does not treat it like
-    /// [`Tree::Null`].
+    /// The member `value` of an operation, if the patch contains `null` there. The library json-patch does not treat
+    /// this value like [`Tree::Null`].
     WrittenNull,
     /// The JSON text of a scalar. It is `null` only if an operation has copied [`Tree::WrittenNull`].
     Scalar(Box<str>),
@@ -45,7 +45,7 @@ impl Tree {
         }
     }
 
-    /// Creates the member `value` of a JSON patch operation from its JSON text; `text` is `None` if the value is
+    /// Creates the member `value` of a JSON patch operation from its JSON text. `text` is `None` if the value is
     /// `null`.
     pub(super) fn of_operation(text: Option<&RawValue>) -> Self {
         text.map_or(Self::WrittenNull, |text| Self::of_text(Some(text)))
@@ -76,7 +76,7 @@ impl Tree {
         }
     }
 
-    /// Returns the value that the JSON patch operation `copy` creates from this one.
+    /// Returns the value that the JSON patch operation `copy` creates from this value.
     pub(super) fn copied(&self) -> Self {
         match self {
             Self::Null => Self::Null,

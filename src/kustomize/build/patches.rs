@@ -62,7 +62,7 @@ impl Patch {
     }
 }
 
-/// Returns whether the first value of a YAML text begins with a letter, so that the text is no list of operations.
+/// Returns whether the first value of a YAML text begins with a letter. Such a text is not a list of operations.
 fn begins_with_word(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_start);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#') && line.trim_end() != "---");
@@ -146,7 +146,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// # Errors
     ///
-    /// If there is no such object, or several.
+    /// If no object or more than one object has this identity.
     pub(super) fn merge_by_id(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         if let Some(at) = self.target(map, patch)? {
             self.change(map, at, &patch.node)?;
@@ -158,7 +158,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// # Errors
     ///
-    /// If there is no such object, or several.
+    /// If no object or more than one object has this identity.
     pub(super) fn merge_listed(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         match self.target(map, patch)? {
             Some(at) => self.merge_into(map, &[at], patch),
@@ -166,8 +166,9 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Returns the index of the only object whose current or previous identity is that of the patch. If there is no
-    /// such object, or several: an error, or `None` if the build continues after errors.
+    /// Returns the index of the only object whose current or previous identity is that of the patch. It is an error if
+    /// no object or more than one object has this identity. If the build continues after errors, records this error and
+    /// returns `None`.
     fn target(&self, map: &mut ResMap, patch: &Resource) -> Step<Option<usize>> {
         let steps = self.run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
@@ -255,7 +256,7 @@ fn rewrite_metadata(patch: &mut Resource) {
 ///
 /// # Errors
 ///
-/// If there is no such object, or several.
+/// If no object or more than one object has this identity.
 fn target_of(map: &ResMap, patch: &Resource, site: &Site) -> Step<usize> {
     let id = patch.original_id(&map.scope);
     match map.matching_any_id(|other| *other == id).as_slice() {
@@ -277,9 +278,10 @@ pub(super) struct Operations<'s, 'r> {
     pub patch: &'s json6902::Patch,
     /// The position of the kustomization entry with the patch.
     pub site: &'s Site,
-    /// The file and line of the entry with the patch; nodes that the patch changes get this origin.
+    /// File and line of the entry with the patch. Nodes that the patch changes get this origin.
     pub origin: Origin,
-    /// Whether the identity that an object has before the patch is stored as a previous identity: `true` for `patches`.
+    /// Whether the identity of an object before the patch is stored as a previous identity. This is `true` for the
+    /// field `patches`.
     pub stores_id: bool,
 }
 
@@ -345,8 +347,9 @@ impl Operations<'_, '_> {
         Ok(())
     }
 
-    /// Returns the error for an object that has an annotation without a name after a JSON patch. For `patches`, removes
-    /// all annotations instead: kustomize removes them, then fails, and ignores the error.
+    /// Returns the error for an object that has an annotation without a name after a JSON patch. For the field
+    /// `patches`, removes all annotations instead. kustomize does the same, because it removes the annotations, then
+    /// fails, and ignores the error.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
             return Err("an annotation has no name".into());
@@ -359,8 +362,8 @@ impl Operations<'_, '_> {
     }
 }
 
-/// Tags the scalars `<<` of a patched object as merge keys: kustomize prints the object and parses it again, and `<<`
-/// has no quotes then.
+/// Tags the scalars `<<` of a patched object as merge keys. kustomize prints the object without quotes around `<<`, and
+/// then parses the text again.
 fn tag_merge_keys(node: &mut Node) {
     if !contains_merge_key(node) {
         return;

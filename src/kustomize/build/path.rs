@@ -45,7 +45,7 @@ fn escaped(path: &str, delimiter: char) -> Vec<String> {
     parts
 }
 
-/// Splits the field path of a var into steps; `containers[0]` means `containers.0`.
+/// Splits the field path of a var into steps. `containers[0]` means the same as `containers.0`.
 pub(super) fn of_var(path: &str) -> Vec<String> {
     split(path, '.').into_iter().flat_map(|step| indexed(&step)).collect()
 }
@@ -86,8 +86,8 @@ fn child<'n>(node: &'n Node, step: &str) -> Option<&'n Node> {
     }
 }
 
-/// Converts a field path to indexes: of the entry in each mapping, or of the element in each list, on the way from
-/// `node`. `None` if the path leads to no node.
+/// Converts a field path that starts at `node` to indexes. An index is the position of an entry in a mapping, or of an
+/// element in a list. `None` if the path leads to no node.
 pub(super) fn place(node: &Node, steps: &[String]) -> Option<Vec<usize>> {
     let mut place = Vec::new();
     let mut node = node;

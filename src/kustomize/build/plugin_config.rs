@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::config::WrittenSpec;
 use crate::kustomize::file::{Image, Replacement, Replica};
 
-/// The configuration of a built-in plugin: the fields of all plugins, of which each plugin uses some.
+/// The configuration of a built-in plugin. The type contains the fields of all built-in plugins. Each plugin uses only
+/// some of these fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Config {
@@ -55,7 +56,8 @@ pub(super) struct IamService {
     pub(super) project_id: String,
 }
 
-/// A string field, into which kustomize also decodes numbers and booleans.
+/// A string field of a plugin configuration. Like kustomize, also accepts numbers and booleans, and converts them to
+/// strings.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Text(pub(super) String);
 
@@ -75,7 +77,7 @@ pub(super) fn texts(map: BTreeMap<String, Text>) -> BTreeMap<String, String> {
     map.into_iter().map(|(key, text)| (key, text.0)).collect()
 }
 
-/// Fields of plugin configurations that are mappings with arbitrary keys, which [`normal`] does not change.
+/// Fields of plugin configurations that contain mappings with arbitrary keys. [`normal`] does not change these keys.
 const FREE: [&str; 4] = ["labels", "annotations", "commonLabels", "commonAnnotations"];
 /// The field names of plugin configurations in their exact case. kustomize ignores the case of these names.
 const FIELDS: [&str; 30] = [
@@ -111,7 +113,8 @@ const FIELDS: [&str; 30] = [
     "target",
 ];
 
-/// Normalizes a plugin configuration as Go decodes JSON: removes null fields, and corrects the case of field names.
+/// Normalizes a plugin configuration in the same way as Go decodes JSON. Removes null fields, and corrects the case of
+/// field names.
 pub(super) fn normal(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -72,7 +72,7 @@ impl Plugin {
 }
 
 impl Run<'_> {
-    /// Returns the objects in the list `generators` of a kustomization, each of which configures a generator.
+    /// Returns the objects in the list `generators` of a kustomization. Each object configures a generator.
     ///
     /// # Errors
     ///
@@ -232,8 +232,9 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the plugin configurations of a list, such as `transformers`: first inline ones, then those in files and
-    /// folders. The second result is `false` if some are missing because of errors.
+    /// Returns the plugin configurations of a list, such as `transformers`. Inline configurations come first, then the
+    /// configurations in files and folders. The second result is `false` if some configurations are missing because of
+    /// errors.
     fn plugins(&mut self, target: &Target<'_>, list: &'static str, entries: &[String]) -> Step<(Vec<Plugin>, bool)> {
         let mut acc = Accumulator::new(self.scope());
         let (mut paths, mut sites) = (Vec::new(), HashMap::new());

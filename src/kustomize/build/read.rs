@@ -75,7 +75,7 @@ impl BadObjects {
     }
 }
 
-/// Parses the objects in a file; `source` is the number of the file in [`Sources`](super::Sources).
+/// Parses the objects in a file. `source` is the number of the file in [`Sources`](super::Sources).
 ///
 /// # Errors
 ///
@@ -88,7 +88,7 @@ pub(in crate::kustomize) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Res
     objects_of_text(text, source)
 }
 
-/// Parses objects from a YAML text; `source` is the number of the file with the text.
+/// Parses objects from a YAML text. `source` is the number of the file that contains the text.
 ///
 /// # Errors
 ///
@@ -115,7 +115,7 @@ fn is_plain_list(node: &Node) -> bool {
 }
 
 /// Returns the items of a List object that is the only document of its file. If `items` is a mapping, kyaml treats its
-/// keys and values as items, none of which is an object.
+/// keys and values as items. None of these items is an object.
 fn plain_items(list: &Node) -> Result<Vec<Node>, BadObjects> {
     match list.get("items") {
         Some(items) if items.is_map() && !items.entries().is_empty() => Err(BadObjects::NoObject(items.origin)),
@@ -154,8 +154,9 @@ pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
     Ok(())
 }
 
-/// Returns an error if duplicate keys make the identity, labels or annotations of an object unknown. Duplicate names,
-/// namespaces and metadata do not, because kustomize uses the first. Duplicates with equal values are no error.
+/// Returns an error if duplicate keys make the identity, labels or annotations of an object unknown. Duplicates with
+/// equal values are no error. Duplicate names, namespaces and metadata are no error either, because kustomize uses the
+/// first one.
 fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     let ambiguous = |what| Err(BadObjects::Ambiguous(what, node.origin));
     let metadata = node.get("metadata");
@@ -179,7 +180,7 @@ fn has_duplicates<'n>(mut entries: impl Iterator<Item = &'n Entry>) -> bool {
         .any(|entry| values.insert(&*entry.key, &entry.value).is_some_and(|other| other.text() != entry.value.text()))
 }
 
-/// Replaces objects whose kind ends with `List` by their items, and moves the items behind all other objects.
+/// Replaces objects whose kind ends with `List` by their items. Moves these items behind all other objects.
 fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     let is_list = |node: &Node| node.get("kind").and_then(Node::text).is_some_and(|kind| kind.ends_with(LIST));
     if !nodes.iter().any(is_list) {

@@ -1,7 +1,7 @@
 //! Continues a build after a part of it failed.
 //!
-//! kustomize stops at its first error. A build that reports all errors skips the failed part, records whether objects
-//! or changes are missing now, and suppresses later errors that may only be consequences.
+//! kustomize stops at its first error. A build that reports all errors skips the failed part. It records whether
+//! objects or changes are missing now. It suppresses later errors that may only be consequences of the failed part.
 
 use super::log::Log;
 use super::resource::Resource;
@@ -22,8 +22,8 @@ pub(super) enum Lost {
 }
 
 impl Run<'_> {
-    /// Continues the build if a part of it failed: records the error in `result`, returns `None`, and raises `lost`,
-    /// the loss so far, to `more`, the loss without the failed part.
+    /// Continues the build if a part of it failed. Records the error in `result`, and returns `None`. Raises `lost` to
+    /// `more`. `lost` is the loss so far, and `more` is the loss without the failed part.
     ///
     /// # Errors
     ///
@@ -40,7 +40,8 @@ impl Run<'_> {
         }
     }
 
-    /// Continues the build if a step failed on one object: records the error, and that the object lacks this change.
+    /// Continues the build if a step failed on one object. Records the error, and records that the object lacks
+    /// changes.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl Run<'_> {
         self.log.borrow_mut().report(finding);
     }
 
-    /// Returns the log of the build, and leaves an empty one.
+    /// Returns the log of the build, and replaces it by an empty log.
     pub(super) fn take_log(&self) -> Log {
         self.log.take()
     }

@@ -1,4 +1,4 @@
-//! The transformer for the field `replacements` of a kustomization: copies values of one object to fields of other
+//! The transformer for the field `replacements` of a kustomization. It copies values of one object to fields of other
 //! objects.
 //!
 //! Source: kustomize's `api/filters/replacement`.
@@ -27,13 +27,15 @@ const DEFAULT_PATH: &str = "metadata.name";
 /// The value that a replacement copies.
 struct Copied {
     node: Node,
-    /// The index of the source object, and the path of the value in it. kustomize reads the value again for each target
-    /// field, so changes of the source object change the value. `None` if the value is not a whole node of an object.
+    /// The index of the source object, and the path of the value in this object. kustomize reads the value again for
+    /// each target field, so a change of the source object also changes the value. `None` if the value is not a whole
+    /// node of an object.
     place: Option<(usize, Way)>,
 }
 
 impl Copied {
-    /// Reads the copied value again from `object`, if this object, at index `at`, is the source of the replacement.
+    /// Reads the copied value again from `object`, if this object is the source of the replacement. `at` is the index
+    /// of the object.
     fn read(&mut self, at: usize, object: &Node) {
         let way = self.place.as_ref().filter(|(source, _)| *source == at).map(|(_, way)| way);
         if let Some(node) = way.and_then(|way| matcher::node(object, way)) {
@@ -41,7 +43,7 @@ impl Copied {
         }
     }
 
-    /// Keeps the copied value as it is from now on, if a replacement is about to remove its source: `replaced` is the
+    /// Keeps the current copied value if a replacement is about to remove the source of the value. `replaced` is the
     /// path of the node to be replaced, in the object at index `at`.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
@@ -189,20 +191,22 @@ impl Sited {
     }
 }
 
-/// Describes the source of a replacement for messages, by the parts that are set, such as `Service web`.
+/// Describes the source of a replacement for messages, such as `Service web`. The description contains only the parts
+/// that are set.
 fn source_words(source: &Source) -> String {
     let parts = [&source.kind, &source.name, &source.namespace];
     let written: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
     written.join(" ")
 }
 
-/// Returns the current identity of an object, then the previous ones. All are treated as namespaced.
+/// Returns the current identity of an object, and then its previous identities. The current identity is treated as
+/// namespaced.
 fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     let now = Id { is_cluster: false, ..resource.id(&Scope::default()) };
     std::iter::once(now).chain(resource.previous_ids())
 }
 
-/// Returns the part of a scalar's text that `delimiter` and `index` in the options of the source select.
+/// Returns one part of a scalar's text. The fields `delimiter` and `index` of `options` select the part.
 fn part_of(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     let mut value = node.clone();
     let text = node.text().ok_or_else(|| "delimiter option can only be used with scalar nodes".to_owned())?;
@@ -257,7 +261,8 @@ fn field(
     Ok(())
 }
 
-/// Replaces the value of a field, or the part of its text that `options` select. A scalar keeps its type and quotes.
+/// Replaces the value of a field. If `options` select a part of its text, replaces only this part. A scalar keeps its
+/// type and quotes.
 fn set(node: &mut Node, value: &Node, options: &FieldOptions, budget: &Budget) -> Result<(), Failed> {
     let mut value = value.clone();
     if !options.delimiter.is_empty() {

@@ -12,15 +12,15 @@ use super::resource::Resource;
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResMap {
     resources: Vec<Resource>,
-    /// The scope of kinds, namespaced or cluster-scoped, on which identities depend.
+    /// The scope of kinds, which is namespaced or cluster-scoped. Identities depend on the scope.
     pub(super) scope: Scope,
     /// The data that is missing because a part of the build failed: nothing, objects, or changes of objects.
     pub(super) lost: Lost,
     /// Whether a file under `resources` contains no objects. The file may get objects before the actual build, for
     /// example from `flux bootstrap`.
     pub(super) has_placeholder: bool,
-    /// The number of objects for each hash of an identity; `None` if it must be counted again, because objects may have
-    /// changed.
+    /// The number of objects for each hash of an identity. `None` if the objects may have changed, so that they must be
+    /// counted again.
     index: Option<HashMap<u64, u32>>,
 }
 
@@ -35,7 +35,8 @@ impl ResMap {
         &self.resources
     }
 
-    /// Returns the objects, so that the caller can change them. Their identities are counted again later.
+    /// Returns a mutable reference to the objects. Their identities are counted again later, because the caller may
+    /// change the objects.
     pub(super) fn resources_mut(&mut self) -> &mut Vec<Resource> {
         self.index = None;
         &mut self.resources
@@ -88,7 +89,7 @@ impl ResMap {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
-    /// Removes all empty objects, if one of the objects with the indexes `places` is empty.
+    /// Removes all empty objects. Does nothing if none of the objects with the indexes `places` is empty.
     pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
         let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
         if changed.any(|resource| resource.node.is_null_or_empty()) {
@@ -103,7 +104,7 @@ impl ResMap {
         }
     }
 
-    /// Returns the indexes of the objects whose current identity, or one of the previous ones, satisfies a condition.
+    /// Returns the indexes of the objects whose current identity or a previous identity satisfies a condition.
     pub(super) fn matching_any_id(&self, condition: impl Fn(&Id<'_>) -> bool) -> Vec<usize> {
         let matches =
             |resource: &Resource| !resource.node.is_null_or_empty() && resource.any_id(&self.scope, &condition);
@@ -121,7 +122,7 @@ impl ResMap {
         self.indexed().len() < self.resources.len()
     }
 
-    /// Returns pairs of objects with the same identity: an earlier object and a later one.
+    /// Returns pairs of objects with the same identity. The first object of a pair comes before the second.
     pub(super) fn duplicates(&self) -> Vec<(&Resource, &Resource)> {
         let mut seen: HashMap<_, &Resource> = HashMap::with_capacity(self.resources.len());
         let resources = self.resources.iter();
@@ -130,8 +131,8 @@ impl ResMap {
         resources.filter_map(other).collect()
     }
 
-    /// Returns the number of objects with each identity, by the hash of the identity. Counts again if objects may have
-    /// changed.
+    /// Returns the number of objects with each identity. The keys are hashes of the identities. Counts again if objects
+    /// may have changed.
     fn indexed(&mut self) -> &mut HashMap<u64, u32> {
         let (resources, scope) = (&self.resources, &self.scope);
         self.index.get_or_insert_with(|| {

@@ -20,12 +20,13 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PreviousId {
     pub(super) name: Arc<str>,
-    /// The namespace for comparisons: `default` if the object had none, and a placeholder for cluster-scoped objects.
+    /// The namespace for comparisons. `default` if the object had no namespace, and a placeholder for cluster-scoped
+    /// objects.
     pub(super) namespace: Arc<str>,
     pub(super) kind: Arc<str>,
 }
 
-/// The way in which a generated object changes an existing one.
+/// The way in which a generated object changes an existing object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Behavior {
     /// The object was not generated.
@@ -33,9 +34,9 @@ pub(super) enum Behavior {
     None,
     /// The object must not exist yet.
     Create,
-    /// The data of the generated object replaces the data of the existing one.
+    /// The data of the generated object replaces the data of the existing object.
     Replace,
-    /// The generated object is merged into the existing one.
+    /// The generated object is merged into the existing object.
     Merge,
 }
 
@@ -57,7 +58,7 @@ pub struct Resource {
     pub node: Node,
     /// The position of the object in its file, or of the entry that generates it.
     pub(super) origin: Origin,
-    /// Whether changes are missing in the object, because a step failed on it.
+    /// Whether changes of the object are missing, because a build step failed on the object.
     pub(super) lost: Lost,
     /// A number that identifies the object in this process.
     pub(super) uid: u64,
@@ -77,22 +78,23 @@ pub struct Resource {
     pub(super) source: Option<OriginNote>,
     /// The transformers that changed the object, if the build records them.
     pub(super) transformations: Vec<OriginNote>,
-    /// Number of groups of fields with a shared value that were created in the object so far; see [`super::shared`].
+    /// Number of groups of shared scalars that were created in the object so far. The fields of a group share one
+    /// value; see [`super::shared`].
     pub(super) groups: u32,
-    /// The values that several fields of the object share: the number and current value of each group; see
-    /// [`super::shared`].
+    /// The values that several fields of the object share. Each entry contains the number of a group and its current
+    /// value; see [`super::shared`].
     pub(super) shared: Vec<(u32, Node)>,
     /// Whether kustomize stores previous identities in some, but not all, of the annotations for names, namespaces and
     /// kinds.
     pub(super) lacks_identities: bool,
     /// The reason why kustomize panics when it stores or reads previous identities; `None` if it does not panic.
     pub(super) broken_identities: Option<&'static str>,
-    /// The content after the last JSON patch; `None` if there was none. kustomize prints and parses the patched object,
-    /// so that its nodes have the lines of the printed text.
+    /// The content of the object after the last JSON patch. `None` if there was no JSON patch. kustomize prints the
+    /// patched object and parses it again, so its nodes have the lines of the printed text.
     pub(super) rebuilt: Option<Arc<Node>>,
 }
 
-/// The error for an object in whose annotations kustomize has stored inconsistent previous identities.
+/// Error message about annotations in which kustomize has stored inconsistent previous identities of an object.
 const DISAGREE: &str = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
 
 impl Resource {
@@ -138,7 +140,7 @@ impl Resource {
         self.meta("name")
     }
 
-    /// Returns the name before the first change, such as by a prefix or hash.
+    /// Returns the name that the object had before the first change. For example, a prefix or a hash changes the name.
     pub fn original_name(&self) -> &str {
         self.previous.first().map_or_else(|| self.name(), |id| &id.name)
     }
@@ -176,18 +178,18 @@ impl Resource {
         })
     }
 
-    /// Returns the oldest identity of the object: the first previous one, or the current one if there is no previous
-    /// one.
+    /// Returns the oldest identity of the object. This is the first previous identity, or the current identity if there
+    /// is no previous one.
     pub(super) fn original_id(&self, scope: &Scope) -> Id<'_> {
         self.previous_ids().next().unwrap_or_else(|| self.id(scope))
     }
 
-    /// Returns whether the current identity of the object, or one of the previous ones, satisfies a condition.
+    /// Returns whether the current identity or a previous identity of the object satisfies a condition.
     pub(super) fn any_id(&self, scope: &Scope, condition: impl Fn(&Id<'_>) -> bool) -> bool {
         self.previous_ids().any(|id| condition(&id)) || condition(&self.id(scope))
     }
 
-    /// Adds the current identity to the previous ones.
+    /// Adds the current identity of the object to its previous identities.
     pub(super) fn store_previous_id(&mut self, scope: &Scope) {
         let name = self.shared_meta("name");
         let namespace = match self.id(scope).effective_namespace() {
@@ -218,7 +220,7 @@ impl Resource {
     }
 
     /// Removes an empty second field `metadata` of the object. In kustomize, this field disappears when annotations are
-    /// written into the first one.
+    /// written into the first field `metadata`.
     fn drop_second_metadata(&mut self) {
         let is_metadata = |entry: &&Entry| &*entry.key == "metadata";
         if self.node.entries().iter().filter(is_metadata).count() < 2 {
@@ -234,8 +236,8 @@ impl Resource {
         }
     }
 
-    /// Rewrites the annotations of the object as kustomize does after a JSON patch: the values lose their positions
-    /// and, if any key needs quotes, all keys lose their quotes.
+    /// Rewrites the annotations of the object as kustomize does after a JSON patch. The values lose their positions. If
+    /// any key needs quotes, all keys lose their quotes.
     pub(super) fn rewrite_annotations(&mut self) {
         let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
@@ -249,7 +251,8 @@ impl Resource {
         }
     }
 
-    /// Clears all state that kustomize stores in annotations of the object, for a patch that removes the annotations.
+    /// Clears all state that kustomize stores in annotations of the object. This is necessary after a patch that
+    /// removes the annotations.
     pub(super) fn forget(&mut self) {
         self.previous.clear();
         self.prefixes.clear();
@@ -270,20 +273,21 @@ impl Resource {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
-    /// Returns whether the only field `annotations` left of several is null, and kustomize stores previous identities
-    /// in it. A merge removes this field with the identities.
+    /// Returns whether kustomize stores previous identities in a field `annotations` that is null. Such a null field
+    /// can be the only one that is left of several fields `annotations`. A merge removes this field together with the
+    /// identities.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
         are_null && !self.previous.is_empty() && !self.has_notes()
     }
 
-    /// Returns whether kustomize stores the origin or transformers in annotations of the object.
+    /// Returns whether kustomize stores the origin of the object, or the transformers that changed it, in annotations.
     pub(super) fn has_notes(&self) -> bool {
         self.source.is_some() || !self.transformations.is_empty()
     }
 
-    /// Adds the annotations for the origin of the object and for the transformers that changed it, with empty values,
-    /// if the build records them.
+    /// Adds annotations with empty values for the origin of the object and for the transformers that changed it. Omits
+    /// an annotation that the build does not record.
     pub(super) fn write_notes(&mut self) {
         let keys = [(ORIGIN, self.source.is_some()), (TRANSFORMATIONS, !self.transformations.is_empty())];
         for (key, _) in keys.into_iter().filter(|(_, is_recorded)| *is_recorded) {
@@ -316,13 +320,13 @@ impl Resource {
         self.node.at_path(&["metadata", "annotations", key])?.text()
     }
 
-    /// Returns the mapping in the field `field` of `metadata`, and creates it if it is missing or null.
+    /// Returns the mapping in the field `field` of `metadata`. Creates the mapping if it is missing or null.
     pub(super) fn metadata_map(&mut self, field: &str) -> Option<&mut Node> {
         let metadata = map_at(&mut self.node, "metadata")?;
         map_at(metadata, field)
     }
 
-    /// Returns the field `metadata`, and creates it if it is missing or null.
+    /// Returns the field `metadata`. Creates the field if it is missing or null.
     pub(super) fn metadata(&mut self) -> Option<&mut Node> {
         map_at(&mut self.node, "metadata")
     }
@@ -384,8 +388,8 @@ impl Resource {
     }
 }
 
-/// Returns the mapping at a key of `node`, and creates it if it is missing or null; `None` if the value is not a
-/// mapping.
+/// Returns the mapping at a key of `node`. Creates the mapping if the value is missing or null. `None` if the value is
+/// not a mapping.
 pub(super) fn map_at<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
     if node.get(key).is_none_or(Node::is_null) {
         node.set(key, Node::map(Vec::new()));
@@ -393,7 +397,7 @@ pub(super) fn map_at<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> 
     node.get_mut(key).filter(|node| node.is_map())
 }
 
-/// Sets the value of a key as kustomize's `FieldSetter` does: an existing scalar keeps its style.
+/// Sets the value of a key, as kustomize's `FieldSetter` does. An existing scalar keeps its YAML style.
 pub(super) fn set_scalar(map: &mut Node, key: &str, value: Node) {
     let value = with_style(value);
     match map.get_mut(key) {

@@ -31,7 +31,7 @@ use crate::kustomize::rules::{kz003, kz004, kz017, kz020, kz030, kz031, kz064};
 use crate::kustomize::tree::{Located, TreePath};
 
 impl Run<'_> {
-    /// Returns the objects in `map` that Flux does not apply; `rendered` contains the identities of all objects in
+    /// Returns the objects in `map` that Flux does not apply. `rendered` contains the identities of all objects in
     /// `map`.
     pub(super) fn excluded(&self, map: &ResMap, rendered: &[ObjectId]) -> Vec<Excluded> {
         let common = &self.options.flux.common_metadata;
@@ -39,8 +39,8 @@ impl Run<'_> {
         objects.filter_map(|(resource, id)| Excluded::of(id, &resource.node, common)).collect()
     }
 
-    /// Returns the identities of the objects that Flux renders, after variable substitution; `None` for other profiles,
-    /// or if an identity is unknown.
+    /// Returns the identities of the objects that Flux renders, after variable substitution. `None` for profiles other
+    /// than Flux, or if an identity is unknown.
     pub(super) fn rendered(&self, map: &ResMap) -> Option<Vec<ObjectId>> {
         if self.options.profile != Profile::Flux || map.lost != Lost::Nothing {
             return None;
@@ -115,7 +115,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the root's kustomization file as Flux writes it, and which parts of it come from the user's file.
+    /// Returns the root's kustomization file with the changes that Flux makes. Also returns which parts of the file
+    /// come from the user.
     fn flux_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let names = self.tree.names(loader.root);
         let has_file = NAMES.iter().any(|name| names.iter().any(|own| own == name));
@@ -139,7 +140,8 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Flux(own))))
     }
 
-    /// Returns the root's kustomization file as Argo CD changes it, and which parts of it come from the user's file.
+    /// Returns the root's kustomization file with the changes that Argo CD makes. Also returns which parts of the file
+    /// come from the user.
     fn argo_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let mut file = (*self.kustomization(loader, None)?).clone();
         let (own, findings) = argo::merge(&mut file, &self.options.argo, self.tree, loader.root);
@@ -184,7 +186,8 @@ impl Run<'_> {
         Ok(map)
     }
 
-    /// Checks that the previous identities of each object can be read; kustomize does so at each search for objects.
+    /// Checks that the previous identities of each object can be read. kustomize does the same at each search for
+    /// objects.
     ///
     /// # Errors
     ///
@@ -244,7 +247,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that all objects can be printed and, for Flux, that the steps that Flux runs after the build succeed.
+    /// Checks that all objects can be printed. For Flux, also checks that the steps that Flux runs after the build
+    /// succeed.
     ///
     /// # Errors
     ///

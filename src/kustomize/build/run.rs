@@ -27,15 +27,16 @@ use crate::kustomize::schema::{Preferred, Schema};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::yaml::Place;
 
-/// Maximum number of visits of folders. A base is evaluated on every visit: ten folders that each name the next one
-/// twice cause a thousand visits.
+/// Maximum number of visits of folders. A base is evaluated on every visit. For example, ten folders cause a thousand
+/// visits if each folder names the next folder twice.
 const MAX_VISITS: usize = 20_000;
-/// Maximum number of entries that are files. Only a malicious root has more.
+/// Maximum number of entries that name files or folders, in all kustomization files of a build. Only a malicious root
+/// has more entries.
 const MAX_ENTRIES: usize = 100_000;
 /// Maximum depth of nested folders. Each level takes several stack frames.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// The files of a build, with the numbers by which nodes refer to their files.
+/// The files of a build, each with a number. Nodes refer to their files by these numbers.
 #[derive(Debug, Default)]
 pub struct Sources {
     known: Mutex<Numbered>,
@@ -48,8 +49,8 @@ struct Numbered {
 }
 
 impl Sources {
-    /// Returns the number of a file, and assigns the next one to a new file, starting at 1. A file that is read for
-    /// several roots has one number.
+    /// Returns the number of a file. A new file gets the next number, starting at 1. A file that is read for several
+    /// roots has one number.
     pub(super) fn add(&self, path: &TreePath) -> u32 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = known.numbers.get(path) {
@@ -76,8 +77,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates empty caches. The cache of bases is limited to `max_bytes`: before a base would exceed the limit, the
-    /// cache is emptied. The size of a base is the number of bytes that its build adds to its memory budget.
+    /// Creates empty caches. The cache of bases is limited to `max_bytes`. If a base would exceed the limit, the cache
+    /// is emptied first. The size of a base is the number of bytes that its build adds to its memory budget.
     pub fn within(max_bytes: u64) -> Self {
         Self { bases: Bases::within(max_bytes), ..Self::default() }
     }
@@ -91,7 +92,7 @@ pub(super) struct Run<'a> {
     pub(super) options: &'a Options,
     /// The cache of parsed kustomization files.
     pub(super) files: &'a Files,
-    /// The files of the build, with the numbers by which nodes refer to their files.
+    /// The files of the build, each with a number. Nodes refer to their files by these numbers.
     pub(super) sources: Arc<Sources>,
     /// The schema for merging objects.
     pub(super) schema: Arc<Schema>,
@@ -99,8 +100,8 @@ pub(super) struct Run<'a> {
     pub(super) has_schema: bool,
     /// The error of the custom schema, if it is invalid.
     pub(super) invalid_schema: Option<Stop>,
-    /// The schema, custom or built-in, that takes precedence if a later kustomization sets a custom schema; `None` if
-    /// kustomize has not loaded the built-in one so far.
+    /// The schema that takes precedence if a later kustomization sets a custom schema. It is the custom or the built-in
+    /// schema. `None` if kustomize has not loaded the built-in schema so far.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,
@@ -122,7 +123,8 @@ pub(super) struct Run<'a> {
     entries: usize,
 }
 
-/// The parts of a root's kustomization file that the user wrote; the others come from the object that names the root.
+/// The parts of a root's kustomization file that the user wrote. The other parts come from the object that names the
+/// root.
 pub(super) enum Own {
     /// The root of a Flux Kustomization.
     Flux(flux::Own),
@@ -131,8 +133,8 @@ pub(super) enum Own {
 }
 
 impl Own {
-    /// Returns the field of the Flux Kustomization or Argo CD Application that sets a field of the kustomization file;
-    /// `None` if the user's file sets it.
+    /// Returns the field of the Flux Kustomization or Argo CD Application that sets a field of the kustomization file.
+    /// `None` if the user sets the field in the kustomization file.
     fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         match self {
             Self::Flux(own) => own.in_spec(field),
@@ -176,14 +178,14 @@ impl Target<'_> {
         Entry { list, index, text, site: self.entry(list, index) }
     }
 
-    /// Returns the file and line, as the origin of nodes that the entry at the position `site` creates.
+    /// Converts the position of an entry to an origin. Nodes that the entry creates get this origin.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
 }
 
 impl<'a> Run<'a> {
-    /// Creates the state of a new build, which stops at its first error.
+    /// Creates the state of a new build. This build stops at its first error.
     pub(super) fn new(tree: &'a Tree, options: &'a Options, files: &'a Files, sources: Arc<Sources>) -> Self {
         Self {
             tree,
@@ -212,9 +214,9 @@ impl<'a> Run<'a> {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that kustomize looks up whether the kinds of these objects are namespaced. For a kind outside of its
-    /// precomputed table, kustomize loads the custom schema if one is set; otherwise it will load its built-in schema
-    /// in addition to the next custom one.
+    /// Records that kustomize looks up whether the kinds of these objects are namespaced. This has effects only for a
+    /// kind outside of kustomize's precomputed table. If a custom schema is set, kustomize loads it now. Otherwise
+    /// kustomize will load its built-in schema in addition to the next custom schema.
     ///
     /// # Errors
     ///
@@ -273,7 +275,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Reads a file of the tree; `site` is the position of the entry that names it.
+    /// Reads a file of the tree. `site` is the position of the entry that names the file.
     ///
     /// # Errors
     ///

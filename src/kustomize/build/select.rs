@@ -68,7 +68,7 @@ impl Compiled {
         })
     }
 
-    /// Returns whether the selector selects an object, by its current or original name and namespace.
+    /// Returns whether the selector selects an object. Both the current and the original name and namespace can match.
     pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> bool {
         // compare the kind first: most objects have another one, and an identity is slower to compute
         if !self.kind.matches(resource.kind()) {
@@ -100,7 +100,7 @@ impl Compiled {
     }
 }
 
-/// Returns whether the labels or annotations of an object satisfy a selector; `field` is `labels` or `annotations`.
+/// Returns whether the labels or annotations of an object satisfy a selector. `field` is `labels` or `annotations`.
 /// Values that are lists or mappings count as empty.
 fn holds(labels: &Option<Labels>, resource: &Resource, field: &str) -> bool {
     let Some(labels) = labels else { return true };

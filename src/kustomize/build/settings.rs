@@ -21,12 +21,13 @@ use crate::kustomize::schema::{BadSchema, Schema};
 const SCHEMA_VERSION: &str = "v1.21.2";
 
 impl Run<'_> {
-    /// Sets the schema that the field `openapi` of a kustomization names. Outside of the root, an earlier schema takes
-    /// precedence. An invalid schema is no error until it is used.
+    /// Sets the schema that the field `openapi` of a kustomization names. If the kustomization is not the root, an
+    /// earlier schema takes precedence. An invalid schema is an error only when it is used.
     ///
     /// # Errors
     ///
-    /// If the file of the schema cannot be read, or the field names both a version and a path, or an unknown version.
+    /// If the file of the schema cannot be read. Also if the field names both a version and a path, or an unknown
+    /// version.
     pub(super) fn openapi(&mut self, target: &Target<'_>, is_root: bool) -> Step<()> {
         let openapi = &target.file.kustomization.openapi;
         let site = |key: &str| target.site(FieldPath::of(["openapi", key]));
@@ -71,7 +72,7 @@ impl Run<'_> {
         })
     }
 
-    /// Merges the built-in field specs and those in the files of `configurations` into `acc`.
+    /// Merges the built-in field specs into `acc`, and the field specs in the files that `configurations` names.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Scalars that kustomize shares between several fields of an object.
 //!
-//! kustomize adds one node to several fields of an object, for example a label. A later change of one field, by a
-//! patch, a replacement or a label of an overlay, changes all of them. The scalars in these fields form a group, which
-//! has a number in the object.
+//! kustomize adds one node to several fields of an object, for example for a label. A patch, a replacement or a label
+//! of an overlay may later change one of these fields. kustomize then changes all of them. The scalars in these fields
+//! form a group. Each group has a number in the object.
 
 use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
@@ -14,8 +14,9 @@ impl Resource {
         self.groups
     }
 
-    /// Copies the new value of each changed shared scalar (a value that kustomize has put into several fields) to the
-    /// other fields that share it. If several of these fields have changed, the last one wins.
+    /// Copies the new value of each changed shared scalar to the other fields that share it. kustomize creates a shared
+    /// scalar when it puts one value into several fields. If several of these fields have changed, the last value is
+    /// used.
     pub(super) fn spread(&mut self) {
         if self.shared.is_empty() {
             return;
@@ -33,8 +34,8 @@ impl Resource {
     }
 }
 
-/// Finds the groups of shared scalars in which a scalar of `node` has changed, and adds the number of each group and
-/// its new value to `new`.
+/// Finds the groups of shared scalars whose value has changed in `node`. Adds the number and the new value of each such
+/// group to `new`.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
         Kind::Map(entries) => {
@@ -55,8 +56,8 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Keeps scalars shared after a merge: a scalar of `new` that replaces a scalar of `old` joins the group of fields that
-/// share the old one, because kustomize overwrites nodes in place.
+/// Keeps scalars shared after a merge. If a scalar of `new` replaces a scalar of `old`, it joins the group of fields
+/// that share the old scalar. The reason is that kustomize overwrites nodes in place.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

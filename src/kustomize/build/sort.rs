@@ -33,7 +33,7 @@ const FIRST: [&str; 22] = [
 ];
 const LAST: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-/// An order of kinds: the kinds that come before all others, and those that come after them.
+/// An order of kinds. It lists the kinds that come before all other kinds, and the kinds that come after them.
 #[derive(Debug, Clone)]
 pub(super) struct Ranks {
     first: Vec<String>,
@@ -47,7 +47,7 @@ impl Default for Ranks {
 }
 
 impl Ranks {
-    /// Creates an order of kinds; `first` come before all other kinds, and `last` come after them.
+    /// Creates an order of kinds. The kinds `first` come before all other kinds, and the kinds `last` come after them.
     pub(super) fn new(first: Vec<String>, last: Vec<String>) -> Self {
         Self { first, last }
     }
@@ -60,7 +60,7 @@ impl Ranks {
     }
 }
 
-/// Sorts objects by kind, namespace and name: kustomize's order `legacy`.
+/// Sorts objects by kind, namespace and name. This is kustomize's order `legacy`.
 pub(super) fn legacy(map: &mut ResMap, ranks: &Ranks) {
     let scope = map.scope.clone();
     let resources = map.resources_mut();

@@ -17,13 +17,13 @@ pub enum Stop {
     Unknown(Box<Reason>),
 }
 
-/// An error with which kustomize fails, as a finding.
+/// An error that makes kustomize fail, as a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The greatest loss by earlier errors with which this error is certain. After a greater loss, this error may only
-    /// be a consequence of the earlier ones.
+    /// The maximum loss by earlier errors at which this error is still certain. After a greater loss, this error may
+    /// only be a consequence of the earlier errors.
     pub(super) holds: Lost,
 }
 
@@ -41,13 +41,13 @@ pub struct Reason {
 /// A category of reasons why a result is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// A remote repository or file, which is not fetched or cannot be fetched.
+    /// The result needs a remote repository or file. It is not fetched here, or cannot be fetched.
     Network,
-    /// Helm charts, which are not rendered here.
+    /// The result needs Helm charts, which are not rendered here.
     Helm,
-    /// An external program, such as a plugin or a function in a container.
+    /// The result needs an external program, such as a plugin or a function in a container.
     Program,
-    /// A limit is exceeded, so that the build ends.
+    /// The build ends because a limit is exceeded.
     Limit,
     /// Any other reason, such as a text that YAML parsers interpret differently.
     Other,
@@ -59,12 +59,14 @@ impl Stop {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Changes }))
     }
 
-    /// Creates an error of kustomize about the content of objects. It may be a consequence of missing changes.
+    /// Creates an error of kustomize about the content of objects. If changes of objects are missing, this error may
+    /// only be a consequence of an earlier error.
     pub(super) fn of_content(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Objects }))
     }
 
-    /// Creates an error of kustomize about a missing object. It may be a consequence of missing objects or changes.
+    /// Creates an error of kustomize about a missing object. If objects or changes are missing, this error may only be
+    /// a consequence of an earlier error.
     pub(super) fn of_absence(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }

@@ -15,7 +15,8 @@ pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
     yaml::node(text, 0, &Limits::default()).ok()
 }
 
-/// Writes a value at a path that leads into a text with JSON or YAML. Returns whether the path leads into such a text.
+/// Writes a value inside a string that contains JSON or YAML. Returns `false` if the path `steps` does not lead to a
+/// node inside such a string.
 ///
 /// # Errors
 ///
@@ -77,7 +78,8 @@ fn is_plain(text: &str) -> bool {
     !text.contains(['&', '!', '%']) && !text.contains("...")
 }
 
-/// Formats a changed document as JSON, indented if the old text is indented; `None` if it cannot be converted to JSON.
+/// Formats a changed document as JSON. Indents the JSON if the old text is indented. `None` if the document cannot be
+/// converted to JSON.
 fn json_text(parsed: &Node, text: &str) -> Option<String> {
     let value = json::of_node(parsed).ok()?;
     let has_lines = text.contains('\n') && text.contains("  ");

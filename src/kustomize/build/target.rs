@@ -25,8 +25,8 @@ use crate::kustomize::references::NoFile;
 use crate::kustomize::rules::{kz013, kz030, kz031};
 use crate::kustomize::tree::TreePath;
 
-/// The objects, field specs and vars that a build has collected from a kustomization and its bases; kustomize's
-/// `ResAccumulator`.
+/// The objects, field specs and vars that a build has collected from a kustomization and its bases. Corresponds to
+/// kustomize's `ResAccumulator`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accumulator {
     /// The objects of the kustomization and its bases.
@@ -34,8 +34,8 @@ pub(super) struct Accumulator {
     /// The field specs of all transformers that run on the objects.
     pub config: Arc<Config>,
     pub vars: Vars,
-    /// The folders of the components that were applied to the objects, with the positions of the entries that name
-    /// them.
+    /// The folders of the components that were applied to the objects. The value is the position of the entry that
+    /// names the component.
     pub components: BTreeMap<TreePath, Site>,
 }
 
@@ -46,7 +46,7 @@ impl Accumulator {
     }
 }
 
-/// An entry of a list such as `resources`; the entry names a file or a folder.
+/// An entry of a list such as `resources`. The entry names a file or a folder.
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'e> {
     pub list: &'static str,
@@ -59,7 +59,8 @@ pub(super) struct Entry<'e> {
 }
 
 impl Entry<'_> {
-    /// Returns the loss if the entry is skipped: changes of objects for a component, otherwise objects.
+    /// Returns what the build loses if it skips the entry. A skipped component loses changes of objects. Any other
+    /// skipped entry loses objects.
     pub(super) fn loss(&self) -> Lost {
         if self.list == "components" { Lost::Changes } else { Lost::Objects }
     }
@@ -151,7 +152,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that the origin of an object can be written to its annotations.
+    /// Checks that kustomize can write the origin of an object to its annotations.
     fn check_notable(&self, resource: &Resource) -> Step<()> {
         let words = || resource.id(&self.scope()).words();
         if resource.node.get("metadata").is_some_and(odd_annotations::hinder_notes) {
@@ -166,7 +167,7 @@ impl Run<'_> {
         Err(Stop::of_content(kz013::no_object(self.site_of(resource.origin), &words(), why)))
     }
 
-    /// Adds objects to `map`, and reports those whose identity another object already has.
+    /// Adds objects to `map`. Reports each object whose identity another object already has.
     pub(super) fn append_all(&self, map: &mut ResMap, resources: Vec<Resource>, site: &Site) -> Step<()> {
         for resource in resources {
             let Err(resource) = map.append(resource) else { continue };
@@ -230,8 +231,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs validators. They may fail or add the label `validated-by`, but not set another field, even to its current
-    /// value.
+    /// Runs validators. A validator may fail or add the label `validated-by`. A validator must not set another field,
+    /// even to its current value.
     fn validators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let validators = &target.file.kustomization.validators;
         for validator in self.plugin_transformers(target, "validators", validators)? {
@@ -267,8 +268,8 @@ impl Run<'_> {
         }
     }
 
-    /// Records effects, such as `ConfigMap a`, of the file or folder that the current build step read last, if steps
-    /// are recorded.
+    /// Records effects, such as `ConfigMap a`, of the file or folder that the current build step read last. Does
+    /// nothing if steps are not recorded.
     fn adds_to_part(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.adds.extend(words());
@@ -308,7 +309,7 @@ impl Compared {
 }
 
 /// Returns whether all values of an object come from the same lines of the same files as before. kustomize compares
-/// nodes with their lines and columns, so it detects values that were replaced by equal ones.
+/// nodes with their lines and columns. So it detects that an equal value has replaced a value.
 fn have_same_origins(old: &Node, new: &Node) -> bool {
     let (values, items) = (old.entries().iter().zip(new.entries()), old.items().iter().zip(new.items()));
     let is_same = if new.made { old.made && old.tag == new.tag } else { old.origin == new.origin };

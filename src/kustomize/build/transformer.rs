@@ -1,4 +1,5 @@
-//! Runs kustomize's built-in transformers, which entries of a kustomization or plugin configurations configure.
+//! Runs kustomize's built-in transformers. Entries of a kustomization or plugin configurations configure the
+//! transformers.
 
 use std::collections::BTreeMap;
 
@@ -31,9 +32,9 @@ pub(super) struct Transformer {
     pub what: What,
     /// The position of the entry that configures the transformer.
     pub site: Site,
-    /// The file and line of the entry; nodes that the transformer changes get this origin.
+    /// File and line of the entry that configures the transformer. Nodes that the transformer changes get this origin.
     pub origin: Origin,
-    /// The transformer as the annotation `alpha.config.kubernetes.io/transformations` lists it; `None` if the build
+    /// The transformer, as the annotation `alpha.config.kubernetes.io/transformations` lists it. `None` if the build
     /// does not record the transformers that ran.
     pub note: Option<OriginNote>,
 }
@@ -136,7 +137,7 @@ impl Transformer {
         }
     }
 
-    /// Calls `change` on every object, and adds the identity of the object to errors.
+    /// Calls `change` on every object. Adds the identity of the object to an error.
     fn each(
         &self,
         run: &Run<'_>,
@@ -157,8 +158,8 @@ impl Transformer {
         Failed::from(error).within(id).at(self.site.clone())
     }
 
-    /// Returns the indexes of the objects that the field `target` of a patch selects. If it selects none and the build
-    /// reports all errors, reports a finding.
+    /// Returns the indexes of the objects that the field `target` of a patch selects. If `target` selects no object and
+    /// the build reports all errors, reports a finding.
     fn selected(&self, run: &Run<'_>, map: &mut ResMap, target: &Selector) -> Step<Vec<usize>> {
         let compiled = Compiled::new(target).map_err(|bad| bad.at(self.site.clone()))?;
         run.check_identities(map)?;

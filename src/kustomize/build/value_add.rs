@@ -99,7 +99,7 @@ impl ValueAdd {
     }
 }
 
-/// Inserts `part` into a file path, as the part at index `position`; appends it if the path has fewer parts.
+/// Inserts `part` into a file path, as the part at index `position`. Appends `part` if the path has fewer parts.
 fn inserted(path: &str, position: usize, part: &str) -> String {
     if path.is_empty() {
         return part.to_owned();

@@ -1,4 +1,4 @@
-//! Substitutes vars: values of objects that are inserted into texts of other objects.
+//! Substitutes vars. A var inserts a value of one object into texts of other objects.
 //!
 //! Source: kustomize's `api/types/var.go`, `api/internal/accumulator/resaccumulator.go` and `api/filters/refvar`.
 
@@ -55,7 +55,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the vars of a base to `acc`, and reports those whose name is already in use.
+    /// Adds the vars of a base to `acc`. Reports each var whose name is already in use.
     pub(super) fn merge_vars(&self, acc: &mut Accumulator, vars: Vars) -> Step<()> {
         vars.vars.into_values().try_for_each(|(var, site)| self.add_var(acc, var, site))
     }
@@ -155,7 +155,8 @@ fn typed(node: &Node) -> Option<Value> {
     })
 }
 
-/// Replaces the references to vars, such as `$(NAME)`, in a text, or in the texts of a mapping or sequence.
+/// Replaces the references to vars, such as `$(NAME)`, in a string. In a mapping or sequence, replaces the references
+/// in its string values.
 fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> Result<(), FieldError> {
     if node.is_null() {
         return Ok(());
@@ -238,7 +239,7 @@ fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
 }
 
 impl Value {
-    /// Returns the length of a text value in bytes; 0 for other values, whose texts are short.
+    /// Returns the length of a text value in bytes. Returns 0 for other values, because their texts are short.
     fn len(&self) -> usize {
         if let Self::Text(text) = self { text.len() } else { 0 }
     }

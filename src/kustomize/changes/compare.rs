@@ -18,14 +18,15 @@ pub enum Action {
     Create,
     /// Fields of the object change.
     Change,
-    /// The object is deleted, and one with another hash in its name is created.
+    /// The object is deleted, and an object with another hash in its name is created.
     Replace {
         /// The identity of the deleted object.
         old: ObjectId,
     },
     /// The object is deleted.
     Delete,
-    /// No root renders the object any more, but the cluster keeps it: pruning is disabled, or excludes the object.
+    /// No root renders the object any more, but the cluster keeps it. Either pruning is disabled, or the object is
+    /// excluded from pruning.
     Orphan,
     /// Another root renders the object from now on.
     Move {
@@ -53,21 +54,21 @@ impl Action {
 pub struct ObjectChange {
     /// The effect of the change on the object, such as [`Action::Create`].
     pub action: Action,
-    /// The identity of the object; for a replacement, the identity of the new object.
+    /// The identity of the object. For a replacement, the identity of the new object.
     pub id: ObjectId,
-    /// The changed fields of a changed or replaced object; otherwise empty.
+    /// The changed fields, if the object is changed or replaced. Otherwise empty.
     pub fields: Vec<FieldChange>,
-    /// The YAML text before the change, without values of Secrets; empty for a created object.
+    /// The YAML text before the change, without values of Secrets. Empty for a created object.
     pub before: String,
-    /// The YAML text after the change, without values of Secrets; empty for a deleted object.
+    /// The YAML text after the change, without values of Secrets. Empty for a deleted object.
     pub after: String,
 }
 
 /// The objects that a root renders before or after a change, with their build.
 pub(super) type Rendered<'b, 'a> = (&'b [Object], &'b Built<'a>);
 
-/// Returns the changed objects, sorted by identity, and the number of unchanged ones. `prunes` tells whether the
-/// cluster deletes objects that are no longer rendered.
+/// Returns the changed objects, sorted by identity, and the number of unchanged objects. `prunes` is set if the cluster
+/// deletes objects that are no longer rendered.
 pub(super) fn objects(
     old: Option<Rendered<'_, '_>>,
     new: Option<Rendered<'_, '_>>,
@@ -113,7 +114,7 @@ pub(super) fn objects(
     (changes, unchanged)
 }
 
-/// Pairs each deleted object with the created object that has the same name except for the hash, and adds each pair to
+/// Pairs each deleted object with the created object that has the same name except for the hash. Adds each pair to
 /// `changes` as a replacement.
 fn replace(
     gone: &mut BTreeMap<ObjectId, usize>,

@@ -1,7 +1,7 @@
 //! Compares the fields of two versions of an object.
 //!
-//! Elements of lists are compared by the merge keys of kustomize's schema. In lists without merge keys, as in custom
-//! resources, elements are compared by `name` if all names are different, and otherwise by position.
+//! Elements of lists are compared by the merge keys of kustomize's schema. Some lists have no merge keys, such as lists
+//! in custom resources. Their elements are compared by `name` if all names are different, and otherwise by position.
 
 use std::collections::BTreeSet;
 
@@ -30,14 +30,14 @@ pub struct FieldChange {
 /// The old or new value of a field, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// The value as YAML in one line, truncated to `MAX_VALUE_LENGTH` characters; a hash for a value of a Secret.
+    /// The value as YAML in one line, truncated to `MAX_VALUE_LENGTH` characters. For a value of a Secret, a hash.
     pub value: String,
-    /// The file of the value, relative to the tree, and the line; `None` for a value that is not in a file.
+    /// File and line of the value. The file is relative to the tree. `None` if the value is not in a file.
     pub place: Option<(TreePath, usize)>,
 }
 
-/// Returns the fields in which two objects differ, in the order of the new object; removed fields come last in their
-/// mapping.
+/// Returns the fields in which two objects differ. The fields have the order of the new object. Removed fields come
+/// last in their mapping.
 pub(super) fn between(old: (&Object, &Built<'_>), new: (&Object, &Built<'_>)) -> Vec<FieldChange> {
     let schema = Schema::built_in();
     let shape = schema.of_kind(&new.0.api_version, &new.0.id.kind);
@@ -88,7 +88,7 @@ impl Comparison<'_, '_> {
         }
     }
 
-    /// Compares the elements of two lists that have the same values of their merge keys.
+    /// Compares two lists. Pairs the elements that have the same values of the merge keys `keys`.
     fn keyed(&mut self, path: &str, keys: &[&str], (old, new): (&[Node], &[Node]), shape: Option<FieldSchema<'_>>) {
         for element in new {
             let below = format!("{path}[{}]", label(element, keys));
@@ -103,8 +103,7 @@ impl Comparison<'_, '_> {
         }
     }
 
-    /// Compares the elements of two lists by position, except for the equal elements at the start and the end of both
-    /// lists.
+    /// Compares the elements of two lists by position. Skips equal elements at the start and at the end of both lists.
     fn positional(&mut self, path: &str, old: &[Node], new: &[Node], shape: Option<FieldSchema<'_>>) {
         let is_same = |(old, new): &(&Node, &Node)| text(old) == text(new);
         let head = old.iter().zip(new).take_while(is_same).count();
@@ -133,7 +132,8 @@ impl Comparison<'_, '_> {
     }
 }
 
-/// Returns whether a field of a Secret is hidden: its values, and its annotations, which may contain a copy of them.
+/// Returns whether a field of a Secret is hidden. The values of a Secret are hidden. The annotations are hidden too,
+/// because they may contain a copy of the values.
 fn is_hidden(path: &str) -> bool {
     let is_below =
         |field: &str| path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));

@@ -1,7 +1,7 @@
 //! Computes the effect of a change of files on the objects of kustomize roots.
 //!
-//! Every root that can read a changed file is built before and after the change, and its objects are compared: which
-//! are created, changed, replaced, moved to another root, or deleted.
+//! Builds every root that can read a changed file, once before and once after the change. Compares the objects of the
+//! two builds. An object is created, changed, replaced, moved to another root, or deleted.
 //!
 //! ```
 //! use portcullis::kustomize::changes::{Action, Side, plan};

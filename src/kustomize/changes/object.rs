@@ -1,4 +1,4 @@
-//! The objects of roots, whose versions before and after a change are compared.
+//! The objects that a root renders. Their versions before and after a change are compared.
 
 use crate::kustomize::build::{Built, Resource, Step};
 use crate::kustomize::node::{Kind, Node, printed};
@@ -78,8 +78,8 @@ impl Object {
         }
     }
 
-    /// Returns whether a label or annotation makes Flux leave the object in the cluster when no root renders it any
-    /// more.
+    /// Returns whether a label or annotation excludes the object from pruning. Flux then keeps the object when no root
+    /// renders it any more.
     pub(super) fn opts_out_of_pruning(&self) -> bool {
         let is = |of: &str, key: &str, value: &str| {
             let text = self.node.at_path(&["metadata", of, key]).and_then(Node::text);

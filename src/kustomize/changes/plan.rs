@@ -25,8 +25,8 @@ pub struct Plan {
 pub struct RootChange {
     /// The folder of the root.
     pub root: TreePath,
-    /// The objects that name the root: `Kustomization flux-system/apps`, each with the folder of its cluster. Empty for
-    /// a folder that no object names.
+    /// The objects that name the root, such as `Kustomization flux-system/apps`, each with the folder of its cluster.
+    /// Empty if no object names the folder.
     pub owners: Vec<Owner>,
     /// Whether the root builds before and after the change.
     pub state: State,
@@ -48,7 +48,7 @@ pub struct Owner {
 /// The reason why the objects of a root are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// The entry of a kustomization file, or the object, that is the cause.
+    /// The position of the cause, which is an entry of a kustomization file or an object.
     pub site: Site,
     /// The message of the error, without the position.
     pub message: String,
@@ -75,8 +75,8 @@ pub enum State {
     StopsBuilding(Cause),
     /// The root builds neither before nor after the change.
     Fails(Cause),
-    /// The changes are unknown, because the build before or after the change depends on something that is not executed
-    /// here, such as a network request or another program.
+    /// The changes are unknown. The build before or after the change depends on something that is not executed here,
+    /// such as a network request or another program.
     Unknown(Cause),
 }
 
@@ -186,7 +186,7 @@ impl Plan {
     }
 }
 
-/// A root before and after a change; it may be absent on one side.
+/// A root before and after a change. The root may be absent on one side.
 #[derive(Debug, Clone)]
 pub struct Pair {
     old: Option<usize>,
@@ -194,14 +194,14 @@ pub struct Pair {
     keys: Vec<Key>,
 }
 
-/// Compares the objects of all roots before and after a change. Builds only roots that can read one of the files
-/// `changed`, or all roots if it is `None`.
+/// Compares the objects of all roots before and after a change. Builds only the roots that can read one of the files
+/// `changed`. If `changed` is `None`, builds all roots.
 pub fn plan(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> Plan {
     let (reached, untouched) = reached(old, new, changed);
     Plan::new(reached.iter().map(|pair| root_change(pair, old, new)).collect(), untouched)
 }
 
-/// Returns the roots that can read a changed file, sorted by folder, and the number of the others.
+/// Returns the roots that can read a changed file, sorted by folder. Also returns the number of all other roots.
 pub fn reached(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> (Vec<Pair>, usize) {
     let mut pairs: BTreeMap<(Option<usize>, Option<usize>), Vec<Key>> = BTreeMap::new();
     let keys: BTreeSet<&Key> = old.keys.keys().chain(new.keys.keys()).collect();
@@ -228,8 +228,9 @@ impl Pair {
         after.or(before).map(|root| root.folder.clone()).unwrap_or_default()
     }
 
-    /// Returns whether a change can affect what the root renders: if the root can read one of the files `changed`, if
-    /// its build settings differ, or if it exists only before or only after the change.
+    /// Returns whether a change can affect what the root renders. It can if the root can read one of the files
+    /// `changed`, or if the build settings of the root differ. It also can if the root exists only before or only after
+    /// the change.
     fn is_reached(&self, old: &Side, new: &Side, changed: &BTreeSet<TreePath>) -> bool {
         let (Some(before), Some(after)) = self.roots(old, new) else { return true };
         !before.is_like(after) || old.reach(before).has_any(changed) || new.reach(after).has_any(changed)
@@ -294,7 +295,8 @@ pub fn root_change(pair: &Pair, old: &Side, new: &Side) -> RootChange {
 }
 
 impl Plan {
-    /// Merges the deletion of an object by one root and its creation by another root of the same clusters into a move.
+    /// Finds objects that one root deletes and another root of the same clusters creates. Merges the deletion and the
+    /// creation into a move.
     fn find_moves(&mut self) {
         let clusters: Vec<_> = self.roots.iter().map(RootChange::clusters).collect();
         // Several roots may create the same object, such as those of two environments.

@@ -1,4 +1,4 @@
-//! Computes the files that a root can read, so that only roots that can read a changed file are built.
+//! Computes the files that a root can read. Only roots that can read a changed file are built.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::kustomize::references::Loader;
 use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// The folders and files that a root can read. It can read every file below these folders.
+/// The folders and files that a root can read. The root can read every file below these folders.
 pub(super) struct Reach {
     folders: BTreeSet<TreePath>,
     files: BTreeSet<TreePath>,
@@ -47,8 +47,8 @@ fn resources(tree: &Tree, folder: &TreePath, options: &Options, read: &Files) ->
     entries.filter_map(|entry| loader.file(tree, entry, options).ok()).collect()
 }
 
-/// Returns the files that differ between two trees: those that are in only one of them, or have another content or link
-/// target. Ignores the folder `.git`.
+/// Returns the files that differ between two trees. A file differs if it exists in only one tree, or if its content or
+/// link target is different. Ignores the folder `.git`.
 pub fn changed_files(old: &Tree, new: &Tree) -> BTreeSet<TreePath> {
     let mut changed = BTreeSet::new();
     compare(old, new, &TreePath::root(), &mut changed);

@@ -1,4 +1,4 @@
-//! Hides values of Secrets: reports show a keyed hash, which is the same for equal values.
+//! Hides values of Secrets. Reports show a keyed hash of the value instead. Equal values have the same hash.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ static KEY: LazyLock<Option<hmac::Key>> =
 
 /// The fields of a Secret with values that are hidden.
 pub(super) const FIELDS: [&str; 2] = ["data", "stringData"];
-/// Number of bytes of the keyed hash that replaces a value of a Secret in reports.
+/// Length, in bytes, of the keyed hash that reports show instead of a value of a Secret.
 const SHOWN: usize = 4;
 
 /// Returns the text that replaces a hidden value, such as `(hidden 1f3c09ab)`.
@@ -29,8 +29,8 @@ pub(super) fn hidden(value: &str) -> String {
     text + ")"
 }
 
-/// Returns the text of an object; for a Secret, with its values hidden. Its annotations are hidden too: `kubectl apply`
-/// stores a copy of the whole Secret there.
+/// Returns the text of an object. Hides the values of a Secret. Also hides the annotations of a Secret, because
+/// `kubectl apply` stores a copy of the whole Secret in them.
 pub(super) fn shown(object: &Object) -> String {
     if !object.is_secret() {
         return object.text.clone();

@@ -36,7 +36,8 @@ pub(super) enum Key {
         cluster: Option<TreePath>,
         /// Kind, namespace and name, such as `Kustomization flux-system/apps`.
         object: String,
-        /// The folder that is built, if the object may name several folders, as an Application may; otherwise `None`.
+        /// The folder that is built, if the object may name several folders. For example, an Application may name
+        /// several folders. Otherwise `None`.
         folder: Option<TreePath>,
     },
 }
@@ -76,14 +77,15 @@ pub(super) struct Root {
 }
 
 impl Side {
-    /// Finds the roots of a tree, without regard to objects that name them. All roots are built with `options`.
+    /// Finds the roots of a tree by its folders. Ignores objects that name roots, such as Flux Kustomizations. All
+    /// roots get the build options `options`.
     pub fn new(tree: Tree, options: &Options) -> Self {
         let found = Found::of(&tree, options);
         Self::with(Arc::new(tree), options, found, &Survey::default())
     }
 
-    /// Finds the roots of a tree, and the systems that build them. `git` contains the remotes of the repository, whose
-    /// top folder must be the root of the tree.
+    /// Finds the roots of a tree, and the systems that build them. `git` contains the remotes of the repository. The
+    /// top folder of the repository must be the root of the tree.
     pub fn surveyed(tree: Tree, options: &Options, git: &Git) -> Self {
         let (found, tree) = (Found::of(&tree, options), Arc::new(tree));
         let survey = checkout::survey(&Checkout {
@@ -115,13 +117,13 @@ impl Side {
         Self { files: found.files, settings: Settings::default(), roots, keys }
     }
 
-    /// Builds a root, without substituting the variables of `postBuild`.
+    /// Builds a root, but does not substitute the variables of `postBuild`.
     pub(super) fn build<'s>(&'s self, root: &'s Root) -> Step<Built<'s>> {
         build_shared(&root.tree, &root.folder, &root.options, &self.settings, (&self.files, &root.shared))
     }
 
-    /// Returns the objects of a build after the steps that Flux adds: the substitution of known variables of
-    /// `postBuild`, and the labels and annotations of `commonMetadata`.
+    /// Returns the objects of a build after the steps that Flux adds. Flux substitutes the known variables of
+    /// `postBuild`, and sets the labels and annotations of `commonMetadata`.
     ///
     /// # Errors
     ///
@@ -161,15 +163,15 @@ impl Root {
         Self { tree, shared, folder, options, post_build, prunes, deletes }
     }
 
-    /// Returns whether two roots have the same folder and build settings; their files may differ.
+    /// Returns whether two roots have the same folder and build settings. The content of their files may be different.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let settings = |root: &Self| (root.folder.clone(), root.options.clone(), root.post_build.clone());
         settings(self) == settings(other)
     }
 }
 
-/// Returns the index of each build in `survey`, by the object that names the root, or by the folder if no object names
-/// the root.
+/// Returns the index of each build in `survey`. The key is the object that names the root, or the folder if no object
+/// names the root.
 fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     let mut keys = BTreeMap::new();
     for cluster in &survey.clusters {
@@ -196,7 +198,7 @@ struct Found {
     files: Files,
     /// The folders with a kustomization file.
     folders: Vec<TreePath>,
-    /// The folders to which no other folder refers, except for folders of Components.
+    /// The folders to which no other folder refers. Folders of Components are not included.
     roots: Vec<TreePath>,
     /// YAML and JSON files that are neither kustomization files nor parts of kustomizations.
     manifests: Vec<TreePath>,

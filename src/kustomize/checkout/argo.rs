@@ -1,5 +1,5 @@
-//! Finds the roots that Argo CD builds from a checkout. They are named by Applications and ApplicationSets, which are
-//! in files of the checkout or are rendered by other roots.
+//! Finds the roots that Argo CD builds from a checkout. Applications and ApplicationSets name these roots. Such objects
+//! are in files of the checkout, or other roots render them.
 //!
 //! Source: `GetAppSourceType` and `mergeSourceParameters` in argo-cd's `reposerver/repository/repository.go`, and
 //! `filterApps` in its `applicationset/generators/git.go`.
@@ -25,7 +25,7 @@ use crate::yaml::{self, Limits};
 
 /// Maximum depth of folders that a git directory generator searches.
 const MAX_DEPTH: usize = 16;
-/// Maximum number of Applications. The largest public repositories have some hundreds.
+/// Maximum number of Applications. The largest public repositories have a few hundred Applications.
 const MAX_APPLICATIONS: usize = 20_000;
 /// The file with overrides for all Applications of a folder.
 const OVERRIDES: &str = ".argocd-source.yaml";
@@ -63,8 +63,8 @@ struct Surveyor<'a, 's> {
     reaches: Reaches<'a>,
     /// The files that define Applications or ApplicationSets.
     files: HashSet<TreePath>,
-    /// The files with Applications that a root renders. The survey uses the rendered Applications instead of those in
-    /// the files.
+    /// The files with Applications that a root renders. The survey uses the rendered Applications instead of the
+    /// Applications in these files.
     rendered: HashSet<TreePath>,
     /// The Applications that were processed, each as title and content.
     seen: HashSet<String>,
@@ -73,9 +73,9 @@ struct Surveyor<'a, 's> {
 }
 
 impl Surveyor<'_, '_> {
-    /// Adds the roots of all Applications, until no new Application appears. Uses an Application in the form in which
-    /// the root that contains it renders it. If no root contains it, or the root cannot be built, uses the Application
-    /// as it is in its file.
+    /// Adds the roots of all Applications, until no new Application appears. If a root renders an Application, uses the
+    /// rendered form. If no root contains the Application, or if this root cannot be built, uses the Application as it
+    /// is in its file.
     fn follow(&mut self, standing: &Standing) {
         for at in 0..self.survey.builds.len() {
             let Build { tree, root, options, .. } = self.survey.builds[at].clone();
@@ -177,8 +177,8 @@ fn sources(checkout: &Checkout<'_>, application: &Object) -> Vec<Source> {
     found
 }
 
-/// Returns the root of a source; `None` if its repository is not the checkout, its path is unknown, or Argo CD does not
-/// build it with kustomize.
+/// Returns the root of a source. `None` if the repository of the source is not the checkout, or if its path is unknown.
+/// Also `None` if Argo CD does not build the source with kustomize.
 fn of_source(
     checkout: &Checkout<'_>,
     spec: &Value,
@@ -258,14 +258,14 @@ fn is_own(checkout: &Checkout<'_>, source: &Value) -> bool {
     Repository::parse(url).is_some_and(|url| checkout.git.remotes.contains(&url))
 }
 
-/// Returns whether Argo CD builds a folder with kustomize: without a kustomization file, it applies the files as they
-/// are.
+/// Returns whether Argo CD builds a folder with kustomize. Argo CD does so only if the folder has a kustomization file.
 fn is_kustomize_root(tree: &Tree, folder: &TreePath) -> bool {
     NAMES.into_iter().any(|name| tree.entry(&folder.join(name)) == Some(Entry::File))
 }
 
-/// Returns the parameters of the Applications of an ApplicationSet: of each folder that git directory generators find,
-/// and of each element of a list. For other generators, returns one set without parameters.
+/// Returns the sets of parameters for the Applications of an ApplicationSet. There is one set for each folder that a
+/// git directory generator finds, and for each element of a list generator. For other generators, returns one set
+/// without parameters.
 fn parameters(checkout: &Checkout<'_>, set: &Object) -> Vec<Parameters> {
     let generators = set.value.pointer("/spec/generators").and_then(Value::as_array).into_iter().flatten();
     let mut all = Vec::new();

@@ -17,13 +17,13 @@ use crate::kustomize::options::{FluxSpec, Options, PostBuild, Profile};
 use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// Maximum number of Kustomizations. The largest public repositories have some 2 000.
+/// Maximum number of Kustomizations. The largest public repositories have about 2,000 Kustomizations.
 const MAX_KUSTOMIZATIONS: usize = 20_000;
-/// Maximum length of a chain of Kustomizations, each of which renders the next one. Real chains have up to five
-/// members.
+/// Maximum length of a chain of Kustomizations. In a chain, each Kustomization renders the next one. Real chains have
+/// up to five members.
 const MAX_DEPTH: usize = 32;
 /// Maximum number of passes over the Flux Kustomizations of a checkout. Each pass uses the variables that the previous
-/// one rendered.
+/// pass rendered.
 const MAX_PASSES: usize = 8;
 
 /// Finds the roots that Flux builds from a checkout.
@@ -71,7 +71,8 @@ fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
     found
 }
 
-/// Returns words for a quick search: a file without any of them has no objects that matter to the survey.
+/// Returns words for a quick search of files. A file that contains none of these words has no objects that matter to
+/// the survey.
 fn words(standing: &Standing) -> Vec<String> {
     let mut words = standing.variables.clone();
     words.push(KUSTOMIZE.to_owned());
@@ -92,14 +93,14 @@ struct Surveyor<'a> {
     words: Vec<String>,
     trees: HashMap<TreeKey, Arc<Tree>>,
     rendered: HashMap<(TreeKey, TreePath, FluxSpec), Rendered>,
-    /// A cache: for each file, whether it contains one of `words`, so that it may define Flux objects.
+    /// A cache that records for each file whether it contains one of `words`. Only such a file may define Flux objects.
     mentions: HashMap<TreePath, bool>,
 }
 
 /// A Kustomization or folder at which the search for Flux Kustomizations in a checkout begins.
 enum Seed {
-    /// A Kustomization that no other root contains. The flag is set if Flux was bootstrapped from it: its root contains
-    /// its own file, or a FluxInstance creates it.
+    /// A Kustomization that no other root contains. The flag is set if Flux was bootstrapped from this Kustomization.
+    /// This is so if its root contains its own file, or if a FluxInstance creates it.
     Object(Object, bool),
     /// A folder with Kustomizations that no Kustomization builds, so users apply it by hand.
     Folder(TreePath),
@@ -113,8 +114,8 @@ impl Seed {
 }
 
 impl Surveyor<'_> {
-    /// Returns the starting points of the search for Kustomizations: Kustomizations that no other root contains, and
-    /// folders with Kustomizations that no Kustomization builds.
+    /// Returns the Kustomizations and folders at which the search for Kustomizations starts. These are Kustomizations
+    /// that no other root contains, and folders with Kustomizations that no Kustomization builds.
     fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
         let of_instances = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
         let mut all: Vec<Object> = of_instances.collect();
@@ -160,7 +161,7 @@ impl Surveyor<'_> {
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
     }
 
-    /// Returns the roots that no Kustomization builds, but that contain Kustomizations of this checkout.
+    /// Returns the roots that contain Kustomizations of this checkout, but that no Kustomization builds.
     fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
         let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
         let files: HashSet<&TreePath> =
@@ -182,8 +183,8 @@ impl Surveyor<'_> {
         roots::roots(folders, |folder| roots::references(tree, folder, &options, files).folders)
     }
 
-    /// Returns the root that a Kustomization builds, and the key of its tree; `None` if it is not built from the
-    /// checkout.
+    /// Returns the key of the tree from which a Kustomization is built, and the path of its root. `None` if the source
+    /// of the Kustomization is not the checkout.
     fn root(&mut self, object: &Object) -> Option<(TreeKey, TreePath)> {
         let read = Kustomization::of(&object.value, object.namespace())?;
         match self.sources.place(&read.source) {
@@ -195,7 +196,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns the folders and files that the root of a Kustomization reads; none if its source is not the checkout.
+    /// Returns the folders and files that the root of a Kustomization reads. Empty if the source of the Kustomization
+    /// is not the checkout.
     fn reach(&mut self, object: &Object) -> Reach {
         let Some((_, root)) = self.root(object) else { return Reach::default() };
         let components = object.value.pointer("/spec/components").and_then(serde_json::Value::as_array);
@@ -203,8 +205,8 @@ impl Surveyor<'_> {
         self.reaches.of(&root, &components)
     }
 
-    /// Finds the roots that Flux builds, with the search beginning at `seeds`. Repeats the search with the variables
-    /// that the previous pass found, until the variables stay the same.
+    /// Finds the roots that Flux builds. The search begins at `seeds`. Repeats the search with the variables that the
+    /// previous pass found, until the variables stay the same.
     fn follow(&mut self, seeds: &[Seed], standing: &Standing) -> Survey {
         let mut variables: Vec<Variables> = Vec::new();
         let clusters = clusters(seeds);
@@ -255,8 +257,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Renders a folder as Flux does, records it as a build, and returns the rendered Kustomizations. If some of these
-    /// build the folder itself, returns only them, and records no build.
+    /// Renders a folder as Flux does, and returns the rendered Kustomizations. Records the folder as a build. If some
+    /// of the rendered Kustomizations build the folder itself, returns only these Kustomizations, and records no build.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -314,8 +316,8 @@ impl Surveyor<'_> {
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 
-    /// Records a Kustomization whose root is not rendered: it is suspended, or its path or source contains unknown
-    /// variables.
+    /// Records a Kustomization whose root is not rendered. Such a Kustomization is suspended, or its path or source
+    /// contains unknown variables.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -331,7 +333,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns the Kustomizations, ConfigMaps and Secrets that a root renders; none if it cannot be built.
+    /// Returns the Kustomizations, ConfigMaps and Secrets that a root renders. Returns none if the root cannot be
+    /// built.
     fn rendered(&mut self, key: &TreeKey, root: &TreePath, options: &Options, pass: &mut Pass) -> Rc<Vec<Object>> {
         let reach = self.reaches.of(root, &options.flux.components);
         let matters = reach.files.iter().any(|file| self.mentions(file));
@@ -351,7 +354,8 @@ impl Surveyor<'_> {
         rendered.unwrap_or_default()
     }
 
-    /// Returns whether a file contains one of the words of [`words`], so that it may define objects for the survey.
+    /// Returns whether a file contains one of the words of [`words`]. Only such a file may define objects for the
+    /// survey.
     fn mentions(&mut self, file: &TreePath) -> bool {
         if let Some(known) = self.mentions.get(file) {
             return *known;
@@ -369,8 +373,8 @@ impl Surveyor<'_> {
         Arc::clone(self.trees.entry(key.clone()).or_insert_with(make))
     }
 
-    /// Adds the Kustomizations whose root cannot be built here, so that no pass has rendered them. They are used as
-    /// they are in their files, with unknown variables.
+    /// Adds the Kustomizations that no pass has rendered, because the root that contains them cannot be built. These
+    /// Kustomizations are used as they are in their files, with unknown variables.
     fn add_unrendered(&mut self, standing: &Standing, pass: &mut Pass) {
         let known: HashSet<TreePath> =
             pass.survey.clusters.iter().flat_map(Cluster::objects).map(|object| object.file.clone()).collect();
@@ -403,8 +407,8 @@ fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     seeds.iter().map(of).collect()
 }
 
-/// Returns whether a rendered object matters to the search for Flux Kustomizations: it is a Kustomization, a Flux
-/// source, a ConfigMap or a Secret.
+/// Returns whether a rendered object matters to the search for Flux Kustomizations. Such an object is a Kustomization,
+/// a Flux source, a ConfigMap or a Secret.
 fn wanted(resource: &Resource) -> bool {
     let version = resource.node.get("apiVersion").and_then(|version| version.text().map(str::to_owned));
     let version = version.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Finds the `.gitignore` that excludes a missing file from the repository: such a file is usually generated.
+//! Finds the `.gitignore` that excludes a missing file from the repository. Such a file is usually generated.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::kustomize::file::NAMES;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// The name of the files with ignore patterns of git, which apply to their folder.
+/// The name of git's files with ignore patterns. The patterns apply to the folder that contains the file.
 const FILE: &str = ".gitignore";
 
-/// Returns the `.gitignore` file that excludes a path from the repository, or, if the path is a folder, the
-/// kustomization file in it. The innermost file with a matching pattern decides.
+/// Returns the `.gitignore` file that excludes a path from the repository. If the path is a folder, also considers the
+/// kustomization file in the folder. The innermost file with a matching pattern decides.
 pub(super) fn ignoring(tree: &Tree, top: &TreePath, path: &TreePath) -> Option<TreePath> {
     let is_folder = tree.entry(path) == Some(Entry::Folder);
     let inner = NAMES.into_iter().filter(|_| is_folder).map(|name| path.join(name));
@@ -32,8 +32,8 @@ fn file_ignoring(tree: &Tree, top: &TreePath, path: &TreePath) -> Option<TreePat
     None
 }
 
-/// Matches `path` with the patterns of a `.gitignore` file, both as a file and as a folder, because a missing path may
-/// be either.
+/// Matches `path` with the patterns of a `.gitignore` file. Matches the path both as a file and as a folder, because a
+/// missing path may be either.
 fn matched(tree: &Tree, folder: &TreePath, file: &TreePath, path: &TreePath) -> Match<()> {
     let Ok(bytes) = tree.read(file) else { return Match::None };
     let patterns = patterns(&String::from_utf8_lossy(&bytes));

@@ -1,7 +1,7 @@
 //! Reads the git files of a checkout: remotes, branches and submodules. Does not run git.
 //!
-//! Reads four keys of `config`, `HEAD`, the default branches of remotes, and `.gitmodules`; the formats are those of
-//! git-config(1) and gitrepository-layout(5).
+//! Reads four keys of `config`, `HEAD`, the default branches of remotes, and `.gitmodules`. git-config(1) and
+//! gitrepository-layout(5) define the formats of these files.
 
 use std::collections::BTreeSet;
 
@@ -22,17 +22,17 @@ pub struct Git {
     pub branches: BTreeSet<String>,
     /// The folders of submodules.
     pub submodules: Vec<TreePath>,
-    /// The reason why the remotes are unknown, if they are.
+    /// The reason why the remotes are unknown. `None` if the remotes are known.
     pub problem: Option<String>,
 }
 
 /// Maximum number of remotes that are read.
 const MAX_REMOTES: usize = 10_000;
-/// The key in a file `.git` of a worktree or submodule, which contains `gitdir: PATH`.
+/// The key in the file `.git` of a worktree or submodule. The file contains `gitdir: PATH`.
 const GIT_DIR: &str = "gitdir:";
 
 impl Git {
-    /// Finds the checkout that contains a folder; `None` if there is none.
+    /// Finds the checkout that contains a folder. `None` if no checkout contains the folder.
     pub fn find(tree: &Tree, folder: &TreePath) -> Option<Self> {
         let mut above = Some(folder.clone());
         while let Some(top) = above {
@@ -58,7 +58,7 @@ impl Git {
         }
     }
 
-    /// Returns the git folder of the checkout, and the one that it shares with other worktrees.
+    /// Returns the git folder of the checkout, and the git folder that it shares with other worktrees.
     fn folders(&self, tree: &Tree, entry: &Entry) -> Result<(TreePath, TreePath), String> {
         let path = self.top.join(".git");
         let own = match entry {
@@ -105,7 +105,9 @@ impl Git {
     }
 }
 
-/// Returns the branch in a symbolic reference, which is the text after `prefix`: `main` for `ref: refs/heads/main`.
+/// Returns the branch in a symbolic reference. The branch is the text after `prefix`.
+///
+/// For example, the branch in `ref: refs/heads/main` is `main`.
 fn branch(head: &str, prefix: &str) -> Option<String> {
     head.trim().strip_prefix("ref:")?.trim().strip_prefix(prefix).map(str::to_owned)
 }
@@ -130,7 +132,7 @@ fn submodules(tree: &Tree, top: &TreePath) -> Vec<TreePath> {
     sections.iter().flat_map(|(_, paths)| paths).map(|path| TreePath::from(&*format!("{top}/{path}"))).collect()
 }
 
-/// A git configuration, of which only sections with a name are read, such as `[remote "origin"]`.
+/// A git configuration. Only sections with a name are read, such as `[remote "origin"]`.
 struct Config(File);
 
 /// A section of a git configuration: its name, such as `origin`, and the values of the requested keys.
@@ -142,8 +144,8 @@ impl Config {
         text.parse().map(Self).map_err(|error| error.to_string())
     }
 
-    /// Returns the sections of a kind that have a name, such as `[remote "origin"]` for the kind `remote`, each with
-    /// the values of `keys`.
+    /// Returns the sections of a kind that have a name, such as `[remote "origin"]` for the kind `remote`. Each section
+    /// contains the values of `keys`.
     fn sections(&self, kind: &str, keys: &[&str]) -> Vec<Section> {
         let sections = self.0.sections_by_name(kind).into_iter().flatten();
         let of = |section: file::SectionRef<'_>| {

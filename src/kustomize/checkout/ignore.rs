@@ -1,7 +1,8 @@
 //! Excludes the files that Flux does not put into the artifact of a source.
 //!
-//! Source: `SourceIgnoreFilter` in fluxcd/pkg's `artifact/storage/archive.go`: the patterns of every `.sourceignore`,
-//! then those of `spec.ignore` of the source; without any, default patterns. The last matching pattern decides.
+//! Source: `SourceIgnoreFilter` in fluxcd/pkg's `artifact/storage/archive.go`. Flux applies the patterns of every
+//! `.sourceignore`, and then the patterns in `spec.ignore` of the source. If there are no such patterns, Flux applies
+//! default patterns. The last matching pattern decides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::kustomize::tree::{Entry, Tree, TreePath};
 
 /// The patterns that Flux always applies.
 const VERSION_CONTROL: [&str; 4] = [".git/", ".gitignore", ".gitmodules", ".gitattributes"];
-/// The patterns that Flux applies if the source has no others.
+/// The ignore patterns that Flux applies if neither the source nor its `.sourceignore` files contain patterns.
 const DEFAULTS: [&str; 20] = [
     "*.jpg",
     "*.jpeg",
@@ -35,11 +36,11 @@ const DEFAULTS: [&str; 20] = [
     "**/.sops.yaml",
     "**/.flux.yaml",
 ];
-/// The name of the files with ignore patterns of Flux, which apply to their folder.
+/// The name of Flux's files with ignore patterns. The patterns apply to the folder that contains the file.
 pub(super) const FILE: &str = ".sourceignore";
 
-/// Returns the tree of a source's artifact: the files in or below `top`, except those that match the patterns in the
-/// files `ignores` and in `spec.ignore`. Paths do not change.
+/// Returns the tree of a source's artifact. The tree contains the files in or below `top`. It does not contain files
+/// that match the patterns in the files `ignores` or in `spec.ignore`. Files keep their paths.
 pub(super) fn artifact(tree: &Arc<Tree>, top: &TreePath, ignores: &[TreePath], spec: Option<&str>) -> Tree {
     let mut own = Vec::new();
     for file in ignores.iter().filter(|file| file.is_within(top)) {

@@ -1,11 +1,12 @@
-//! Finds out which system builds which root of a checkout, from its files only, without processes or network.
+//! Finds out which system builds which root of a checkout. Reads only files, and uses no processes or network.
 //!
 //! ```text
 //! files ─► Kustomizations, sources ─► which sources are this checkout ─► render, find more, repeat ─► builds
 //! ```
 //!
-//! A Flux Kustomization is used as the root that contains it renders it: with its namespace, patches, components and
-//! variables. Flux builds from an artifact, which has no links and not all files of the checkout (see `ignore.rs`).
+//! If a root contains a Flux Kustomization, the rendered form of the Kustomization is used. This form includes the
+//! namespace, patches, components and variables of the root. Flux builds from an artifact. An artifact has no links,
+//! and not all files of the checkout (see `ignore.rs`).
 
 mod argo;
 mod flux;
@@ -51,8 +52,8 @@ pub struct Checkout<'a> {
     pub tops: &'a [TreePath],
     /// The folders with a kustomization file.
     pub folders: &'a [TreePath],
-    /// The YAML and JSON files that may contain objects: neither kustomization files nor files that only these use,
-    /// such as patches.
+    /// The YAML and JSON files that may contain objects. Kustomization files are not included. Files that only
+    /// kustomization files use, such as patches, are not included either.
     pub manifests: &'a [TreePath],
     /// The folders that the user sets for Flux sources, by namespace and name of the source.
     pub sources: &'a BTreeMap<(String, String), TreePath>,
@@ -67,7 +68,7 @@ pub struct Build {
     pub root: TreePath,
     /// The options of the system that builds the root, such as the version of kustomize.
     pub options: Options,
-    /// The objects that name the root, such as Flux Kustomizations; empty if no object does.
+    /// The objects that name the root, such as Flux Kustomizations. Empty if no object names the root.
     pub owners: Vec<Object>,
     /// Whether the root is applied to a cluster, as far as the files show.
     pub is_used: bool,
@@ -80,14 +81,15 @@ pub struct Survey {
     pub builds: Vec<Build>,
     /// The Kustomizations that are built from other repositories, with the name of the repository.
     pub elsewhere: Vec<(Object, String)>,
-    /// The Kustomizations that are built from an ExternalArtifact of another controller, with the name of the artifact.
+    /// The Kustomizations that are built from an ExternalArtifact. Another controller writes this artifact. The second
+    /// part is the name of the artifact.
     pub composed: Vec<(Object, String)>,
     /// The Kustomizations whose path or source is unknown, with the reason.
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The files with Kustomizations that are judged in the form in which a root renders them, not as they are in the
-    /// file.
+    /// The files with Kustomizations that a root renders. These Kustomizations are judged in their rendered form, not
+    /// as written in the file.
     pub rendered: HashSet<TreePath>,
     /// The folders of the Flux sources whose repository is this checkout, by namespace and name of the source.
     pub sources: BTreeMap<(String, String), TreePath>,
@@ -105,7 +107,7 @@ pub struct Cluster {
     /// The folder with the objects that are applied by hand or by `flux bootstrap`. `None` for Kustomizations that no
     /// root renders, because the root that contains them cannot be built.
     pub folder: Option<TreePath>,
-    /// The Kustomizations of the cluster. A Kustomization comes before those that it renders.
+    /// The Kustomizations of the cluster. A Kustomization comes before the Kustomizations that it renders.
     pub members: Vec<Member>,
 }
 
@@ -132,8 +134,8 @@ impl Cluster {
 
 impl Build {
     /// Moves a finding about the spec of a Kustomization to the file that defines the Kustomization. Lowers a harmless
-    /// finding to `audit` if its field is not in this file: another Kustomization may set a patch for many, which has
-    /// no effect in some of them.
+    /// finding to `audit` if its field is not in this file. The reason is that another Kustomization may patch many
+    /// Kustomizations at once. The patch may have no effect in some of them.
     pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
         let field = match finding.field.segments().first() {
             _ if kz004::is_absent_root(&finding) => FieldPath::of(["spec", "path"]),
@@ -154,7 +156,7 @@ pub fn is_flux_kustomization(object: &serde_json::Value) -> bool {
     object::group(object) == object::KUSTOMIZE && object::text(object.get("kind")) == "Kustomization"
 }
 
-/// Replaces errors about missing files in submodules that are not checked out by unknown results.
+/// Replaces errors about missing files by unknown results, if the files are in submodules that are not checked out.
 pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     if git.submodules.is_empty() {
         return report;
@@ -165,9 +167,11 @@ pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     })
 }
 
-/// Replaces errors about files that are probably generated before the build by unknown results. These are missing files
-/// that a `.gitignore` excludes, missing files for whose name `written_by` returns the place that writes such a file,
-/// and kustomization files that are templates of other tools.
+/// Replaces errors by unknown results if they are about files that are probably generated before the build. These are:
+///
+/// - Missing files that a `.gitignore` excludes.
+/// - Missing files that another place writes. `written_by` returns this place for the name of a file.
+/// - Kustomization files that are templates of other tools.
 pub fn without_generated(
     tree: &Tree,
     git: &Git,
@@ -184,7 +188,8 @@ pub fn without_generated(
     })
 }
 
-/// Replaces errors in kustomization files that are templates of other tools by unknown results.
+/// Replaces errors in templates of other tools by unknown results. Such a template is a kustomization file that
+/// contains `{{` or `{%`.
 fn without_templates(tree: &Tree, report: Report) -> Report {
     let is_template = |file: &TreePath| {
         let bytes = tree.read(file).unwrap_or_else(|_| [].into());
@@ -196,8 +201,8 @@ fn without_templates(tree: &Tree, report: Report) -> Report {
     })
 }
 
-/// Replaces each error about an entry whose target does not exist by an unknown result, if `reason` returns a reason
-/// for the path of the target.
+/// Replaces errors about entries whose target does not exist by unknown results. `reason` receives the path of the
+/// target. If `reason` returns `None`, the error stays.
 fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<String>) -> Report {
     with_unknown(report, |finding| {
         let is_missing = MISSING.contains(&finding.rule);
@@ -205,7 +210,7 @@ fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<Str
     })
 }
 
-/// Replaces each error for which `reason` returns a reason by an unknown result.
+/// Calls `reason` for each error. If `reason` returns a reason, replaces the error by an unknown result.
 fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<String>) -> Report {
     for finding in report.findings.iter_mut().filter(|finding| finding.location.refused) {
         let Some(why) = reason(finding) else { continue };
@@ -222,7 +227,8 @@ fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<Stri
 /// The rules about entries whose target does not exist.
 const MISSING: [&str; 2] = ["KZ004", "KZ005"];
 
-/// Returns the path to which an entry of a kustomization file refers. The entry is at the position of `finding`.
+/// Returns the path to which an entry of a kustomization file refers. The location of `finding` is the position of the
+/// entry.
 fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     let InTree { file, place, .. } = &finding.location;
     let bytes = tree.read(file).ok()?;

@@ -17,7 +17,7 @@ pub(super) const SOURCE: &str = "source.toolkit.fluxcd.io";
 const OPERATOR: &str = "fluxcd.controlplane.io";
 /// API group of Argo CD.
 pub(super) const ARGO: &str = "argoproj.io";
-/// API group of Helm releases, one of which may install a FluxInstance.
+/// API group of HelmReleases. A HelmRelease may install a FluxInstance.
 const HELM: &str = "helm.toolkit.fluxcd.io";
 
 /// API group of the profiles of Project Sveltos.
@@ -68,8 +68,8 @@ impl Object {
         format!("{} {}", self.kind(), self.qualified_name())
     }
 
-    /// Returns the position of a field in the file of the object; if the field is not in the file, that of its closest
-    /// parent.
+    /// Returns the position of a field in the file of the object. If the field is not in the file, returns the position
+    /// of its closest parent.
     pub fn site(&self, tree: &Tree, field: &FieldPath) -> Site {
         let site = Site { field: field.clone(), ..Site::of_file(self.file.clone()) };
         match self.document(tree) {
@@ -126,19 +126,19 @@ pub(super) struct Standing {
     pub(super) kustomizations: Vec<Object>,
     /// Flux sources, such as GitRepositories.
     pub(super) sources: Vec<Object>,
-    /// FluxInstances, and HelmReleases that install one.
+    /// FluxInstances, and HelmReleases that install a FluxInstance.
     pub(super) instances: Vec<Object>,
     /// Applications and ApplicationSets of Argo CD.
     pub(super) applications: Vec<Object>,
     /// ClusterProfiles and Profiles of Project Sveltos.
     pub(super) profiles: Vec<Object>,
-    /// The names in `substituteFrom`, which are those of ConfigMaps and Secrets with variables.
+    /// Names of the ConfigMaps and Secrets in `substituteFrom`. Flux reads variables from these objects.
     pub(super) variables: Vec<String>,
     /// Whether a file installs a kustomize-controller that replaces unset variables by the empty string.
     pub(super) is_lenient: bool,
 }
 
-/// The image of kustomize-controller, before its version.
+/// The image reference of kustomize-controller, up to its version.
 const CONTROLLER: &str = "fluxcd/kustomize-controller:v";
 /// The first version of kustomize-controller in which an unset variable is an error: 1.9.
 const FIRST_STRICT: (u32, u32) = (1, 9);
@@ -153,14 +153,14 @@ fn installs_lenient(text: &str) -> bool {
     parsed.min().is_some_and(|version: (u32, u32)| version < FIRST_STRICT)
 }
 
-/// Words for a quick search: a text that contains none of them, and not `INSTANCE_CHART`, is not parsed, because it
-/// defines no object that matters.
+/// Words for a quick search. A text that contains none of these words, and not `INSTANCE_CHART`, is not parsed. Such a
+/// text defines no object that matters.
 const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
-/// The word by which a file with a HelmRelease that installs a FluxInstance is recognized.
+/// The word that identifies a file with a HelmRelease of a FluxInstance.
 const INSTANCE_CHART: &str = "flux-instance";
 
 impl Standing {
-    /// Collects the objects in files. Skips files that are not YAML, which are reported elsewhere.
+    /// Collects the objects in files. Skips files that are not YAML, because other checks report them.
     pub(super) fn read(tree: &Tree, files: &[TreePath]) -> Self {
         let mut standing = Self::default();
         for file in files {
@@ -204,11 +204,11 @@ impl Standing {
     }
 }
 
-/// Maximum number of lines below `substituteFrom` that are searched for names; a reference has three.
+/// Maximum number of lines below `substituteFrom` that are searched for names. One reference has three lines.
 const MAX_LIST_LINES: usize = 24;
 
-/// Returns the names in lists `substituteFrom` of a YAML text. Searches the lines instead of parsing the text, because
-/// the list may be in a patch for another object.
+/// Returns the names in all `substituteFrom` lists of a YAML text. Searches the lines and does not parse the text,
+/// because a list may be in a patch for another object.
 fn variables(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (at, _) in text.match_indices("substituteFrom") {
@@ -225,11 +225,12 @@ fn variables(text: &str) -> Vec<String> {
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Variables(BTreeMap<(String, String, String), Data>);
 
-/// The variables in a ConfigMap or Secret, by name; the value is `None` if it is unknown.
+/// The variables in a ConfigMap or Secret, by name. The value is `None` if it is unknown.
 pub(super) type Data = BTreeMap<String, Option<String>>;
 
 impl Variables {
-    /// Adds the data of a ConfigMap or Secret. Encrypted values, and those that contain unknown variables, are unknown.
+    /// Adds the data of a ConfigMap or Secret. A value is unknown if it is encrypted, or if it contains an unknown
+    /// variable.
     pub(super) fn add(&mut self, object: &Value) {
         let kind = text(object.get("kind"));
         if !["ConfigMap", "Secret"].contains(&kind) || !group(object).is_empty() {

@@ -18,7 +18,7 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Entry, TreePath};
 use crate::yaml::{self, Limits};
 
-/// Names of the file that makes a folder a bundle of Fleet.
+/// The possible names of the file that makes a folder a Fleet bundle.
 const FLEET: [&str; 2] = ["fleet.yaml", "fleet.yml"];
 
 /// Adds the roots that Fleet and Sveltos build from `checkout` to `survey`.
@@ -73,7 +73,8 @@ fn merged(mut value: Value, members: Value) -> Value {
     value
 }
 
-/// Returns the folders in `kustomizationRefs` of a Sveltos profile whose source is the checkout.
+/// Returns the folders that a Sveltos profile names in `kustomizationRefs`. Ignores references to sources other than
+/// the checkout.
 fn references(profile: &Object, sources: &Sources<'_>) -> Vec<Found> {
     let list = profile.value.pointer("/spec/kustomizationRefs").and_then(Value::as_array).into_iter().flatten();
     let root = |reference: &Value| {

@@ -1,5 +1,5 @@
-//! The state of a pass over the Flux Kustomizations of a checkout: the Kustomizations that were found, and the
-//! variables of each cluster.
+//! The state of a pass over the Flux Kustomizations of a checkout. It contains the Kustomizations that were found, and
+//! the variables of each cluster.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,8 +13,8 @@ use crate::kustomize::tree::TreePath;
 /// The key of the tree of a source: its folder, and the patterns in `spec.ignore`.
 pub(super) type TreeKey = (TreePath, Option<String>);
 
-/// The state of one pass over the Flux Kustomizations of a checkout: the roots found so far, and the variables of each
-/// cluster.
+/// The state of one pass over the Flux Kustomizations of a checkout. It contains the roots found so far, and the
+/// variables of each cluster.
 #[derive(Default)]
 pub(super) struct Pass {
     pub(super) survey: Survey,
@@ -75,8 +75,8 @@ pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: 
 }
 
 /// Returns `post_build` with the values of the variables that are known from files. If no file defines a ConfigMap or
-/// Secret in `substituteFrom`, its variables are unknown. The variables of the objects before it in the list are then
-/// unknown too, because it may override them.
+/// Secret in `substituteFrom`, the variables of this object are unknown. The variables of earlier objects in the list
+/// are then also unknown, because this object may override them.
 pub(super) fn resolved(post_build: PostBuild, namespace: &str, known: &Variables) -> PostBuild {
     let (mut found, mut from) = (Data::new(), Vec::new());
     for reference in &post_build.from {

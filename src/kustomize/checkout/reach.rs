@@ -39,8 +39,8 @@ impl<'a> Reaches<'a> {
         Self { tree, files, options: Options::of(Profile::Flux), known: HashMap::new() }
     }
 
-    /// Returns the folders and files that Flux reads to build a folder. `components` are read in addition to those in
-    /// the kustomization file.
+    /// Returns the folders and files that Flux reads to build a folder. Flux reads `components` in addition to the
+    /// components in the kustomization file.
     pub(super) fn of(&mut self, root: &TreePath, components: &[String]) -> Reach {
         let mut reach = Reach::default();
         let mut open = vec![root.clone()];
@@ -84,7 +84,7 @@ impl<'a> Reaches<'a> {
         direct.files.insert(path);
     }
 
-    /// Collects the entries of the kustomization file that Flux generates for a folder without one.
+    /// Collects the entries of a generated kustomization file. Flux generates this file for a folder that has none.
     fn generated(&self, folder: &TreePath, depth: usize, direct: &mut Direct) {
         for name in self.tree.names(folder) {
             let path = folder.join(&name);

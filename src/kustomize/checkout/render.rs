@@ -17,7 +17,8 @@ use crate::yaml::{self, Limits};
 /// The label or annotation whose value `disabled` excludes an object from the substitution of variables.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
-/// Returns the objects of a root for which `wants` holds, as Flux builds them before the substitution of variables.
+/// Renders a root as Flux does, but does not substitute variables. Returns only the objects for which `wants` returns
+/// true.
 ///
 /// # Errors
 ///

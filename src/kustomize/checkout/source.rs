@@ -21,11 +21,11 @@ pub(super) enum Place {
         /// The patterns in `spec.ignore` of the source. The artifact does not contain files that match them.
         ignore: Option<String>,
     },
-    /// The tree is outside of the checkout; contains the repository or the name of the source.
+    /// The tree is outside of the checkout. Contains the repository or the name of the source.
     Elsewhere(String),
 }
 
-/// The kind of Flux source that controllers such as source-watcher create, not source-controller.
+/// The kind of Flux source that source-controller does not create. Other controllers create it, such as source-watcher.
 pub(super) const COMPOSED: &str = "ExternalArtifact";
 /// The file that `flux bootstrap` writes.
 const BOOTSTRAP: &str = "gotk-sync.yaml";
@@ -65,15 +65,15 @@ struct User {
     path: String,
 }
 
-/// The `spec.sync` of a FluxInstance, from which the Flux Operator creates a source and a Kustomization of the same
-/// name.
+/// The field `spec.sync` of a FluxInstance. From this field, the Flux Operator creates a source and a Kustomization of
+/// the same name.
 pub(super) struct Sync<'a> {
     object: &'a Object,
     sync: &'a Value,
 }
 
 impl<'a> Sync<'a> {
-    /// Returns the sync settings of a FluxInstance, or of a HelmRelease that installs one.
+    /// Returns the sync settings of a FluxInstance, or of a HelmRelease that installs a FluxInstance.
     pub(super) fn of(object: &'a Object) -> Option<Self> {
         let sync = ["/spec/sync", "/spec/values/instance/sync"];
         let sync = sync.into_iter().find_map(|pointer| object.value.pointer(pointer))?;
@@ -209,7 +209,7 @@ impl<'a> Sources<'a> {
         Repository::parse(&definition.url).is_some_and(|url| self.git.remotes.contains(&url))
     }
 
-    /// Returns the root of a source whose URL is a remote of the checkout; `None` if the source follows another branch
+    /// Returns the root of a source whose URL is a remote of the checkout. `None` if the source follows another branch
     /// or a fixed revision.
     fn remote(&self, definition: &Definition, users: &[User]) -> Option<TreePath> {
         let branch = definition.branch()?;
@@ -223,8 +223,8 @@ impl<'a> Sources<'a> {
     }
 
     /// Returns the root of a source if Flux was bootstrapped from the source. The evidence is a Kustomization that uses
-    /// the source, and whose file is below its own path. If a file defines the source, the Kustomization must be in
-    /// this file. If the path is the root itself, this file must be the one that `flux bootstrap` writes.
+    /// the source and whose file is below its own path. If a file defines the source, the Kustomization must be in this
+    /// file. If the path is the root itself, this file must be the file that `flux bootstrap` writes.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));
@@ -235,8 +235,9 @@ impl<'a> Sources<'a> {
         self.tops.iter().find(|top| users.iter().any(|user| is_below(top, user))).cloned()
     }
 
-    /// Guesses the root of the repository: returns the folder of `tops` below which most paths of the Kustomizations
-    /// `users` exist. With `is_needed`, returns `None` unless at least half of the paths exist there.
+    /// Returns the folder of `tops` that is probably the root of the repository. Below this folder, most paths of the
+    /// Kustomizations `users` exist. If `is_needed` is set, returns `None` unless at least half of the paths exist
+    /// there.
     fn most(&self, users: &[User], is_needed: bool) -> Option<TreePath> {
         let paths: BTreeSet<&str> = users.iter().map(|user| &*user.path).filter(|path| is_known(path)).collect();
         let count = |top: &&TreePath| {

@@ -1,6 +1,6 @@
 //! Normalizes URLs of git repositories, to compare different spellings.
 
-/// A repository, identified by host and path: without user, port, scheme and `.git`.
+/// A repository, identified by host and path. The user, port, scheme and suffix `.git` of its URL are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Repository {
     /// The host, in lower case.
@@ -9,7 +9,8 @@ pub struct Repository {
     pub path: String,
 }
 
-/// Hosts of git services for SSH over port 443, each with the host of the web addresses.
+/// The hosts on which git services offer SSH over port 443. The second part is the host in the web addresses of the
+/// same service.
 const SSH_HOSTS: [(&str, &str); 4] = [
     ("ssh.github.com", "github.com"),
     ("altssh.gitlab.com", "gitlab.com"),
@@ -37,8 +38,8 @@ impl Repository {
     }
 }
 
-/// Returns the path of a repository of Azure DevOps, which differs between HTTPS (`org/project/_git/name`) and SSH
-/// (`v3/org/project/name`).
+/// Returns the path of an Azure DevOps repository in a form that does not depend on the protocol. The path is different
+/// in HTTPS URLs (`org/project/_git/name`) and SSH URLs (`v3/org/project/name`).
 fn azure(path: &str) -> String {
     let path = path.strip_prefix("v3/").unwrap_or(path);
     path.replace("/_git/", "/")

@@ -1,9 +1,9 @@
-//! Argo CD: Applications and ApplicationSets, whose sources Argo fetches with its own credentials. Only errors that do
-//! not depend on the repository are reported.
+//! Checks Applications and ApplicationSets of Argo CD. Argo CD fetches their sources with its own credentials. So only
+//! errors that do not depend on the repository are reported.
 //!
 //! Source: `ApplicationSourceKustomize` in argo-cd's `pkg/apis/application/v1alpha1/types.go`, and its build in
-//! `util/kustomize/kustomize.go`: components go through `kustomize edit add component`, which expands patterns and
-//! accepts repositories, but neither files nor absolute paths.
+//! `util/kustomize/kustomize.go`. Argo CD adds components with `kustomize edit add component`. This command expands
+//! patterns and accepts repositories, but it accepts neither files nor absolute paths.
 
 use serde_json::Value;
 
@@ -80,7 +80,8 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// Returns whether a rule reports missing components, which Argo CD skips with `ignoreMissingComponents`.
+/// Returns whether a rule reports missing components. Argo CD skips missing components if `ignoreMissingComponents` is
+/// set.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }
@@ -111,7 +112,8 @@ fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
     above.map(|above| kz009::found(site, entry, &above, folder, std::slice::from_ref(folder)))
 }
 
-/// Limits the level of an uncertain finding to `warn`. For example, a folder may have the name of a kustomization file.
+/// Limits the level of a finding to `warn`, because the finding is uncertain. For example, a folder may have the name
+/// of a kustomization file.
 fn mild(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Warn.min(finding.level), ..finding }
 }

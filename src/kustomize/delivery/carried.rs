@@ -1,4 +1,4 @@
-//! Trees that are inside objects: as archives, or as single files.
+//! Reads trees that objects contain, as archives or as single files.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::kustomize::tree::{ArchiveLimits, Memory, Tree};
 
 /// The key of a ConfigMap or Secret under which Sveltos expects the archive of a tree.
 pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
-/// The limits of an archive: Sveltos unpacks at most 20 MiB; etcd stores 1.5 MiB of text, which is about a fifth of the
-/// unpacked size.
+/// The limits of an archive. Sveltos unpacks at most 20 MiB. etcd stores objects of at most 1.5 MiB. An archive of this
+/// size unpacks to about five times as much.
 const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };
 
 /// Returns a [`Content`] that unpacks a base64-encoded `tar.gz` archive.
@@ -75,7 +75,7 @@ fn decoded(file: &File, left: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Returns the entries of a mapping in an object, such as `data`, whose values are strings.
+/// Returns the entries of a mapping in an object, such as `data`. Skips entries whose values are not strings.
 pub(super) fn members<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let members = object.get(field).and_then(Value::as_object).into_iter().flatten();
     members.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))

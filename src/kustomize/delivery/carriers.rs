@@ -9,7 +9,8 @@ use crate::rule::Match;
 /// The label that names the builder of the tree in a ConfigMap.
 pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
 
-/// Match conditions that select ConfigMaps and Secrets with a tree, so that others are not sent to the webhook.
+/// Match conditions that select ConfigMaps and Secrets with a tree. All other ConfigMaps and Secrets are not sent to
+/// the webhook.
 pub(super) static NARROWED: Narrowed = Narrowed {
     webhook: "trees.portcullis.dev",
     reason: "Only ConfigMaps and Secrets that say they hold a tree: all others cost no call.",

@@ -1,8 +1,9 @@
-//! ConfigMaps with a label that contain a tree: an archive, or individual files.
+//! Checks trees in ConfigMaps. A tree is an archive or individual files. A label on the ConfigMap marks the tree.
 //!
-//! The label `portcullis.dev/kustomize-tree` names the builder: `kubectl`, `flux`, `argocd`, `fleet` or `sveltos`;
-//! other values mean kubectl. A key is the name of a file; two underscores stand for `/`, which keys must not contain.
-//! The annotation `portcullis.dev/path` names the folder to build; without it every root is judged.
+//! The label `portcullis.dev/kustomize-tree` names the builder: `kubectl`, `flux`, `argocd`, `fleet` or `sveltos`. Any
+//! other value means kubectl. Each key of the ConfigMap is the name of a file. Two underscores in a key stand for `/`,
+//! because keys must not contain `/`. The annotation `portcullis.dev/path` names the folder to build. Without this
+//! annotation, every root is judged.
 
 use serde_json::Value;
 

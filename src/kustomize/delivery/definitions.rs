@@ -1,8 +1,9 @@
-//! CustomResourceDefinitions of stored Kustomizations and Components, which are optional.
+//! The optional CustomResourceDefinitions of kustomize's kinds Kustomization and Component. With these definitions, the
+//! API server can store such objects.
 
 use crate::rule::Definition;
 
-/// The CustomResourceDefinitions of Kustomization and Component. They preserve unknown fields; only fields that rules
+/// The CustomResourceDefinitions of Kustomization and Component. They preserve unknown fields. Only fields that rules
 /// check have a type.
 pub(super) static DEFINITIONS: [&Definition; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 

@@ -1,6 +1,8 @@
-//! Predicts the effects of a revision on the objects in the cluster: which objects Flux deletes, and which move to
-//! another Kustomization. Compares the inventory of a Kustomization with the objects that the revision renders for it,
-//! and with the objects of the other Kustomizations of the cluster.
+//! Predicts which objects in the cluster Flux deletes because of a revision, and which objects move to another
+//! Kustomization.
+//!
+//! Compares the inventory of a Kustomization with the objects that the revision renders. Also compares the inventory
+//! with the objects of the other Kustomizations in the cluster.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,8 +24,8 @@ use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
 pub(super) static OF_UPDATES: Consequences =
     Consequences { siblings: siblings::of_request, findings: of_request, replaces_tree_findings: false };
 
-/// The input of a prediction of deletions: a Kustomization, its inventory, and the objects that a revision renders for
-/// it and for the other Kustomizations.
+/// The input for predicting deletions. It contains a Kustomization and its inventory. It also contains the objects that
+/// a revision renders for this Kustomization and for the other Kustomizations.
 pub struct Plan<'a> {
     /// The Flux Kustomization whose deletions are predicted, as JSON.
     pub kustomization: &'a Value,
@@ -31,8 +33,8 @@ pub struct Plan<'a> {
     pub inventory: Vec<ObjectId>,
     /// The objects that the revision renders for the Kustomization.
     pub rendered: &'a [ObjectId],
-    /// The other Kustomizations of the cluster, each with the objects that it renders. Those with the same source build
-    /// the same revision.
+    /// The other Kustomizations of the cluster, each with the objects that it renders. Kustomizations with the same
+    /// source build the same revision.
     pub siblings: Vec<(&'a Sibling, &'a [ObjectId])>,
     /// The short form of the revision, for messages, such as `main@sha1:3f2c9a1b04de`.
     pub revision: String,
@@ -45,7 +47,7 @@ pub struct Plan<'a> {
 pub enum Deletion {
     /// Flux deletes the object.
     Certain,
-    /// Flux may delete the object, depending on an unknown order or live object.
+    /// Flux may delete the object. This depends on an order or a live object that is unknown.
     Possible,
     /// Flux does not delete the object.
     Never,
@@ -71,8 +73,8 @@ struct Move<'p> {
     order: Option<Order<'p>>,
 }
 
-/// Returns findings about deletions and moves that follow from a request; none if the artifact may be outdated, or the
-/// rendered objects are unknown.
+/// Returns findings about deletions and moves that a request causes. Returns none if the artifact may be outdated, or
+/// if the rendered objects are unknown.
 fn of_request(
     request: &Request<'_>,
     view: &View<'_>,
@@ -97,7 +99,8 @@ fn of_request(
     plan.findings()
 }
 
-/// Returns the other Kustomizations whose rendered objects are known, each with these objects.
+/// Returns the other Kustomizations whose rendered objects are known. The second part contains the rendered objects of
+/// the Kustomization.
 pub fn with_objects(siblings: &[(Sibling, Arc<Judged>)]) -> Vec<(&Sibling, &[ObjectId])> {
     siblings.iter().filter_map(|(sibling, judged)| Some((sibling, judged.rendered.as_deref()?))).collect()
 }
@@ -129,20 +132,21 @@ impl Plan<'_> {
         findings
     }
 
-    /// Returns the applied objects that the revision does not render any more; none if Flux does not prune. Includes
-    /// objects that move or are excluded from pruning, but not generated objects that only get another hash.
+    /// Returns the applied objects that the revision does not render any more. Includes objects that move, and objects
+    /// that are excluded from pruning. Does not include generated objects that only get another hash. Returns none if
+    /// Flux does not prune.
     pub fn stale(&self) -> Vec<&ObjectId> {
         if self.prunes() { self.compared().stale } else { Vec::new() }
     }
 
-    /// Returns the generated objects that Flux deletes because their name gets another hash, each with its successor;
-    /// none if Flux does not prune.
+    /// Returns pairs of generated objects whose names contain a hash. Flux deletes the first object, because its name
+    /// gets another hash. The second object is its successor. Returns none if Flux does not prune.
     pub fn replaced(&self) -> Vec<(&ObjectId, &ObjectId)> {
         if self.prunes() { self.compared().replaced } else { Vec::new() }
     }
 
-    /// Returns the applied objects that the revision does not render any more, but that stay in the cluster because
-    /// Flux does not prune; none if it prunes.
+    /// Returns the applied objects that the revision does not render any more, if Flux does not prune. These objects
+    /// stay in the cluster. Returns none if Flux prunes.
     pub fn orphaned(&self) -> Vec<&ObjectId> {
         if self.prunes() {
             return Vec::new();
@@ -167,13 +171,13 @@ impl Plan<'_> {
         Compared::of(&self.inventory, self.rendered)
     }
 
-    /// Returns whether `spec.prune` is set: Flux then deletes objects that the revision does not render any more.
+    /// Returns whether `spec.prune` is set. Flux then deletes objects that the revision does not render any more.
     fn prunes(&self) -> bool {
         self.kustomization.at(&["spec", "prune"]) == Some(&Value::Bool(true))
     }
 
-    /// Returns the objects that move, each with the Kustomization that renders it from now on, and whether Flux deletes
-    /// it during the move.
+    /// Returns the objects that move. The second part is the name of the Kustomization that renders the object from now
+    /// on. The third part predicts whether Flux deletes the object during the move.
     pub fn moved(&self) -> Vec<(&ObjectId, &str, Deletion)> {
         let mut moved = Vec::new();
         for one in self.moves(self.stale()) {
@@ -187,8 +191,8 @@ impl Plan<'_> {
         moved
     }
 
-    /// Groups stale objects by the Kustomization to which they move. An object that several Kustomizations render moves
-    /// to the one that applies it first.
+    /// Groups stale objects by the Kustomization to which they move. If several Kustomizations render an object, the
+    /// object moves to the Kustomization that applies it first.
     fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
         if left.is_empty() {
             return Vec::new();
@@ -207,8 +211,8 @@ impl Plan<'_> {
         moves
     }
 
-    /// Returns the order in which this Kustomization and another one apply a revision; `None` if the other one is
-    /// certainly first.
+    /// Returns the order in which this Kustomization and another one apply a revision. `None` if the other
+    /// Kustomization certainly applies the revision first.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));
@@ -263,7 +267,7 @@ mod tests {
     }
 
     /// Returns the findings about the Kustomization `own`, each as rule id and message. `inventory` and `rendered` are
-    /// the objects of `own`; each sibling has its rendered objects.
+    /// the objects of `own`. Each sibling has its rendered objects.
     fn rules(own: &Value, [inventory, rendered]: [&[&str]; 2], siblings: &[(Value, &[&str])]) -> Vec<String> {
         let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1".into() };
         let siblings: Vec<_> =

@@ -23,8 +23,8 @@ pub static KINDS: [&Kind; 5] = [
     &source::BUCKETS,
     &source::EXTERNAL_ARTIFACTS,
 ];
-/// The kind Kustomization, and the kinds of sources that source-controller reconciles on request. ExternalArtifact is
-/// not one of them, because other controllers write it.
+/// The kind Kustomization, and the kinds of sources that source-controller reconciles on request. The kind
+/// ExternalArtifact is not included, because other controllers write its objects.
 pub static ON_REQUEST: [&Kind; 4] =
     [&KUSTOMIZATIONS, &source::GIT_REPOSITORIES, &source::OCI_REPOSITORIES, &source::BUCKETS];
 /// The kind Kustomization including `status.inventory`. The inventory is too large to be watched, so the objects are
@@ -77,17 +77,20 @@ pub fn source_of(catalog: &Catalog, kustomization: &Stored) -> Option<(&'static 
     Some((kind, catalog.find(kind, &source.namespace, &source.name)?))
 }
 
-/// Returns the other Kustomizations that apply to the same cluster as `kustomization`, which builds from `artifact`.
+/// Returns the other Kustomizations that apply to the same cluster as `kustomization`. `artifact` is the artifact from
+/// which `kustomization` is built.
 pub fn siblings(catalog: &Catalog, kustomization: &Value, artifact: &Artifact) -> Vec<Sibling> {
     siblings::of_stored(catalog, kustomization, artifact)
 }
 
-/// Returns the revision or uid in the annotation of a Kustomization that approves deletions, if any.
+/// Returns the value of the annotation with which a user approves deletions by a Kustomization. The value is a revision
+/// or a uid. `None` if there is no approval.
 pub fn approval(kustomization: &Value) -> Option<&str> {
     Metadata::of(kustomization).annotation(APPROVAL_ANNOTATION).filter(|approval| !approval.is_empty())
 }
 
-/// Returns whether the message about a withheld revision asks for the approval that the Kustomization now has.
+/// Returns whether the Kustomization now has the approval that `message` asks for. `message` is about a withheld
+/// revision.
 pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
     let Some(approval) = approval(kustomization) else { return false };
     let metadata = Metadata::of(kustomization);

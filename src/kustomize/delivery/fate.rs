@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::kustomization::GROUP;
 use crate::admission::Metadata;
 
-/// Labels and annotations that prevent Flux from deleting an object: the key without its group, and the value in lower
-/// case.
+/// Labels and annotations that prevent Flux from deleting an object. Each entry contains the key without its group, and
+/// the value in lower case.
 pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "ignore")];
 
 /// The prediction whether Flux deletes an object that a revision does not render any more.
@@ -17,8 +17,8 @@ pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconci
 pub enum Fate {
     /// Flux deletes the object.
     Deleted,
-    /// Flux deletes the object, unless an annotation of the live object prevents that. Contains the reason why the live
-    /// object cannot be read.
+    /// Flux deletes the object, unless an annotation of the live object prevents the deletion. Contains the reason why
+    /// the live object cannot be read.
     Possible(String),
     /// Flux keeps the object, for this reason.
     Kept(String),
@@ -28,7 +28,7 @@ pub enum Fate {
 
 impl Fate {
     /// Predicts whether Flux deletes an object of the Kustomization `owner` (namespace and name). `live` contains the
-    /// live object, `None` if it does not exist, or the reason why it cannot be read.
+    /// live object, or `None` if the object does not exist. If the object cannot be read, `live` contains the reason.
     pub fn of(live: Result<Option<&Value>, String>, owner: (&str, &str)) -> Self {
         let live = match live {
             Ok(Some(live)) => live,
@@ -75,8 +75,7 @@ pub fn owner(live: &Value) -> Option<(&str, &str)> {
     Some((namespace.unwrap_or_default(), name.filter(|name| !name.is_empty())?))
 }
 
-/// Returns the label or annotation that excludes an object from pruning, if any. The value is compared without regard
-/// to case.
+/// Returns the label or annotation that excludes an object from pruning, if any. Ignores the case of the value.
 fn opt_out(live: &Value) -> Option<String> {
     let members = |place: &str| live.pointer(&format!("/metadata/{place}")).and_then(Value::as_object);
     let all = ["labels", "annotations"].into_iter().filter_map(members).flatten();

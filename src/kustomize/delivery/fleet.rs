@@ -1,7 +1,8 @@
-//! Rancher Fleet: Bundles, which contain a whole tree.
+//! Checks Bundles of Rancher Fleet. A Bundle contains a whole tree.
 //!
-//! Source: `Process` in fleet's `internal/helmdeployer/kustomize/kustomize.go`: an in-memory file system of
-//! `spec.resources`. Helm's output is added beside the kustomization file as `fleet-manifests.yaml`.
+//! Source: `Process` in fleet's `internal/helmdeployer/kustomize/kustomize.go`. Fleet builds from an in-memory file
+//! system with the files in `spec.resources`. Fleet adds the output of Helm beside the kustomization file, as
+//! `fleet-manifests.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -51,8 +52,8 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
     folders(spec, field).into_iter().map(root).collect()
 }
 
-/// Returns the folders to build, each with the field that names it: the folder of the Bundle, and the folders of its
-/// targets.
+/// Returns the folders to build, each with the field that names it. These are the folder of the Bundle, and the folders
+/// of its targets.
 fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
     let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
     let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));

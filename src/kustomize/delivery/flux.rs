@@ -1,4 +1,5 @@
-//! Flux: Kustomizations of `kustomize.toolkit.fluxcd.io`, which point at a folder of a source's artifact.
+//! Checks Flux Kustomizations of the API group `kustomize.toolkit.fluxcd.io`. Such a Kustomization points at a folder
+//! in the artifact of a source.
 //!
 //! Source: kustomize-controller's reconciler, `internal/controller/kustomization_controller.go`.
 
@@ -103,7 +104,8 @@ fn patches(spec: Option<&Value>) -> Vec<Finding> {
     refused.map(|finding| finding.with_location(None)).collect()
 }
 
-/// Reports an entry of `spec.components` that is invalid in any tree; `lenient` is `spec.ignoreMissingComponents`.
+/// Reports an entry of `spec.components` that is invalid in any tree. `lenient` is the value of
+/// `spec.ignoreMissingComponents`.
 fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFinding> {
     let site = Site::of_file(folder.clone());
     if entry.is_empty() {

@@ -1,8 +1,8 @@
-//! Flux sources: judges all Kustomizations of a source when it gets a new artifact.
+//! Judges all Kustomizations of a Flux source when the source gets a new artifact.
 //!
-//! A new revision causes no admission request for the Kustomizations that use it. It arrives as an update of the
-//! source's status. Before kustomize-controller sees this update, the artifact is fetched and judged, and denied if
-//! configured.
+//! A new revision causes no admission request for the Kustomizations that use it. The revision arrives as an update of
+//! the source's status. Before kustomize-controller sees this update, the artifact is fetched and judged. If so
+//! configured, the update is denied.
 
 use super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};
@@ -17,7 +17,7 @@ const fn status(plural: &'static str, kind: &'static str) -> Match {
     Match { subresource: "status", operations, ..Match::create_or_update(GROUP, &[VERSION], plural, kind) }
 }
 
-/// The requests by which a controller publishes a new artifact: updates of the status of a Flux source.
+/// The requests with which a controller publishes a new artifact. These are updates of the status of a Flux source.
 pub(super) static MATCHERS: [Match; 4] = [
     status("gitrepositories", "GitRepository"),
     status("ocirepositories", "OCIRepository"),
@@ -43,7 +43,8 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Vec::new(), roots: roots(request, view) },
 };
 
-/// Maximum number of Kustomizations of a source that are judged with it. The others are judged when they are admitted.
+/// Maximum number of Kustomizations of a source that are judged together with the source. All other Kustomizations are
+/// judged when they are admitted.
 const MAX_ROOTS: usize = 5_000;
 
 fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
@@ -52,7 +53,7 @@ fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
     users.iter().filter_map(|user| root(user, &artifact)).collect()
 }
 
-/// Returns the source whose artifact a request replaces, and the new artifact; `None` if the digest is unchanged.
+/// Returns the source whose artifact a request replaces, and the new artifact. `None` if the digest is unchanged.
 pub(super) fn published(request: &Request<'_>) -> Option<(SourceRef, Artifact)> {
     let (new, old) = (Artifact::of(request.object()), Artifact::of(request.old_object()));
     let artifact = new.filter(|new| old.is_none_or(|old| old.digest != new.digest))?;

@@ -18,7 +18,7 @@ use crate::kustomize::rules::kz005;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 use crate::kustomize::{Files, analyse_shared};
 
-/// Maximum number of findings per root; the rest are counted.
+/// Maximum number of findings per root that are kept. All other findings are only counted.
 const MAX_FINDINGS: usize = 100;
 /// Maximum depth of folders that are searched for roots.
 const MAX_DEPTH: usize = 64;
@@ -57,9 +57,9 @@ impl Judged {
 pub enum Outcome {
     /// The root was judged.
     Judged(Arc<Judged>),
-    /// The tree of the root could not be read at all, or not in time; contains the reason, as the end of a sentence.
+    /// The tree of the root could not be read, or not in time. Contains the reason, as the end of a sentence.
     Unknown(String),
-    /// The root is not judged, because its tree must be fetched: judges for offline commands do not fetch.
+    /// The root is not judged, because its tree must be fetched. Judges for offline commands do not fetch trees.
     Unasked,
 }
 
@@ -92,8 +92,8 @@ impl Judge for Inline {
     fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
 }
 
-/// Judges a root of a tree. All roots of the tree can share the parsed `files`, and roots with the same profile can
-/// share the built bases in `shared`.
+/// Judges a root of a tree. All roots of the tree can share the parsed kustomization files in `files`. Roots with the
+/// same profile can also share the built bases in `shared`.
 pub fn judge(tree: &Tree, root: &Root, (files, shared): (&Files, &Shared)) -> Judged {
     let mut judged = Judged::default();
     let mut reported = HashSet::new();

@@ -75,8 +75,8 @@ pub(in crate::kustomize) struct SourceRef {
 }
 
 impl SourceRef {
-    /// Reads the reference from a Kustomization; `None` if it has none, is suspended, or has unresolved variables
-    /// (`${…}`) in its source, path or components.
+    /// Reads the reference to the source from a Kustomization. `None` if the Kustomization has no reference or is
+    /// suspended. Also `None` if its source, path or components contain unresolved variables (`${…}`).
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let spec = object.get("spec")?;
         if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
@@ -109,8 +109,8 @@ pub(in crate::kustomize) struct Kustomization {
 }
 
 impl Kustomization {
-    /// Reads a Kustomization; `None` if it has no `sourceRef`, is suspended, or has unresolved variables (`${…}`) in
-    /// its source, path or components.
+    /// Reads a Kustomization. `None` if the Kustomization has no `sourceRef` or is suspended. Also `None` if its
+    /// source, path or components contain unresolved variables (`${…}`).
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let source = SourceRef::of(object, namespace)?;
         let spec = object.get("spec")?;
@@ -199,7 +199,7 @@ const BUILT: [&str; 14] = [
 ];
 
 /// Returns whether two versions of a Kustomization have the same build. Intervals, timeouts and pruning do not affect
-/// it.
+/// the build.
 pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
     let built = |object: &Value, field: &str| object.get("spec").and_then(|spec| spec.get(field)).cloned();
     BUILT.into_iter().all(|field| built(one, field) == built(other, field))
@@ -216,7 +216,8 @@ pub(super) fn source_of(request: &Request<'_>) -> Option<SourceRef> {
     SourceRef::of(request.object(), &request.namespace)
 }
 
-/// Reads source, path and build settings of the Kustomization in a request; `None` in the cases of `Kustomization::of`.
+/// Reads source, path and build settings of the Kustomization in a request. `None` in the same cases as in
+/// `Kustomization::of`.
 pub(super) fn subject(request: &Request<'_>) -> Option<Kustomization> {
     Kustomization::of(request.object(), &request.namespace)
 }

@@ -1,8 +1,8 @@
-//! Detects artifacts that may be older than the one that Flux builds next.
+//! Detects artifacts that may be older than the artifact that Flux builds next.
 //!
-//! kustomize-controller dry-runs all objects of a Kustomization before it applies any. So a denial also prevents a
-//! change of the source in the same apply, and the denied artifact would never be replaced. Therefore only errors that
-//! no pending revision can fix are denied.
+//! kustomize-controller dry-runs all objects of a Kustomization before it applies any. So if one object is denied, a
+//! change of the source in the same apply is not applied either. The denied artifact would then never be replaced.
+//! Therefore only errors that no pending revision can fix are denied.
 
 use serde_json::Value;
 
@@ -13,11 +13,11 @@ use crate::admission::json::Lookup as _;
 /// The annotation that requests an immediate reconciliation by source-controller. `flux reconcile` and webhook
 /// receivers set it.
 pub const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
-/// The labels that name the Flux Kustomization which applies an object.
+/// The labels with the namespace and name of the Flux Kustomization that applies an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
-/// Returns the reason why Flux may build the Kustomization `object` from another artifact than the current one of its
-/// `source`; `None` if nothing indicates this.
+/// Returns the reason why Flux may build the Kustomization `object` from another artifact of `source` than the current
+/// one. `None` if there is no such reason.
 pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     if !is_observed(source) {
         return Some("the source has changed since its artifact was made");
@@ -31,7 +31,7 @@ pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     shares_apply(source, object).then_some("the source may be changed by the same apply")
 }
 
-/// Returns whether a Flux Kustomization applies the object, so that other objects may change in the same apply.
+/// Returns whether a Flux Kustomization applies the object. If so, the same apply may also change other objects.
 pub(super) fn is_applied_by_flux(object: &Value) -> bool {
     owner(object).is_some()
 }

@@ -13,17 +13,18 @@ pub const SECTION: &str = "deletions";
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DeletionLimits {
-    /// Kinds whose deletion is always reported: `Namespace`, or with the group, `StatefulSet.apps`.
+    /// Kinds whose deletion is always reported, such as `Namespace`. A kind can include its group, such as
+    /// `StatefulSet.apps`.
     pub protected_kinds: Vec<String>,
-    /// Number of deletions up to which a change is not reported, unless it deletes all objects.
+    /// Number of deletions up to which a change is not reported. A change that deletes all objects is always reported.
     pub max_count: usize,
-    /// Share of the applied objects, in percent, up to which their deletion is not reported, unless it deletes all
-    /// objects.
+    /// Share of the applied objects, in percent, up to which their deletion is not reported. A change that deletes all
+    /// objects is always reported. The guard does not use this limit.
     pub max_percent: u8,
 }
 
-/// The kinds that are protected by default, each with the further loss that the deletion of an object causes, such as
-/// `its pods`.
+/// The kinds that are protected by default. The second part describes what else is lost if such an object is deleted,
+/// such as `its pods`.
 const PROTECTED: [(&str, &str); 7] = [
     ("Namespace", "everything in the namespace"),
     ("CustomResourceDefinition.apiextensions.k8s.io", "all objects of its kind"),
@@ -85,7 +86,7 @@ impl DeletionLimits {
     }
 }
 
-/// Returns the further loss that the deletion of an object causes, such as `its pods`; `None` if its kind is not
+/// Returns what else is lost if the object is deleted, such as `its pods`. `None` if the kind of the object is not
 /// protected by default.
 pub(in crate::kustomize) fn takes_along(id: &ObjectId) -> Option<&'static str> {
     let is_kind = |name: &str| name.split_once('.').unwrap_or((name, "")) == (&*id.kind, &*id.group);

@@ -1,9 +1,10 @@
-//! Sources of kustomize trees: objects that refer to a tree, contain a tree, or are part of one. Each system has its own
-//! submodule.
+//! Sources of kustomize trees. A source is an object that refers to a tree, contains a tree, or is part of a tree. Each
+//! system has its own submodule.
 //!
-//! A [`Delivery`] defines one kind of source in the registry. Its function `look` reads only the request and the catalog,
-//! and returns the errors in the object and the [`Root`]s that are built because of it. A [`Judge`] fetches and checks the
-//! trees outside the request handler, with the same rules that `portcullis check` applies to files.
+//! A [`Delivery`] defines one kind of source in the registry. Its function `look` reads only the request and the
+//! catalog. It returns errors in the object, and the [`Root`]s that are built because of the object. A [`Judge`]
+//! fetches and checks the trees outside the request handler. It uses the same rules that `portcullis check` applies to
+//! files.
 
 mod argo;
 mod carried;
@@ -52,8 +53,8 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Definition, Match, RuleInfo};
 
-/// The family of all rules about trees. All deliveries except for the guard belong to it too; a family is enabled or
-/// disabled as a whole.
+/// The family of all rules about trees. All deliveries except for the guard also belong to this family. A family is
+/// enabled or disabled as a whole.
 pub const FAMILY: &str = "KZ";
 
 /// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
@@ -63,13 +64,15 @@ pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 pub struct Delivery {
     /// The stable name of the delivery, such as `flux-trees`.
     pub name: &'static str,
-    /// The rule family with which the delivery is enabled or disabled, such as `KZ`.
+    /// The rule family to which the delivery belongs, such as `KZ`. The delivery is enabled or disabled together with
+    /// this family.
     pub family: &'static str,
     /// A description in one line, such as `the trees in Rancher Fleet's Bundles`.
     pub summary: &'static str,
-    /// The default maximum level of the findings, to which higher levels of rules are reduced.
+    /// The default maximum level of the findings. Higher levels of rules are reduced to this level.
     pub max_level: Level,
-    /// A rule whose configured level is an upper limit for the level of these findings; `None` for no such limit.
+    /// A rule whose configured level is an upper limit for the level of the delivery's findings. `None` if there is no
+    /// such limit.
     pub limited_by: Option<&'static RuleInfo>,
     /// The requests for which the delivery runs.
     pub matchers: &'static [Match],
@@ -79,29 +82,32 @@ pub struct Delivery {
     pub looks_up: &'static [&'static Kind],
     /// Returns the objects to read live before the delivery runs.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// Returns the artifacts that later requests will need. They are fetched ahead of these requests, at any level.
+    /// Returns the artifacts that later requests will need. The artifacts are fetched before these requests arrive,
+    /// even if the level of the delivery is `off`.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
     /// Changes the object so that it reports a denial. Runs in the mutating webhook if the level is `deny`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
-    /// The check of what happens to objects in the cluster once a root is built, such as deletions.
+    /// The check of the effects of a built root on objects in the cluster, such as deletions.
     pub consequences: Option<&'static Consequences>,
     /// Returns errors in the object, and the roots that are built because of it.
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
 
-/// A check of what happens to objects in the cluster once a root is built, such as deletions.
+/// A check of the effects of a built root on objects in the cluster, such as deletions.
 pub struct Consequences {
-    /// Returns the other Kustomizations of the cluster, whose roots are judged for comparison.
+    /// Returns the other Kustomizations of the cluster. Their roots are also judged, so that they can be compared with
+    /// the root.
     pub siblings: fn(&Request<'_>, &View<'_>, &Root) -> Vec<Sibling>,
-    /// Returns the findings about the effects of a judged root on the cluster, given the other Kustomizations.
+    /// Returns the findings about the effects of a judged root on the cluster. Also receives the other Kustomizations
+    /// with their judged roots.
     pub findings: ConsequencesOf,
-    /// Whether the findings about effects on the cluster replace the findings about the tree, which are then not
-    /// reported.
+    /// Whether the findings about effects on the cluster replace the findings about the tree. If so, the findings about
+    /// the tree are not reported.
     pub replaces_tree_findings: bool,
 }
 
-/// A function that returns findings about the effects of a judged root on the cluster, given the other Kustomizations
-/// with their judged roots.
+/// A function that returns findings about the effects of a judged root on the cluster. The last parameter contains the
+/// other Kustomizations with their judged roots.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
 /// Match conditions for the requests of a delivery. The requests that match are sent to a separate webhook.
@@ -109,9 +115,9 @@ pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibli
 pub struct Narrowed {
     /// The name of the separate webhook, such as `trees.portcullis.dev`.
     pub webhook: &'static str,
-    /// An explanation of the conditions or the failure policy, which the webhook configuration contains as a comment.
+    /// An explanation of the conditions or of the failure policy. The webhook configuration contains it as a comment.
     pub reason: &'static str,
-    /// The conditions in CEL over `request`, `object` and `oldObject`, which are joined by `||`.
+    /// The conditions in CEL, over `request`, `object` and `oldObject`. The conditions are joined by `||`.
     pub when: &'static [&'static str],
 }
 
@@ -137,7 +143,8 @@ pub struct Root {
     pub at: At,
     /// The options of the system that builds the root, such as the version of kustomize.
     pub options: Options,
-    /// The reason why the next revision may fix findings, if any. Findings then warn and never deny.
+    /// The reason why the next revision may fix findings, if there is such a reason. Findings then only warn, and never
+    /// deny.
     pub late: Option<&'static str>,
     /// Whether the object that names the root may change with the same revision, because Flux applies it.
     pub follows_revision: bool,
@@ -182,8 +189,8 @@ impl Root {
 pub enum At {
     /// The folder with this path.
     Folder(String),
-    /// The folder with this path, if it has a `kustomization.yaml`; otherwise none, because Fleet does not run
-    /// kustomize.
+    /// The folder with this path, if it contains a `kustomization.yaml`. Otherwise no folder is built, because Fleet
+    /// does not run kustomize there.
     FolderIfAny(String),
     /// Every folder with a kustomization file to which no other folder refers.
     EveryRoot,
@@ -194,7 +201,7 @@ pub enum At {
 pub enum Content {
     /// An artifact, which must be fetched.
     Artifact(Artifact),
-    /// Files or an archive in the object; the function unpacks them.
+    /// Files or an archive in the object. The function unpacks them.
     Carried(Arc<dyn Fn() -> Result<Tree, String> + Send + Sync>),
 }
 
@@ -228,8 +235,8 @@ pub fn definitions() -> Vec<&'static Definition> {
     definitions::DEFINITIONS.to_vec()
 }
 
-/// Returns whether an update does not change the build: it changes only finalizers, labels, or fields that controllers
-/// write.
+/// Returns whether an update leaves the build unchanged. Such an update changes only finalizers, labels, or fields that
+/// controllers write.
 ///
 /// Such updates of existing objects are not denied.
 pub fn is_unchanged(request: &Request<'_>) -> bool {

@@ -12,10 +12,11 @@ use crate::admission::json::Lookup as _;
 use crate::admission::{Metadata, Request};
 use crate::catalog::{Catalog, LiveReads, Stored, View};
 
-/// Maximum number of Kustomizations that are compared with another one. More would take longer than a request may.
+/// Maximum number of Kustomizations that are compared with another Kustomization. A larger number would take longer
+/// than a request may take.
 const MAX_SIBLINGS: usize = 200;
-/// Maximum number of other sources whose Kustomizations are compared. Their artifacts may have to be fetched, and more
-/// would delay fetches that other requests wait for.
+/// Maximum number of other sources whose Kustomizations are compared. The limit exists because the artifacts of these
+/// sources may have to be fetched. Too many fetches would delay other requests.
 const MAX_SOURCES: usize = 50;
 
 /// A Flux Kustomization that applies to the same cluster as the Kustomization that is judged.
@@ -33,8 +34,8 @@ pub struct Sibling {
 }
 
 impl Sibling {
-    /// Reads a Kustomization that builds from `artifact`; `None` if it is suspended, or its fields contain unresolved
-    /// variables.
+    /// Reads a Kustomization that builds from `artifact`. Returns `None` if the Kustomization is suspended, or if its
+    /// fields contain unresolved variables.
     pub fn of(object: &Value, artifact: &Artifact) -> Option<Self> {
         let metadata = Metadata::of(object);
         let name = format!("{}/{}", metadata.namespace(), metadata.name());
@@ -43,7 +44,7 @@ impl Sibling {
         Some(Self { name, root, depends_on: dependencies(object), elsewhere: None })
     }
 
-    /// Reads a Kustomization of another source, whose current artifact is `artifact`.
+    /// Reads a Kustomization that has another source. `artifact` is the current artifact of this source.
     pub fn elsewhere(object: &Value, artifact: &Artifact) -> Option<Self> {
         let SourceRef { kind, namespace, name } = SourceRef::of(object, Metadata::of(object).namespace())?;
         let elsewhere = format!("revision {} of {kind} {namespace}/{name}", artifact.short_revision());
@@ -51,8 +52,8 @@ impl Sibling {
     }
 }
 
-/// Returns the other Kustomizations that apply to the same cluster as the one in the request. `root` is the root that
-/// the Kustomization in the request builds.
+/// Returns the siblings of the Kustomization in the request: the other Kustomizations that apply to the same cluster.
+/// `root` is the root that the Kustomization in the request builds.
 pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) -> Vec<Sibling> {
     let (Some(source), Some(artifact), None) = (source_of(request), root.artifact(), root.late) else {
         return Vec::new();
@@ -61,8 +62,8 @@ pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) ->
     Own { namespace, name, object: request.object(), source: &source, artifact }.siblings(view)
 }
 
-/// Returns the other Kustomizations that apply to the same cluster as the stored Kustomization `object`, which builds
-/// from `artifact`.
+/// Returns the siblings of the stored Kustomization `object`: the other Kustomizations that apply to the same cluster.
+/// `object` builds from `artifact`.
 pub(super) fn of_stored(catalog: &Catalog, object: &Value, artifact: &Artifact) -> Vec<Sibling> {
     let metadata = Metadata::of(object);
     let (namespace, name) = (metadata.namespace(), metadata.name());
@@ -71,7 +72,8 @@ pub(super) fn of_stored(catalog: &Catalog, object: &Value, artifact: &Artifact) 
     own.siblings(&View::new(catalog, &LiveReads::new()))
 }
 
-/// The Kustomization whose siblings are looked up: the other Kustomizations that apply to the same cluster.
+/// A Kustomization and the data for finding its siblings. Siblings are the other Kustomizations that apply to the same
+/// cluster.
 struct Own<'a> {
     namespace: &'a str,
     name: &'a str,
@@ -81,7 +83,7 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Returns the other Kustomizations that apply to the same cluster, those with the same source first.
+    /// Returns the other Kustomizations that apply to the same cluster. Kustomizations with the same source come first.
     fn siblings(&self, view: &View<'_>) -> Vec<Sibling> {
         let same = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_SIBLINGS);
         let key = cluster(self.object, self.namespace);
@@ -92,8 +94,8 @@ impl Own<'_> {
         of_source.chain(self.of_other_sources(&all, view)).take(MAX_SIBLINGS).collect()
     }
 
-    /// Returns the Kustomizations of other sources that apply to the same cluster, each with the current artifact of
-    /// its source. Omits those whose artifact is unknown.
+    /// Returns the Kustomizations of other sources that apply to the same cluster. Each result contains the current
+    /// artifact of its source. Omits Kustomizations if the artifact of their source is unknown.
     fn of_other_sources(&self, all: &[Arc<Stored>], view: &View<'_>) -> Vec<Sibling> {
         let mut sources: Vec<(SourceRef, Option<Artifact>)> = Vec::new();
         let sibling = |stored: &Arc<Stored>| {
@@ -123,8 +125,8 @@ fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
     }
 }
 
-/// Returns the Kustomizations in `spec.dependsOn` that must apply the revision before `object` does. Omits entries with
-/// `readyExpr`, which do not wait for the revision.
+/// Returns the Kustomizations in `spec.dependsOn` that must apply the revision before `object` applies it. Omits
+/// entries with `readyExpr`, because Flux does not wait for the revision there.
 pub(super) fn dependencies(object: &Value) -> Vec<String> {
     let own = Metadata::of(object).namespace();
     let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten();
@@ -136,9 +138,11 @@ pub(super) fn dependencies(object: &Value) -> Vec<String> {
     entries.filter_map(read).collect()
 }
 
-/// Returns whether a Kustomization with the dependencies `depends_on` waits until `target` has applied the same
-/// revision, directly or through the dependencies of `siblings`. Ignores the dependencies of siblings with another
-/// source: Flux waits until these siblings are ready, not for a revision.
+/// Returns whether a Kustomization waits until `target` has applied the same revision. `depends_on` contains the
+/// dependencies of the Kustomization. It can wait directly, or through the dependencies of `siblings`.
+///
+/// Ignores the dependencies of siblings with another source, because Flux does not wait for a revision of these
+/// siblings. It only waits until they are ready.
 pub(super) fn waits_for(depends_on: &[String], target: &str, siblings: &[&Sibling]) -> bool {
     let (mut open, mut seen): (VecDeque<&String>, HashSet<&String>) = (depends_on.iter().collect(), HashSet::new());
     while let Some(name) = open.pop_front() {
@@ -172,8 +176,11 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Returns how many siblings a Kustomization has with the same source, and with other sources. The catalog contains
-    /// `of_source` Kustomizations of the same source, and `of_others` of `sources` other sources.
+    /// Returns how many siblings are found for a Kustomization. The first number counts siblings with the same source.
+    /// The second number counts siblings with other sources.
+    ///
+    /// The catalog contains `of_source` Kustomizations with the same source. It also contains `of_others`
+    /// Kustomizations that belong to `sources` other sources.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
         let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
         let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));

@@ -31,7 +31,8 @@ pub static GIT_REPOSITORIES: Kind = source("GitRepository", "gitrepositories");
 pub static OCI_REPOSITORIES: Kind = source("OCIRepository", "ocirepositories");
 /// The kind Bucket of Flux.
 pub static BUCKETS: Kind = source("Bucket", "buckets");
-/// The kind ExternalArtifact of Flux: artifacts of other controllers, such as source-watcher.
+/// The kind ExternalArtifact of Flux. Its objects refer to artifacts that other controllers create, such as
+/// source-watcher.
 pub static EXTERNAL_ARTIFACTS: Kind = source("ExternalArtifact", "externalartifacts");
 
 /// The kinds of all Flux sources.
@@ -42,7 +43,7 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
     SOURCES.into_iter().find(|kind| kind.kind == name)
 }
 
-/// A reference to the archive of a revision of a source, from `status.artifact`.
+/// A reference to the archive of a source's revision, from the field `status.artifact` of the source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Artifact {
     /// The URL of the archive, over plain HTTP.
@@ -57,8 +58,8 @@ pub struct Artifact {
 const SHOWN_DIGITS: usize = 12;
 /// Length of a short digest: `sha256:` and the shown digits.
 const SHORT_DIGEST: usize = 7 + SHOWN_DIGITS;
-/// Maximum length of a revision, which is shown in every message. Controllers other than source-controller may write
-/// longer ones.
+/// Maximum length of a revision. The limit exists because every message shows the revision. source-controller writes
+/// shorter revisions, but other controllers may write longer ones.
 const MAX_REVISION_LENGTH: usize = 100;
 
 impl Artifact {
@@ -84,7 +85,7 @@ impl Artifact {
 
 /// The state of the source that a Kustomization names.
 pub(super) enum Known {
-    /// The source has an artifact.
+    /// The source has an artifact. Contains the artifact and the stored source object.
     Artifact(Artifact, Arc<Stored>),
     /// The source exists, and has no artifact yet.
     Empty,

@@ -1,9 +1,13 @@
-//! Kustomizations and Components of kustomize that are stored as objects in a cluster with their
+//! Kustomizations and Components of kustomize that are stored as objects in a cluster, with their
 //! CustomResourceDefinitions.
 //!
-//! The objects of a namespace form a tree: the annotation `portcullis.dev/path` of each contains its folder. This tree
-//! has only kustomization files, so only kinds are checked: those of the targets of an object's entries, and the
-//! object's own kind, for the entries that refer to it. A change that would break another object is denied too.
+//! The objects of a namespace form a tree. The annotation `portcullis.dev/path` of an object contains the folder of the
+//! object. This tree contains only kustomization files, so only kinds are checked:
+//!
+//! - The targets of the object's entries must have the right kind.
+//! - The object itself must have the right kind for other objects whose entries refer to it.
+//!
+//! So a change is also denied if it would break another object.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,8 +40,8 @@ const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -
     }
 }
 
-/// The fields that the catalog keeps of a stored Kustomization or Component: the annotation with its folder, and
-/// [`LISTS`].
+/// The fields of a stored Kustomization or Component that the catalog keeps: the annotation that contains the folder,
+/// and the fields in [`LISTS`].
 static PARTS: [Path; 7] = [
     &["metadata", "annotations", PATH_ANNOTATION],
     &["resources"],
@@ -79,7 +83,8 @@ const fn written(versions: &'static [&'static str], plural: &'static str, kind: 
 static MATCHERS: [Match; 2] =
     [written(&["v1beta1"], "kustomizations", "Kustomization"), written(&["v1alpha1"], "components", "Component")];
 
-/// The delivery `stored`: checks the effects of a stored Kustomization or Component on the others in its namespace.
+/// The delivery `stored`. It checks how a stored Kustomization or Component affects the other stored objects in its
+/// namespace.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "stored",
     family: FAMILY,
@@ -96,10 +101,10 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 
-/// Maximum number of objects that refer to a base and are judged with it.
+/// Maximum number of objects that refer to a base and are checked together with the base.
 const MAX_USERS: usize = 200;
 
-/// An entry of a list such as `resources`, which may refer to a folder.
+/// An entry of a list such as `resources`. The entry may refer to a folder.
 struct Entry<'o> {
     list: &'static str,
     index: usize,
@@ -115,8 +120,8 @@ fn folder(object: &Value) -> Option<TreePath> {
     path_annotation(object).map(TreePath::from)
 }
 
-/// Returns the entries of a stored Kustomization or Component (such as those in `resources`) that refer to a folder or
-/// file of its tree.
+/// Returns the entries of a stored Kustomization or Component that refer to a folder or file of its tree. Such entries
+/// are in lists such as `resources`.
 fn entries(object: &Value) -> Vec<Entry<'_>> {
     let Some(own) = folder(object) else { return Vec::new() };
     let of_list = |list: &'static str| {
@@ -130,8 +135,8 @@ fn entries(object: &Value) -> Vec<Entry<'_>> {
     found.collect()
 }
 
-/// Resolves an entry such as `../base` against the folder `from`; `None` for absolute paths, URLs, and paths that lead
-/// out of the tree.
+/// Resolves an entry such as `../base` against the folder `from`. Returns `None` for absolute paths, URLs, and paths
+/// that lead out of the tree.
 fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     if entry.is_empty() || entry.starts_with('/') || entry.contains('\n') || is_http(entry) || is_git(entry) {
         return None;
@@ -143,7 +148,7 @@ fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     Some(here)
 }
 
-/// A request for a stored Kustomization or Component, together with the other stored objects of its namespace.
+/// A request for a stored Kustomization or Component. Also gives access to the other stored objects of the namespace.
 struct Stage<'a> {
     request: &'a Request<'a>,
     view: &'a View<'a>,
@@ -171,16 +176,16 @@ impl<'a> Stage<'a> {
         findings
     }
 
-    /// Returns whether the order of deletions is arbitrary: the namespace of the request is being deleted, or the
-    /// garbage collector sends the request.
+    /// Returns whether objects are deleted in arbitrary order. This is so if the namespace of the request is being
+    /// deleted, or if the garbage collector sends the request.
     fn is_clearing(&self) -> bool {
         let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
         let is_deleting = |stored: Arc<Stored>| Metadata::of(stored.value()).is_deleting();
         self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
-    /// Reports entries of the object under admission that refer to an object of the wrong kind, to the folder `own` of
-    /// the object, or to a parent folder.
+    /// Reports invalid entries of the object under admission. An entry is invalid if it refers to an object of the
+    /// wrong kind, to the object's own folder `own`, or to a parent folder.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);
@@ -197,7 +202,7 @@ impl<'a> Stage<'a> {
         entries(self.request.object()).iter().filter_map(judge).collect()
     }
 
-    /// Reports other objects in the folder `own`, because a folder can have only one.
+    /// Reports the other objects in the folder `own`, because a folder can contain only one Kustomization or Component.
     fn beside(&self, own: &TreePath) -> Vec<Finding> {
         let others = self.at(own).into_iter();
         let findings = others.map(|(kind, stored)| {
@@ -208,8 +213,8 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Returns the errors that admitting the request would cause in another object with entries that refer to the
-    /// folder `own`.
+    /// Returns the errors that the request would cause in another object, if it was admitted. `user` is an object with
+    /// entries that refer to the folder `own`.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
@@ -252,8 +257,8 @@ impl<'a> Stage<'a> {
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
     }
 
-    /// Returns the stored objects that `index` contains for a folder, without the object under admission. Versions that
-    /// were read live replace cached versions.
+    /// Returns the stored objects that `index` contains for a folder. Omits the object under admission. If an object
+    /// was read live, returns the live version instead of the cached version.
     fn others(&self, index: &'static Index, folder: &TreePath) -> Vec<Object> {
         let Request { namespace, resource, .. } = self.request;
         let name = self.request.display_name();
@@ -298,7 +303,8 @@ fn named(kind: &Kind, name: &str) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// Returns the other stored objects that affect the decision. They are read live, because the catalog may be stale.
+/// Returns references to the other stored objects that affect the decision. The server reads these objects live,
+/// because the catalog may be stale.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let stage = Stage::of(request, view);
     let own = [folder(request.object()), folder(request.old_object())];

@@ -1,7 +1,9 @@
-//! Project Sveltos: ConfigMaps and Secrets with an archive under `kustomize.tar.gz`.
+//! Kustomize trees for Project Sveltos: ConfigMaps and Secrets that contain an archive in the key `kustomize.tar.gz`.
 //!
-//! Source: `handlers_kustomize.go` in addon-controller's `controllers/`. The ClusterProfiles that refer to the object
-//! select the folder, so every root of the tree is judged.
+//! The ClusterProfiles that refer to the object select the folder to build. These ClusterProfiles are not read, so
+//! every root of the tree is checked.
+//!
+//! Source: `handlers_kustomize.go` in addon-controller's `controllers/`.
 
 use serde_json::Value;
 
@@ -14,7 +16,8 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 2] = [written("configmaps", "ConfigMap"), written("secrets", "Secret")];
 
-/// The delivery `sveltos`: checks the tree in an archive in a ConfigMap or Secret, which Sveltos builds.
+/// The delivery `sveltos`. It checks the tree in a ConfigMap or Secret that contains an archive. Sveltos builds this
+/// tree.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "sveltos",
     family: FAMILY,

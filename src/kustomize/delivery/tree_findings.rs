@@ -22,8 +22,8 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a finding in a tree is about the effect of the objects on the cluster, not about the build. This is
-/// so for KZ064 only.
+/// Returns whether a finding in a tree is about the effect of the objects on the cluster. Other findings are about the
+/// build. Only findings of KZ064 are about the cluster.
 pub fn is_planned(finding: &Finding) -> bool {
     finding.rule == kz064::RULE.id
 }
@@ -49,7 +49,7 @@ fn one(root: &Root, finding: &TreeFinding) -> Finding {
     Finding { level, field, message, ..finding.clone().with_location(location) }
 }
 
-/// Returns the maximum level of a finding: `warn` if another revision may fix it, otherwise `deny`.
+/// Returns the maximum level of a finding. This is `warn` if a later revision may fix the finding, otherwise `deny`.
 fn max_level(root: &Root, finding: &TreeFinding) -> Level {
     let names_object = is_of_object(&finding.field);
     let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;
@@ -63,8 +63,11 @@ fn is_of_object(field: &FieldPath) -> bool {
     field.to_string().starts_with("spec.")
 }
 
-/// Returns the revision of a root's tree as the end of a message: ` (revision main@sha1:3f2c…)`; empty if an object
-/// contains the tree. A finding about a field of an object holds for one revision only.
+/// Returns the revision of a root's tree for the end of a message, such as ` (revision main@sha1:3f2c…)`. Empty if the
+/// tree comes from an object.
+///
+/// The message must contain the revision if the finding is about a field of an object, because such a finding holds
+/// only for this revision.
 fn revision(root: &Root) -> String {
     match &root.content {
         Content::Artifact(artifact) => format!(" (revision {})", artifact.short_revision()),
@@ -82,8 +85,8 @@ fn position(location: &InTree, root: &Root) -> String {
     format!("{location}{revision}")
 }
 
-/// Returns the finding that a tree could not be judged, with the reason. `others` is the number of other roots of the
-/// object with the same reason.
+/// Returns the finding that a tree is not checked. `why` is the reason. `others` is the number of other roots that are
+/// not checked for the same reason.
 pub fn not_judged(root: &Root, why: &str, others: usize) -> Finding {
     let also = if others == 0 { String::new() } else { format!(" (and {others} more)") };
     let whose = root.of.as_ref().map(|of| format!("{of}{also}: ")).unwrap_or_default();

@@ -1,9 +1,10 @@
-//! Withholds a denied revision from a Flux source, and reports the reason in its conditions.
+//! Withholds a denied revision from a Flux source, and reports the reason in the source's conditions.
 //!
-//! source-controller writes the status of a source in two requests: first the conditions, which report the new revision
-//! as ready, then the artifact. A denial of the second would leave `Ready: True` with the old artifact. So `Ready` is
-//! held back until its artifact is in the status, and a denied artifact is replaced by the previous one, with the
-//! finding in `Ready`.
+//! source-controller writes the status of a source in two requests. The first request writes the conditions, which
+//! report the new revision as ready. The second request writes the artifact. If only the second request were denied,
+//! the source would have `Ready: True` with the old artifact. To prevent this, Portcullis does not report `Ready: True`
+//! until the artifact of the condition is in the status. Portcullis replaces a denied artifact by the previous
+//! artifact, and writes the finding into `Ready`.
 //!
 //! Source: `Helper.Patch` in fluxcd/pkg's `runtime/patch`, and `reconcileArtifact` of source-controller's controllers.
 
@@ -18,10 +19,12 @@ use crate::admission::{Finding, Request};
 pub const REASON: &str = "RevisionWithheld";
 /// The type of the condition that reports the stored artifact. The condition `Ready` repeats its message.
 const STORED: &str = "ArtifactInStorage";
-/// Maximum length of the findings in the message of a condition, of which the API server accepts 32,768 characters.
+/// Maximum length of the findings in the message of a condition. The API server accepts at most 32,768 characters for
+/// the whole message.
 const MAX_FINDINGS_LENGTH: usize = 8_000;
 
-/// Replaces a denied artifact in a source's status by the previous one, and updates the condition `Ready`.
+/// Replaces a denied artifact in the status of a source by the previous artifact, and updates the condition `Ready`. If
+/// the artifact is not denied, only updates `Ready`.
 pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut Draft<'_>) {
     let (new, old) = (request.object(), request.old_object());
     if !denials.is_empty() {
@@ -38,9 +41,10 @@ pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut D
     }
 }
 
-/// Denies the new artifact of a source: restores the previous artifact in its status, and writes the denials to the
-/// condition `Ready`. Changes nothing if the source has no condition `Ready`; the validating webhook then denies the
-/// request.
+/// Denies the new artifact of a source. Restores the previous artifact in the status, and writes the denials to the
+/// condition `Ready`.
+///
+/// Changes nothing if the source has no condition `Ready`. The validating webhook then denies the request.
 fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) {
     if condition(new, "Ready").is_none() {
         return;
@@ -56,8 +60,8 @@ fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) 
     set(draft, "False", REASON, &format!("revision {revision} is withheld by Portcullis:\n{message}"));
 }
 
-/// Formats the findings for the message of a condition: as many as fit, and the number of the rest. Cuts between
-/// findings, because the last line of a finding may be a command.
+/// Formats the findings for the message of a condition. If not all findings fit, adds the number of omitted findings.
+/// Cuts only between findings, because the last line of a finding may be a command.
 fn paragraphs(denials: &[Finding]) -> String {
     let (mut lines, mut length) = (Vec::new(), 0);
     for (at, denial) in denials.iter().enumerate() {
@@ -85,15 +89,16 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     }
 }
 
-/// Returns whether the condition `stored` describes the artifact in the status: its message names the revision, or does
-/// not start with `stored artifact`.
+/// Returns whether the condition `stored` describes the artifact in the status. This is so if its message contains the
+/// revision, or if its message does not start with `stored artifact`.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.at(&["status", "artifact", "revision"]).and_then(Value::as_str);
     !message.starts_with("stored artifact") || revision.is_some_and(|revision| names(message, revision))
 }
 
-/// Returns whether a message contains a revision as a whole, not only as a part of a longer revision.
+/// Returns whether a message contains a revision as a separate word. A longer revision that contains `revision` does
+/// not count.
 fn names(message: &str, revision: &str) -> bool {
     let is_part = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
     message.match_indices(revision).any(|(at, found)| {

@@ -25,8 +25,9 @@ impl From<Problem> for EmitError {
     }
 }
 
-/// A reason why kustomize cannot print a value. kustomize converts each object to JSON, and parses the JSON as YAML,
-/// but YAML does not accept all JSON.
+/// A reason why kustomize cannot print a value.
+///
+/// kustomize converts each object to JSON and parses the JSON as YAML. Some JSON is not valid YAML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {

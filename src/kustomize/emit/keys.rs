@@ -10,8 +10,8 @@ use super::Value;
 
 /// Returns the entries of a mapping in the order in which kustomize prints them.
 ///
-/// The order is not transitive, and the standard library's sort may panic on such an order. The merge sort here always
-/// terminates.
+/// Uses its own merge sort, which always terminates. The order is not transitive, so the standard library's sort may
+/// panic.
 pub(in crate::kustomize) fn sorted<'v, 'a>(
     entries: &'v [(Cow<'a, str>, Value<'a>)],
 ) -> Vec<&'v (Cow<'a, str>, Value<'a>)> {
@@ -53,7 +53,7 @@ fn precedes(left: &str, right: &str) -> bool {
     }
 }
 
-/// Returns the length of the common prefix of two texts in bytes, in whole characters.
+/// Returns the length of the common prefix of two texts, in bytes. The prefix contains only whole characters.
 fn common_prefix(left: &str, right: &str) -> usize {
     left.char_indices()
         .zip(right.chars())
@@ -61,8 +61,8 @@ fn common_prefix(left: &str, right: &str) -> usize {
         .map_or_else(|| left.len().min(right.len()), |((at, _), _)| at)
 }
 
-/// Compares the runs of digits that begin at byte `at` of two texts, by value and then by length; `None` if both are
-/// equal.
+/// Compares the numbers that begin at byte `at` in both texts. Compares the values first, then the numbers of digits.
+/// Returns `None` if both are equal.
 fn numbers(left: &str, right: &str, at: usize) -> Option<Ordering> {
     let (left_tail, right_tail) = (&left[at..], &right[at..]);
     let zero = left_tail.starts_with('0') || right_tail.starts_with('0');
@@ -77,8 +77,8 @@ fn continues_number(before: &str) -> bool {
     before.chars().rev().take_while(|char| is_digit(*char)).any(|char| char != '0')
 }
 
-/// Parses the digits at the start of a text as a number, with `start` as an additional first digit. Returns the value
-/// and the number of digits in the text. The arithmetic wraps around, as in Go.
+/// Parses the digits at the start of a text as a number. `start` is an additional first digit. Returns the value, and
+/// the number of digits in the text. The arithmetic wraps around, as in Go.
 fn number(text: &str, start: i64) -> (i64, usize) {
     text.chars().take_while(|char| is_digit(*char)).fold((start, 0), |(number, length), digit| {
         let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));

@@ -1,9 +1,12 @@
 //! Prints objects as kustomize does: byte for byte the text that `kustomize build` writes.
 //!
-//! kustomize converts each object to JSON and passes that to [sigs.k8s.io/yaml], which parses it as YAML 1.1 and prints
-//! it with go-yaml v2. So the text depends only on the values: keys are sorted in natural order, strings are quoted if
-//! YAML 1.1 would parse them as another type, long texts are folded after column 80, and lists are indented like their
-//! key.
+//! kustomize converts each object to JSON and passes the JSON to [sigs.k8s.io/yaml]. This library parses the JSON as
+//! YAML 1.1, and prints the result with go-yaml v2. So the text depends only on the values:
+//!
+//! - Keys are sorted in natural order.
+//! - Strings are quoted if YAML 1.1 would parse them as another type.
+//! - Long texts are folded after column 80.
+//! - Lists have the same indentation as their key.
 //!
 //! ```
 //! use portcullis::kustomize::emit::{Value, document};
@@ -22,7 +25,7 @@
 //!
 //! # Cost
 //!
-//! One pass over the values, plus sorting. Only keys and texts with U+0085 are copied.
+//! One pass over the values, plus sorting. Only keys are copied, and texts that contain U+0085.
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
@@ -49,13 +52,13 @@ pub const SEPARATOR: &str = "---\n";
 ///
 /// # Errors
 ///
-/// If kustomize cannot print the value: a character or key that its YAML library rejects, or a number that JSON lacks.
-/// The content of `out` is then unspecified.
+/// If kustomize cannot print the value. The cause is a character or key that its YAML library rejects, or a number that
+/// JSON cannot represent. The content of `out` is then unspecified.
 pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
     Writer::new(out).document(value).map(drop)
 }
 
-/// Appends a value to `out` as one YAML document. Returns the positions in `out` where a comment can follow each
+/// Appends a value to `out` as one YAML document. Returns positions in `out` where comments can follow: one for each
 /// scalar, empty list and empty mapping, in the order of printing.
 ///
 /// # Errors

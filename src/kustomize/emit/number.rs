@@ -3,11 +3,12 @@
 use super::Problem;
 use crate::go::format_float;
 
-/// Magnitude from which Go writes a float into JSON with an exponent, so that YAML parses it as a float again.
+/// The smallest magnitude of a float that Go writes to JSON with an exponent. YAML parses such a number as a float
+/// again.
 const JSON_EXPONENT: f64 = 1e21;
 
-/// Formats a float as kustomize prints it: as an integer if it has no fraction and fits into 64 bits, because YAML
-/// parses its JSON as an integer.
+/// Formats a float as kustomize prints it. A float without a fraction that fits into 64 bits is printed as an integer,
+/// because YAML parses its JSON as an integer.
 ///
 /// Source: `floatEncoder` of Go's encoding/json, `resolve` and `floatv` of go-yaml v2.
 pub(super) fn float(float: f64) -> Result<String, Problem> {
@@ -19,8 +20,8 @@ pub(super) fn float(float: f64) -> Result<String, Problem> {
     Ok(integer.unwrap_or_else(|| format_float(float, 'g', None)))
 }
 
-/// Returns the integer that YAML parses from digits, as text; `None` if it does not fit into 64 bits. `digits` are
-/// those that Go prints for a float, because they are not always the exact value of the float.
+/// Returns the integer that YAML parses from `digits`, as text. Returns `None` if the integer does not fit into 64
+/// bits. `digits` is the text that Go prints for a float. This text is not always the exact value of the float.
 fn integer(digits: &str) -> Option<String> {
     match digits.parse::<i64>() {
         Ok(int) => Some(int.to_string()),

@@ -7,13 +7,13 @@ use super::style::{is_break, is_printable};
 /// The byte order mark U+FEFF.
 const BOM: char = '\u{feff}';
 
-/// Returns whether go-yaml v2 escapes every character of a text in double quotes: it does if the text begins with a
+/// Returns whether go-yaml v2 escapes every character of a double-quoted text. It does so if the text begins with a
 /// byte order mark.
 pub(super) fn escapes_all(text: &str) -> bool {
     text.starts_with(BOM)
 }
 
-/// Returns whether go-yaml v2 escapes a character in double quotes.
+/// Returns whether go-yaml v2 escapes a character in a double-quoted string.
 pub(super) fn is_escaped(char: char) -> bool {
     !is_printable(char) || is_break(char) || matches!(char, '"' | '\\')
 }

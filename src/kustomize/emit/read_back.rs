@@ -1,19 +1,20 @@
-//! Converts texts as kustomize does when it prints objects as JSON and parses this JSON as YAML.
+//! Converts texts as kustomize does. kustomize prints objects as JSON, and parses this JSON as YAML.
 //!
-//! Go's JSON does not escape U+0085, which breaks lines in YAML 1.1, and the control characters from U+007F on, which
-//! YAML rejects.
+//! Go's JSON encoder leaves two kinds of characters unescaped that matter in YAML 1.1: U+0085, which is a line break,
+//! and control characters from U+007F on, which YAML rejects.
 
 use std::borrow::Cow;
 
 use super::Problem;
 
-/// Maximum length of a key in JSON, with quotes, that YAML parses in a flow mapping, in characters.
+/// Maximum length of a key that YAML parses in a flow mapping, in characters. The length is that of the key in JSON,
+/// with quotes.
 pub(super) const MAX_KEY: usize = 1024;
 /// The next-line character, a line break in YAML 1.1.
 const BREAK: char = '\u{85}';
 
-/// Returns a string as YAML parses it from Go's JSON: a run of spaces and `n` line breaks (U+0085) becomes one space if
-/// `n` is 1, otherwise `n - 1` line feeds.
+/// Returns the string that YAML parses from Go's JSON for `text`. YAML replaces a run of spaces and `n` line breaks
+/// U+0085. If `n` is 1, one space replaces the run. If `n` is larger, `n - 1` line feeds replace the run.
 pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     if text.bytes().all(|byte| byte < 0x7f) {
         return Ok(Cow::Borrowed(text));
@@ -24,8 +25,8 @@ pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     Ok(if text.contains(BREAK) { Cow::Owned(folded(text)) } else { Cow::Borrowed(text) })
 }
 
-/// Checks that a YAML parser accepts a mapping key as Go's JSON encoder writes it: without line breaks and control
-/// characters, and at most [`MAX_KEY`] characters long.
+/// Checks that YAML accepts a mapping key in the form that Go's JSON encoder writes. The key must not contain line
+/// breaks or control characters that this encoder leaves unescaped. It must have at most [`MAX_KEY`] characters.
 pub(super) fn key(key: &str) -> Result<(), Problem> {
     let quoted = text(key)?;
     if matches!(quoted, Cow::Owned(_)) {
@@ -43,7 +44,8 @@ fn is_refused(char: char) -> bool {
     matches!(char, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Folds the line breaks U+0085 in a text, like YAML in a quoted string.
+/// Replaces line breaks U+0085 as the YAML parser does in a quoted string. One line break becomes a space. Of several
+/// line breaks, all but the first become `\n`.
 ///
 /// Source: `yaml_parser_scan_flow_scalar` in go-yaml v2.
 fn folded(text: &str) -> String {

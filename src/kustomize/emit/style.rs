@@ -22,7 +22,7 @@ impl Style {
     }
 }
 
-/// The position of a string in a document, on which the allowed styles depend.
+/// The position of a string in a document. The allowed styles depend on this position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     /// A key on the same line as its value.
@@ -34,14 +34,14 @@ pub(super) enum Position {
 /// The properties of a string that determine in which styles it can be printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Whether the string contains a line break, `\n` or another one.
+    /// Whether the string contains a line break. This can be `\n` or another line break character.
     pub(super) multiline: bool,
     plain: bool,
     single: bool,
     literal: bool,
 }
 
-/// The shape of a string that can be printed in every style.
+/// The shape of a string on one line that can be printed in every style.
 const SIMPLE: Shape = Shape { multiline: false, plain: true, single: true, literal: true };
 
 /// Selects the style of a string from the styles that `shape` allows.
@@ -98,21 +98,21 @@ pub(super) fn analyse(text: &str) -> Shape {
     seen.shape()
 }
 
-/// Returns whether a text begins with a letter or digit, and contains only letters, digits and `-./_=+`. This covers
-/// most texts, and avoids their analysis.
+/// Returns whether a text begins with a letter or digit, and contains only letters, digits and `-./_=+`. Most texts are
+/// of this form, so they need no style analysis.
 fn is_simple(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/' | b'_' | b'=' | b'+');
     text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.bytes().all(is_word)
 }
 
-/// The properties of a string that its analysis has found so far.
+/// The properties of a string that the style analysis has found so far.
 #[derive(Debug, Default)]
 struct Seen {
     /// Whether the string contains a character that has a special meaning in plain scalars.
     indicator: bool,
     line_break: bool,
     unprintable: bool,
-    /// Whether the string begins or ends with a space or line break.
+    /// Whether the first or last character of the string is a space or a line break.
     blank_end: bool,
     space_at_end: bool,
     break_then_space: bool,
@@ -143,7 +143,8 @@ impl Seen {
     }
 }
 
-/// Returns whether a character has a special meaning in a plain scalar, between the characters `before` and `after`.
+/// Returns whether a character has a special meaning in a plain scalar. `before` and `after` are its neighbors. `None`
+/// at the start or end of the text.
 fn is_indicator(before: Option<char>, char: char, after: Option<char>) -> bool {
     let ends_word = after.is_none_or(|after| matches!(after, ' ' | '\t'));
     match (before, char) {

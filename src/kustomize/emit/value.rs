@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A value as kustomize has it before printing, without tags, styles and comments.
+/// A value to print. It has no tags, styles or comments, because kustomize drops them before printing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// `null`.

@@ -22,7 +22,8 @@ enum Parent {
     Map,
 }
 
-/// A writer of one YAML document. It has the state of libyaml's emitter, because line breaks depend on this state.
+/// A writer of one YAML document. It keeps the same state as libyaml's emitter, because this state determines the line
+/// breaks.
 pub(super) struct Writer<'o> {
     out: &'o mut String,
     /// The current column, in characters.
@@ -31,10 +32,10 @@ pub(super) struct Writer<'o> {
     whitespace: bool,
     /// Whether the current line contains only indentation and indicators, such as `-`.
     indention: bool,
-    /// The positions in `out` where a comment can follow each scalar, empty list and empty mapping; `None` if they are
-    /// not recorded.
+    /// The positions in `out` where comments can follow: one for each scalar, empty list and empty mapping. `None` if
+    /// positions are not recorded.
     pub(super) ends: Option<Vec<usize>>,
-    /// The position after the header (such as `|-`) of a block scalar, until its value is complete.
+    /// The position after the header (such as `|-`) of a block scalar. `None` if no block scalar is being written.
     header: Option<usize>,
 }
 
@@ -43,14 +44,16 @@ impl<'o> Writer<'o> {
         Self { out, column: 0, whitespace: true, indention: true, ends: None, header: None }
     }
 
-    /// Writes a document, and returns the positions where comments can follow; empty if they are not recorded.
+    /// Writes a document. Returns the positions where comments can follow. The list is empty if the writer does not
+    /// record these positions.
     pub(super) fn document(mut self, value: &Value<'_>) -> Result<Vec<usize>, EmitError> {
         self.value(value, None, Parent::Document)?;
         self.indent(0);
         Ok(self.ends.unwrap_or_default())
     }
 
-    /// Writes a value; `indent` is the indentation of the list or mapping that contains it, `None` for the document.
+    /// Writes a value. `indent` is the indentation of the list or mapping that contains the value. `None` if the value
+    /// is the document itself.
     fn value(&mut self, value: &Value<'_>, indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
         match value {
             Value::Null => self.word("null"),
@@ -168,8 +171,9 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Writes the space at `at` of a single-quoted string, or begins a new line there if the line is long. `fold` is
-    /// the indentation of the new line; `None` if lines are not folded.
+    /// Writes one space of a single-quoted string. `at` is the position of the space in `text`. Begins a new line
+    /// instead if the current line is too long. `fold` is the indentation of this new line. `None` if lines are not
+    /// folded.
     fn space(&mut self, text: &str, at: usize, fold: Option<usize>) {
         let is_inside = at > 0 && at + 1 < text.len();
         match fold {
@@ -199,7 +203,8 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Begins a new line in double quotes. A backslash preserves a space at the start of the line.
+    /// Begins a new line in a double-quoted string. Writes a backslash if the new line starts with a space, because
+    /// YAML would ignore this space.
     fn fold_in_double_quotes(&mut self, text: &str, at: usize, indent: usize) {
         // makes `indent` end the line, even if the line contains only indentation
         self.indention = false;
@@ -232,8 +237,8 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Begins a new line with `indent` spaces. If the current line contains only indentation and indicators, extends it
-    /// to `indent` spaces where possible.
+    /// Begins a new line with `indent` spaces. Extends the current line to `indent` spaces instead if the line contains
+    /// only indentation and indicators and is not too long.
     fn indent(&mut self, indent: usize) {
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
             self.end_line();
@@ -276,19 +281,19 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// Returns whether the space at `at` has no other space next to it.
+/// Returns whether the space at byte `at` has no other space directly before or after it.
 fn is_single_space(bytes: &[u8], at: usize) -> bool {
     let is_space = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&b' ');
     !is_space(at.checked_sub(1)) && !is_space(Some(at + 1))
 }
 
-/// Returns the indentation indicator of a block scalar, which is necessary if the text begins with a space or line
-/// break.
+/// Returns the indentation indicator of a block scalar. The indicator is necessary if the text begins with a space or
+/// line break.
 fn indentation_indicator(text: &str) -> &'static str {
     if text.starts_with(|char| char == ' ' || style::is_break(char)) { "2" } else { "" }
 }
 
-/// Returns the chomping indicator for the line breaks at the end of a text.
+/// Returns the chomping indicator of a block scalar. It depends on the line breaks at the end of the text.
 fn chomping_indicator(text: &str) -> &'static str {
     let mut last = text.chars().rev();
     match (last.next().is_some_and(style::is_break), last.next().is_none_or(style::is_break)) {

@@ -1,7 +1,8 @@
-//! Draws the steps of a kustomize build as a graph: Graphviz, Mermaid, and SVG without external tools.
+//! Draws the steps of a kustomize build as a graph, in the formats Graphviz, Mermaid and SVG. SVG needs no external
+//! tools.
 //!
-//! Components are rounded, Kustomizations are boxes, and edges to misplaced targets, such as a Component in
-//! `resources`, are red.
+//! Components are drawn as rounded shapes, and Kustomizations as boxes. An edge is red if its target is misplaced, such
+//! as a Component in `resources`.
 
 use super::{Step, StepKind};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};

@@ -41,8 +41,8 @@ pub enum FaultKind {
 /// Maximum length of a value in a message.
 const MAX_FOUND_LENGTH: usize = 60;
 
-/// Decodes a value like kustomize: returns it with the field names of the Go struct and without null fields, and the
-/// errors.
+/// Decodes a value as kustomize does. Returns the decoded value and the errors. The decoded value has the field names
+/// of the Go struct, and has no null fields.
 pub(super) fn decode(value: &Value, fields: &'static Fields) -> (Value, Vec<Fault>) {
     let mut decoder = Decoder { faults: Vec::new() };
     let decoded = decoder.fields(value, fields, &FieldPath::root());
@@ -54,8 +54,8 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Decodes the members of a mapping in the order of their keys, upper case first. If several keys name the same
-    /// field, the last one wins.
+    /// Decodes the members of a mapping in the order of their keys, with upper case first. If several keys name the
+    /// same field, the last key wins.
     fn fields(&mut self, value: &Value, fields: &'static Fields, path: &FieldPath) -> Value {
         let Value::Object(members) = value else {
             return self.wrong(value, "a mapping", path, Value::Object(Map::new()));
@@ -120,7 +120,7 @@ fn sorted(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
     members
 }
 
-/// Returns the zero value that a Go field of this type has after null was decoded into it.
+/// Returns the zero value of a Go type. A Go field has this value after null was decoded into it.
 fn zero(ty: &Type) -> Value {
     match ty {
         Type::Text => Value::String(String::new()),
@@ -131,8 +131,8 @@ fn zero(ty: &Type) -> Value {
     }
 }
 
-/// Returns whether null sets a Go field of this type to nil, and so removes the value of an earlier key for the same
-/// field.
+/// Returns whether null sets a Go field of this type to nil. If several keys name the same field, such a null removes
+/// the value of an earlier key.
 fn is_nil(ty: &Type) -> bool {
     match ty {
         Type::Text | Type::Flag | Type::Integer => false,

@@ -1,7 +1,7 @@
-//! Decodes files of `crds`: OpenAPI definitions by name.
+//! Decodes files in the field `crds`. Such a file contains OpenAPI definitions by name.
 //!
 //! Source: `LoadConfigFromCRDs` in kustomize's `api/internal/accumulator/loadconfigfromcrds.go`, and `spec.Schema` of
-//! kube-openapi, which go-json-experiment decodes: the case and the types of fields must be exact.
+//! kube-openapi. kube-openapi decodes it with go-json-experiment, so the case and the types of fields must be exact.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::yaml::{self, Document, Limits, Place};
 pub struct Definitions {
     /// The error that kustomize would report, with its position; `None` if kustomize accepts the file.
     pub fault: Option<(Place, String)>,
-    /// The reason why kustomize's result is unknown, with the position; `None` if it is known.
+    /// The position and the reason, if the result of kustomize is unknown. `None` if the result is known.
     pub unknown: Option<(Place, String)>,
 }
 
@@ -34,17 +34,17 @@ enum Shape {
     Schema,
     Schemas,
     SchemasByName,
-    /// The field contains a schema, a list of schemas, or anything that is neither mapping nor list.
+    /// The field contains a schema, a list of schemas, or a value that is neither a mapping nor a list.
     SchemaOrSchemas,
     SchemaOrFlag,
-    /// The field contains a mapping whose values are schemas, lists of strings, or anything that is neither mapping
-    /// nor list.
+    /// The field contains a mapping. Each value in the mapping is a schema, a list of strings, or a value that is
+    /// neither a mapping nor a list.
     Dependencies,
     /// The field contains a mapping with the strings `description` and `url`.
     Docs,
 }
 
-/// The fields of a schema; other fields are extensions with any value.
+/// The fields of a schema. All other fields of a schema are extensions, and may have any value.
 const SCHEMA: [(&str, Shape); 37] = [
     ("additionalItems", Shape::SchemaOrFlag),
     ("additionalProperties", Shape::SchemaOrFlag),
@@ -100,7 +100,7 @@ pub fn definitions(text: &str) -> Definitions {
     read.found
 }
 
-/// Decodes the schemas in `definitions` of an OpenAPI document; `is_json` is whether its file is JSON.
+/// Decodes the schemas in `definitions` of an OpenAPI document. `is_json` is whether the file of the document is JSON.
 pub(in crate::kustomize) fn schemas(definitions: &Map<String, Value>, is_json: bool) -> Definitions {
     let mut read = Reader::new(is_json, "");
     read.members(definitions, Shape::Schema, &FieldPath::of(["definitions"]));
@@ -158,8 +158,8 @@ impl Reader {
         }
     }
 
-    /// Decodes the fields `Schema` and `Dependencies` of a definition. The case of keys does not matter. In YAML,
-    /// scalars in `Dependencies` become strings.
+    /// Decodes the fields `Schema` and `Dependencies` of a definition. The case of the field names does not matter. In
+    /// YAML, any scalar is accepted as a string in `Dependencies`.
     fn definition(&mut self, value: &Value, path: &FieldPath) {
         let Some(members) = self.mapping(value, path) else { return };
         for (key, value) in members {
@@ -233,7 +233,8 @@ impl Reader {
         }
     }
 
-    /// Reports types that refer to themselves: kustomize follows such references endlessly (`loadCrdIntoConfig`).
+    /// Reports types that refer to themselves, because kustomize follows such references without end
+    /// (`loadCrdIntoConfig`).
     fn cycles(&mut self, members: &Map<String, Value>) {
         for (name, definition) in members {
             let is_type = properties(definition).is_some_and(|found| TYPE.iter().all(|key| found.contains_key(*key)));
@@ -243,8 +244,8 @@ impl Reader {
         }
     }
 
-    /// Follows references from a type, and reports a cycle. `way` contains the types that lead to this type, `seen` all
-    /// visited types.
+    /// Follows references from the type `name`, and reports a cycle. `way` contains the types that lead to this type.
+    /// `seen` contains all visited types.
     fn follow<'m>(
         &mut self,
         members: &'m Map<String, Value>,
@@ -319,8 +320,8 @@ impl Shape {
 /// The position at the start of the file.
 const START: Place = Place { line: 1, column: 1, start: 0, end: 0 };
 
-/// Returns the result for a text that serde_json rejects: unknown if Go's JSON parser may accept it, otherwise an
-/// error.
+/// Returns the result for a text that serde_json rejects. The result is unknown if Go's JSON parser may accept the
+/// text. Otherwise the result is an error.
 fn not_json(error: &serde_json::Error) -> Definitions {
     let words = error.to_string();
     let is_ours =
@@ -343,7 +344,7 @@ fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < i64::MAX as f64
 }
 
-/// Returns whether Go certainly accepts a URL and does not change it.
+/// Returns whether Go certainly accepts a URL and leaves it unchanged.
 fn is_plain(url: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let path = url.strip_prefix("#/").unwrap_or(url);

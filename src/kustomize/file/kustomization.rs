@@ -169,7 +169,7 @@ pub struct VarTarget {
     pub namespace: String,
 }
 
-/// The field `fieldref` of a var, which names a field of the object.
+/// The field `fieldref` of a var. It names the field of the object from which the var gets its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -203,7 +203,8 @@ pub struct Generator {
     pub secret_type: String,
 }
 
-/// The field `options` of a generator, or the field `generatorOptions`, which applies to all generators.
+/// The field `options` of a generator, or the field `generatorOptions` of the file. `generatorOptions` applies to all
+/// generators.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]

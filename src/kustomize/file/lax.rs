@@ -1,15 +1,17 @@
-//! Reads the root's kustomization file as Flux does: values are converted to the types of fields, and unknown fields
-//! are dropped.
+//! Reads the root's kustomization file as Flux does. Flux converts values to the types of their fields, and drops
+//! unknown fields.
 //!
-//! Source: `convertToJSONableObject` in sigs.k8s.io/yaml, with which fluxcd/pkg's `kustomize/kustomize_generator.go`
-//! decodes the file before it writes a new one. A number or boolean becomes a string if the Go field is a string.
-//! Fields that are promoted from an embedded struct are an exception, because the decoder examines that struct instead.
+//! Source: `convertToJSONableObject` in sigs.k8s.io/yaml. fluxcd/pkg's `kustomize/kustomize_generator.go` decodes the
+//! file with this function before it writes a new one. A number or boolean becomes a string if the Go field is a
+//! string. Fields that Go promotes from an embedded struct are not converted, because the decoder then examines the
+//! embedded struct.
 
 use serde_json::{Map, Number, Value};
 
 use super::schema::{Fields, Type};
 
-/// The fields that Go promotes from embedded structs, by the name of the embedding struct.
+/// The fields that Go promotes from embedded structs. Each tuple contains the name of the embedding struct and the
+/// names of the fields.
 const PROMOTED: [(&str, &[&str]); 7] = [
     ("Kustomization", &["kind", "apiVersion"]),
     ("FieldSpec", &["group", "version", "kind"]),
@@ -20,7 +22,7 @@ const PROMOTED: [(&str, &[&str]); 7] = [
     ("SecretArgs", &["namespace", "name", "behavior", "literals", "files", "envs", "env", "options"]),
 ];
 
-/// Converts numbers and booleans to strings, where Flux's decoder does so.
+/// Converts numbers and booleans to strings in the fields where Flux's decoder does the same.
 pub(super) fn relaxed(value: &Value, fields: &'static Fields) -> Value {
     let Value::Object(members) = value else { return value.clone() };
     let member = |(key, value): (&String, &Value)| {

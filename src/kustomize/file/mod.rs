@@ -1,8 +1,10 @@
-//! The kustomization file as kustomize reads it.
+//! Decodes kustomization files as kustomize does.
+//!
+//! The file is YAML 1.1. Only the first document is read, and the case of keys does not matter. Unknown fields are
+//! errors at every level.
 //!
 //! Source: `Kustomization.Unmarshal`, `FixKustomization`, `CheckEmpty` and `EnforceFields` in kustomize's
-//! `api/types/kustomization.go`: YAML 1.1, the first document only, case-insensitive keys; unknown fields are errors at
-//! every level.
+//! `api/types/kustomization.go`.
 
 mod decode;
 mod definitions;
@@ -28,7 +30,7 @@ use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Duplicate, Limits, Place, YamlError};
 
-/// The deprecated fields, each with the field that kustomize's warning recommends.
+/// The deprecated fields. Each tuple contains a deprecated field and the field that kustomize's warning recommends.
 const DEPRECATED: [(&str, &str); 6] = [
     ("bases", "resources"),
     ("commonLabels", "labels"),
@@ -37,7 +39,7 @@ const DEPRECATED: [(&str, &str); 6] = [
     ("patchesStrategicMerge", "patches"),
     ("vars", "replacements"),
 ];
-/// Fields whose entries kustomize moves to other fields, so that an empty list in them counts as absent.
+/// Fields whose entries kustomize moves to other fields. An empty list in such a field counts as absent.
 const MOVED: [&str; 3] = ["bases", "imageTags", "helmChartInflationGenerator"];
 
 /// A parsed kustomization file, with its errors and the positions of its fields.
@@ -49,15 +51,17 @@ pub struct KustomizationFile {
     pub kustomization: Kustomization,
     /// The errors that kustomize's decoder would report.
     pub faults: Vec<Fault>,
-    /// The unknown fields that Flux drops from the root's file; empty if the file was read strictly.
+    /// The unknown fields in the root's file, which Flux drops. Empty if the file was decoded as kustomize does.
     pub ignored: Vec<Fault>,
-    /// Whether kustomize treats the file as empty: only `kind` and `apiVersion` have values.
+    /// Whether kustomize treats the file as empty. This is so if no field other than `kind` and `apiVersion` has a
+    /// value.
     pub empty: bool,
     /// The duplicate keys in the file.
     pub duplicates: Vec<Duplicate>,
-    /// The start of a second document, which is not decoded.
+    /// The start of the second YAML document in the file. Only the first document is decoded. `None` if there is no
+    /// second document.
     pub second_document: Option<Place>,
-    /// Keys that differ from the name of a field only in case, each with that name.
+    /// Keys that differ from a field name only in case. Each entry contains the path of the key and the correct name.
     pub misspelled: Vec<(FieldPath, &'static str)>,
     document: Option<Document>,
 }
@@ -79,7 +83,7 @@ pub enum BadFile {
 ///
 /// # Errors
 ///
-/// If the file is not UTF-8, or has control characters.
+/// If the file is not UTF-8, or contains control characters.
 pub fn text(bytes: &[u8]) -> Result<&str, BadFile> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(BadFile::Utf16);
@@ -116,17 +120,17 @@ impl KustomizationFile {
     ///
     /// # Errors
     ///
-    /// If it is not YAML.
+    /// If the file is not YAML.
     pub fn read(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
         Self::decoded(path, bytes, |value| decode::decode(value, &schema::KUSTOMIZATION))
     }
 
-    /// Parses the root's kustomization file as Flux does: scalars are converted to strings where needed, unknown fields
-    /// are dropped, and the default kind is Kustomization.
+    /// Parses the root's kustomization file as Flux does. Converts scalars to strings where a field requires it, drops
+    /// unknown fields, and sets the default kind to Kustomization.
     ///
     /// # Errors
     ///
-    /// If it is not YAML.
+    /// If the file is not YAML.
     pub fn read_lax(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
         let mut file = Self::decoded(path, bytes, |value| {
             let (mut decoded, faults) =
@@ -167,7 +171,7 @@ impl KustomizationFile {
         })
     }
 
-    /// Creates the kustomization file that Flux generates for a root without one.
+    /// Creates the kustomization file that Flux generates for a root that has no kustomization file.
     pub fn generated(path: TreePath, kustomization: Kustomization) -> Self {
         Self {
             path,
@@ -182,8 +186,8 @@ impl KustomizationFile {
         }
     }
 
-    /// Returns the position of a field, given with the names of kustomize's schema. If the field is not in the file,
-    /// returns the position of its closest parent.
+    /// Returns the position of a field in the file. `path` contains the names of kustomize's schema. If the field is
+    /// not in the file, returns the position of its closest parent.
     pub fn place(&self, path: &FieldPath) -> Place {
         match &self.document {
             Some(document) => document.nearest(&written(&document.value, path)),
@@ -204,12 +208,12 @@ impl KustomizationFile {
     }
 }
 
-/// Decodes a file of `configurations` strictly. Returns the value, its errors, and the document, which is `None` if the
-/// file is empty.
+/// Decodes a file of `configurations` strictly. Returns the decoded value, the errors in it, and the parsed document.
+/// The document is `None` if the file is empty.
 ///
 /// # Errors
 ///
-/// If it is not YAML.
+/// If the file is not YAML.
 pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document>), BadFile> {
     let limits = Limits::default();
     let document = yaml::first(text(bytes)?, &limits).map_err(BadFile::of)?;
@@ -218,12 +222,13 @@ pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document
     Ok((decoded, faults, document))
 }
 
-/// Decodes a replacement that is in a file of its own. Numbers and booleans become strings if their field is a string,
-/// and unknown fields are dropped.
+/// Decodes a replacement from its own file. Numbers and booleans become strings if their field is a string. Unknown
+/// fields are dropped.
 ///
 /// # Errors
 ///
-/// Returns the path of the first value whose type is not that of its field, and a description of the error.
+/// If a value has the wrong type for its field. Returns the path of the first such value, and a description of the
+/// error.
 pub fn replacement(value: &Value) -> Result<Replacement, (FieldPath, String)> {
     let fields = &schema::REPLACEMENT_IN_FILE;
     let (decoded, faults) = decode::decode(&lax::relaxed(value, fields), fields);
@@ -234,7 +239,8 @@ pub fn replacement(value: &Value) -> Result<Replacement, (FieldPath, String)> {
     wrong.map_or_else(|| Ok(serde_json::from_value(decoded).unwrap_or_default()), Err)
 }
 
-/// Returns a field path with its keys spelled as in the file, where their case may differ.
+/// Returns a field path with its keys spelled as in the file. In the file, a key can differ in case from the name in
+/// the path.
 fn written(value: &Value, path: &FieldPath) -> FieldPath {
     let (mut at, mut spelled) = (Some(value), FieldPath::root());
     for segment in path.segments() {
@@ -253,7 +259,8 @@ fn written(value: &Value, path: &FieldPath) -> FieldPath {
     spelled
 }
 
-/// Returns the key of a mapping that is equal to `key`, or else one that differs only in case.
+/// Returns the key of a mapping that equals `key`. If there is none, returns a key that differs from `key` only in
+/// case.
 fn spelling<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     let members = value.as_object()?;
     if let Some((own, _)) = members.get_key_value(key) {

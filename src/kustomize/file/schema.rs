@@ -187,14 +187,15 @@ impl Type {
 }
 
 impl Fields {
-    /// Returns the field into which Go decodes a key: with the exact name, or with one that differs only in case.
+    /// Returns the field into which Go decodes a key. Prefers a field with exactly this name to a field whose name
+    /// differs only in case.
     pub(super) fn find(&self, key: &str) -> Option<&'static (&'static str, Type)> {
         let exact = self.fields.iter().find(|(name, _)| *name == key);
         exact.or_else(|| self.fields.iter().find(|(name, _)| folded(name) == folded(key)))
     }
 }
 
-/// Folds the case of a name like Go's `encoding/json`, which also folds two letters outside of ASCII.
+/// Converts a name to lower case as Go's `encoding/json` does. Go also converts two letters outside of ASCII.
 fn folded(name: &str) -> String {
     let fold = |c: char| match c {
         'ſ' => 's',

@@ -1,7 +1,9 @@
 //! Generates the kustomization file of the folder `spec.path` if there is none, as Flux does.
 //!
-//! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`: every folder below
-//! that has a kustomization file becomes a resource, including Components, and so does every other YAML file.
+//! Each folder below that has a kustomization file becomes a resource, even if it contains a Component. Each other YAML
+//! file becomes a resource too.
+//!
+//! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`.
 
 use crate::admission::FieldPath;
 use crate::kustomize::build::objects;
@@ -28,7 +30,7 @@ const MAX_DEPTH: usize = 64;
 /// Maximum number of files that are searched. A repository of 1 000 roots has some 20 000 files.
 const MAX_FILES: usize = 100_000;
 
-/// Returns the kustomization file that Flux generates for `root`, a folder without one.
+/// Returns the kustomization file that Flux generates for the folder `root`, which has no kustomization file.
 pub(in crate::kustomize) fn generate(tree: &Tree, root: &TreePath, files: &Files) -> Generated {
     let mut walk =
         Walk { tree, root, files, resources: Vec::new(), findings: Vec::new(), uncertainties: Vec::new(), seen: 0 };

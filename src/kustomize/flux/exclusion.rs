@@ -1,4 +1,4 @@
-//! Objects that Flux does not apply because of their own labels or annotations.
+//! Finds objects that Flux does not apply because of their own labels or annotations.
 //!
 //! Source: `shouldSkipApply` in fluxcd/pkg's `ssa/manager_apply.go`, with the selectors of kustomize-controller's
 //! `apply`.
@@ -11,8 +11,8 @@ use crate::kustomize::options::CommonMetadata;
 
 /// The API group in the keys of Flux's labels and annotations.
 const GROUP: &str = "kustomize.toolkit.fluxcd.io";
-/// Labels and annotations that exclude an object: the key without its group, the value in lower case, and whether Flux
-/// still creates an absent object.
+/// Labels and annotations that exclude an object. Each tuple contains the key without its group, the value in lower
+/// case, and whether Flux still creates the object if it is absent.
 const EXCLUSIONS: [(&str, &str, bool); 3] =
     [("reconcile", "disabled", false), ("ssa", "ignore", false), ("ssa", "ifnotpresent", true)];
 
@@ -21,7 +21,7 @@ const EXCLUSIONS: [(&str, &str, bool); 3] =
 pub struct Excluded {
     /// The identity of the object.
     pub id: ObjectId,
-    /// The label or annotation: `kustomize.toolkit.fluxcd.io/reconcile: disabled`.
+    /// The label or annotation that excludes the object, such as `kustomize.toolkit.fluxcd.io/reconcile: disabled`.
     pub by: String,
     /// Whether Flux creates the object if it does not exist.
     pub is_created: bool,

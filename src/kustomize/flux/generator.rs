@@ -1,6 +1,7 @@
 //! Merges the spec of a Flux Kustomization into the root's kustomization file.
 //!
-//! Flux has no transformers of its own: it edits the file, and kustomize's order applies.
+//! Flux does not transform objects itself. It edits the kustomization file, and kustomize applies the transformations
+//! in its own order.
 
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
@@ -9,7 +10,8 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::FluxSpec;
 use crate::kustomize::rules::kz011;
 
-/// The state of a kustomization file before the spec of a Flux Kustomization is merged into it.
+/// A record of the entries and fields of a kustomization file before the spec of a Flux Kustomization is merged into
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kustomize) struct Own {
     components: usize,
@@ -20,19 +22,20 @@ pub(in crate::kustomize) struct Own {
     name_suffix: bool,
 }
 
-/// The build metadata that Flux adds to a file without resources, so that it is not empty.
+/// The build metadata that Flux adds to a kustomization file without resources. Without this entry, the file could be
+/// empty, and kustomize rejects empty files.
 const ORIGINS: &str = "originAnnotations";
 
 impl Own {
-    /// Returns the state of a kustomization file before the spec is merged into it.
+    /// Records the content of a kustomization file before the spec of the Flux Kustomization is merged into the file.
     pub(in crate::kustomize) fn of(kustomization: &Kustomization) -> Self {
         let (components, patches) = (kustomization.components.len(), kustomization.patches.len());
         let images = kustomization.images.len();
         Self { components, patches, images, namespace: true, name_prefix: true, name_suffix: true }
     }
 
-    /// Returns the field of the Flux Kustomization from which a field of the merged file comes; `None` if the field was
-    /// in the file before.
+    /// Returns the field of the Flux Kustomization that a field of the merged file comes from. `None` if the field was
+    /// in the file before the merge.
     pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         let spec = |name: &str| FieldPath::of(["spec", name]);
         let (first, rest) = field.segments().split_first()?;
@@ -65,7 +68,9 @@ pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
 }
 
 /// Merges the spec of a Flux Kustomization into the root's kustomization file. `is_there` returns whether a component
-/// exists. Returns the state before the merge, and the errors that Flux reports.
+/// exists.
+///
+/// Returns a record of the file before the merge, and the errors that Flux reports.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &FluxSpec,

@@ -1,5 +1,5 @@
-//! Parses Flux's inventory of the objects that a Kustomization applied, and compares it with the objects that a
-//! revision renders.
+//! Parses Flux's inventory, which lists the objects that a Kustomization applied. Compares the inventory with the
+//! objects that a revision renders.
 //!
 //! Source: `ObjMetadata` in fluxcd/cli-utils' `pkg/object`, and `Diff` in kustomize-controller's `internal/inventory`.
 
@@ -12,13 +12,13 @@ use crate::kustomize::object_id::ObjectId;
 
 /// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;
-/// The letters of the hashes in the names of generated objects: hexadecimal digits, some of which are replaced so that
-/// no words appear.
+/// The letters of the hashes in the names of generated objects. These are the hexadecimal digits, but kustomize
+/// replaces some digits to avoid words.
 const HASH_LETTERS: &str = "2456789bcdfghkmt";
 
 impl ObjectId {
-    /// Parses an entry of an inventory: `NAMESPACE_NAME_GROUP_KIND`, with `__` for a colon in the name. `None` for
-    /// other texts.
+    /// Parses an inventory entry of the form `NAMESPACE_NAME_GROUP_KIND`. `__` in the name stands for a colon. Returns
+    /// `None` if the text does not have this form.
     pub fn parse(id: &str) -> Option<Self> {
         let (namespace, rest) = id.split_once('_')?;
         let (rest, kind) = rest.rsplit_once('_')?;
@@ -27,25 +27,26 @@ impl ObjectId {
         Some(Self { namespace: namespace.to_owned(), name, group: group.to_owned(), kind: kind.to_owned() })
     }
 
-    /// Returns the identity that Flux reads from the inventory entry of this object: `__` in a name stands for a colon.
+    /// Returns the identity that Flux reads from the inventory entry of this object. The identity can differ from the
+    /// object's own, because Flux reads `__` in the name as a colon.
     fn as_parsed(&self) -> Self {
         Self { name: self.name.replace("__", ":"), ..self.clone() }
     }
 
-    /// Formats the identity as an entry of an inventory, the inverse of [`ObjectId::parse`].
+    /// Formats the identity as an entry of an inventory. This is the inverse of [`ObjectId::parse`].
     pub fn to_entry(&self) -> String {
         format!("{}_{}_{}_{}", self.namespace, self.name.replace(':', "__"), self.group, self.kind)
     }
 
-    /// Returns the identities in `status.inventory` of a Kustomization. Unreadable entries are left out, as Flux cannot
-    /// delete them either.
+    /// Returns the identities in `status.inventory` of a Kustomization. Skips unreadable entries, because Flux cannot
+    /// delete their objects either.
     pub fn of_inventory(kustomization: &Value) -> Vec<Self> {
         let entries = kustomization.at(&["status", "inventory", "entries"]).and_then(Value::as_array);
         entries.into_iter().flatten().filter_map(|entry| Self::parse(entry.get("id")?.as_str()?)).collect()
     }
 
-    /// Returns the identity without its namespace, to compare objects that have none in the cluster: for an object of
-    /// an unknown kind, kustomize sets a namespace even if the kind is cluster-scoped.
+    /// Returns the identity without its namespace. This form is for comparisons of objects that have no namespace in
+    /// the cluster. For an object of an unknown kind, kustomize sets a namespace even if the kind is cluster-scoped.
     fn without_namespace(&self) -> (&str, &str, &str) {
         (&self.name, &self.group, &self.kind)
     }
@@ -62,13 +63,13 @@ impl ObjectId {
 /// The differences between an inventory and the objects that a revision renders.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct Compared<'p> {
-    /// The applied objects that the revision does not render any more, except for generated objects that only get
-    /// another hash (see `replaced`).
+    /// The applied objects that the revision no longer renders. Generated objects that only get another hash in their
+    /// names are in `replaced` instead.
     pub(in crate::kustomize) stale: Vec<&'p ObjectId>,
-    /// The generated objects that only get another hash in their names: each old one with the new one.
+    /// The generated objects that only get another hash in their names. Each tuple contains the old and the new object.
     pub(in crate::kustomize) replaced: Vec<(&'p ObjectId, &'p ObjectId)>,
-    /// The rendered objects that were not applied before, except for generated objects that only get another hash (see
-    /// `replaced`).
+    /// The rendered objects that are not in the inventory. Generated objects that only get another hash in their names
+    /// are in `replaced` instead.
     pub(in crate::kustomize) created: Vec<&'p ObjectId>,
 }
 
@@ -92,7 +93,7 @@ impl<'p> Compared<'p> {
     }
 }
 
-/// Returns the objects of an inventory that are not rendered any more.
+/// Returns the objects of an inventory that are no longer rendered.
 fn dropped<'p>(inventory: &'p [ObjectId], rendered: &[ObjectId]) -> Vec<&'p ObjectId> {
     // Flux writes the new objects into an inventory too, before it compares.
     let rendered: Vec<_> = rendered.iter().map(ObjectId::as_parsed).collect();

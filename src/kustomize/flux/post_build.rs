@@ -1,4 +1,4 @@
-//! The steps of kustomize-controller after a build: each document must be an object, and variables are substituted.
+//! The steps of kustomize-controller after a build. Each document must be an object, and variables are substituted.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::kustomize::rules::{kz013, kz018, kz030};
 
 /// The label or annotation whose value `disabled` excludes an object from the substitution of variables.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
-/// The field of a Flux Kustomization to which findings about variables refer.
+/// The field of a Flux Kustomization that contains the variables. Findings about variables refer to this field.
 const POST_BUILD: [&str; 2] = ["spec", "postBuild"];
 
 /// An object as the build returns it, before substitution.
@@ -24,7 +24,8 @@ pub(in crate::kustomize) struct Object<'b> {
     pub(in crate::kustomize) node: &'b Node,
     /// The position where the object was read or generated.
     pub(in crate::kustomize) origin: Origin,
-    /// Whether the build could apply all changes to the object.
+    /// Whether the result of the build for this object is known. It is unknown if the build could not apply some change
+    /// to the object.
     pub(in crate::kustomize) is_known: bool,
 }
 
@@ -40,7 +41,7 @@ pub(in crate::kustomize) struct PostBuilt {
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
-/// Checks that each object of a build has an API version, and that its variables can be substituted.
+/// Checks that each object of a build has an API version, and that Flux can substitute the variables in it.
 pub(in crate::kustomize) fn post_build(
     objects: &[Object<'_>],
     place: Place<'_>,
@@ -67,11 +68,11 @@ pub(in crate::kustomize) fn post_build(
     built
 }
 
-/// The variables for a substitution, and a function that returns the positions of findings.
+/// The variables of one substitution, and a function that returns the position of an object for findings.
 struct Substitution<'a> {
     post_build: &'a PostBuild,
     place: Place<'a>,
-    /// Whether Flux certainly substitutes; see [`PostBuild::is_certain`].
+    /// Whether it is certain that Flux substitutes variables; see [`PostBuild::is_certain`].
     certain: bool,
 }
 
@@ -85,7 +86,8 @@ fn variable<'p>(post_build: &'p PostBuild, name: &str) -> Variable<'p> {
     }
 }
 
-/// Substitutes the variables of `postBuild` in a text; `None` if one is unknown, or Flux cannot evaluate the text.
+/// Substitutes the variables of `postBuild` in a text. Returns `None` if the value of a variable is unknown, or if Flux
+/// cannot evaluate the text.
 pub(in crate::kustomize) fn evaluated(text: &str, post_build: &PostBuild) -> Option<String> {
     Template::read(text).and_then(|template| template.evaluate(&|name| variable(post_build, name))).ok().flatten()
 }
@@ -178,7 +180,8 @@ impl PostBuilt {
         self.findings.push(kz018::found(substitution.site(object), &object.id.words(), &failure.to_string()));
     }
 
-    /// Records the identity of an object after substitution, and reports duplicates.
+    /// Records the identity that an object has after substitution. Reports the object if another object has the same
+    /// identity.
     fn named(&mut self, substitution: &Substitution<'_>, object: &Object<'_>, names: &mut HashMap<Key, Named>) {
         let value = |text: &str| {
             let read = Template::read(text).ok()?;
@@ -205,7 +208,7 @@ impl PostBuilt {
     }
 }
 
-/// The parts of an identity that are compared: group, version, kind, name and namespace.
+/// The parts of an identity that decide whether two objects are equal: group, version, kind, name and namespace.
 type Key = [String; 5];
 
 fn key(id: &Id<'_>) -> Key {
@@ -217,7 +220,7 @@ pub(in crate::kustomize) fn is_left_alone(node: &Node) -> bool {
     opts_out("labels") || opts_out("annotations")
 }
 
-/// Collects every scalar and every key in an object; the flag is `true` for a key.
+/// Collects all scalars and keys in an object. The flag in each tuple is `true` for a key.
 fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
     match &node.kind {
         Kind::Scalar(text) => texts.push((text, false)),
@@ -231,7 +234,8 @@ fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
     }
 }
 
-/// Returns whether a node contains an empty mapping: it is printed as `{}`, which closes a `${` before it.
+/// Returns whether a node contains an empty mapping. kustomize prints an empty mapping as `{}`, and its brace closes an
+/// open `${` before it.
 fn has_braces(node: &Node) -> bool {
     match &node.kind {
         Kind::Scalar(_) => false,
@@ -240,7 +244,8 @@ fn has_braces(node: &Node) -> bool {
     }
 }
 
-/// Returns whether a changed text is certainly still a single YAML scalar, with the same quotes or without quotes.
+/// Returns whether a text certainly stays a single YAML scalar after substitution. The scalar must also keep its
+/// quotes, or stay without quotes.
 fn stays_yaml(before: &str, after: &str) -> bool {
     let count = |text: &str, letter: char| text.matches(letter).count();
     let adds_quotes = ['\'', '"', '\\'].into_iter().any(|letter| count(after, letter) > count(before, letter));
@@ -251,7 +256,7 @@ fn stays_yaml(before: &str, after: &str) -> bool {
 /// Characters that must not begin a plain scalar.
 const INDICATORS: [char; 13] = ['{', '[', '&', '*', '!', '|', '>', '%', '@', '`', '#', '"', '\''];
 
-/// Returns whether a text needs no quotes in YAML. The empty text needs them, because it would be null.
+/// Returns whether a text needs no quotes in YAML. The empty text needs quotes, because YAML would parse it as null.
 fn is_plain(text: &str) -> bool {
     let ends_oddly = text.ends_with([' ', ':']) || text.starts_with([' ', '-', '?', ':', ',', ']', '}']);
     let is_split = text.contains(": ") || text.contains(" #") || text.contains(char::is_control);

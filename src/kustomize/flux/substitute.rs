@@ -1,8 +1,13 @@
 //! The substitution language of `spec.postBuild`: `${name}`, defaults, and functions of variables.
 //!
-//! Its syntax resembles that of the shell but differs: `${a-b}` is an error, `${a:+b}` is a default like `${a:-b}`,
-//! `$$` is always `$`, and braces with an invalid name are an error of the whole object. Test cases with the results of
-//! Flux are in `tests/vectors/kustomize/flux-substitute.json`.
+//! The syntax resembles that of the shell, with these differences:
+//!
+//! - `${a-b}` is an error.
+//! - `${a:+b}` sets a default, like `${a:-b}`.
+//! - `$$` is always `$`.
+//! - An invalid name in braces is an error of the whole object.
+//!
+//! Test cases with the results of Flux are in `tests/vectors/kustomize/flux-substitute.json`.
 
 mod functions;
 
@@ -18,7 +23,7 @@ pub(in crate::kustomize) enum Variable<'a> {
     Known(&'a str),
     /// The variable is not set.
     Unset,
-    /// The value is unknown, and the variable may be unset.
+    /// The value of the variable is unknown. The variable may also be unset.
     Unknown,
 }
 
@@ -27,14 +32,14 @@ pub(in crate::kustomize) enum Variable<'a> {
 pub(in crate::kustomize) enum Failure {
     /// The text has a syntax error; contains its description.
     Syntax(&'static str),
-    /// The text ends before a `${` is closed. Flux would read the text after it in the same object as a part of the
+    /// The text ends before a `${` is closed. Flux would read the following text of the same object as a part of the
     /// variable.
     Unclosed,
     /// A variable without a default is not set; contains its name.
     NotSet(String),
     /// A function in the text fails; contains the reason.
     Function(&'static str),
-    /// The result of Flux for this text is not implemented here; contains the reason.
+    /// The text uses a part of Flux's substitution that Portcullis does not implement. Contains the reason.
     Unclear(&'static str),
 }
 
@@ -75,7 +80,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If Flux cannot parse it.
+    /// If Flux cannot parse the text.
     pub(in crate::kustomize) fn read(text: &str) -> Result<Self, Failure> {
         let mut reader = Reader { rest: text, depth: 0 };
         let mut nodes = Vec::new();
@@ -85,7 +90,7 @@ impl Template {
         Ok(Self { nodes })
     }
 
-    /// Substitutes the variables; returns `None` if the result depends on a variable whose value is unknown.
+    /// Substitutes the variables. Returns `None` if the result depends on a variable with an unknown value.
     ///
     /// # Errors
     ///
@@ -160,7 +165,7 @@ impl Reader<'_> {
         taken.to_owned()
     }
 
-    /// Parses text outside of braces; two dollar signs become one.
+    /// Parses text outside of `${…}`. Replaces `$$` with `$`.
     fn plain(&mut self) -> String {
         let mut text = String::new();
         while !self.rest.is_empty() && !self.rest.starts_with("${") {
@@ -275,8 +280,9 @@ impl Reader<'_> {
         self.closed(Call { operator, arguments, ..call })
     }
 
-    /// Parses an argument of an operator: `${…}`, or a text up to the next `${` or to the first character for which
-    /// `is_part` returns false. If `escapes` is set, `$$`, `\/` and `\\` are each read as their second character.
+    /// Parses an argument of an operator. The argument is either `${…}` or a text. The text ends before the next `${`,
+    /// or before the first character for which `is_part` returns false. If `escapes` is set, reads each of `$$`, `\/`
+    /// and `\\` as its second character.
     fn argument(&mut self, is_part: impl Fn(char) -> bool, escapes: bool) -> Result<Node, Failure> {
         if self.takes("${") {
             return self.call();
@@ -309,7 +315,8 @@ impl Reader<'_> {
         Err(self.wrong("the name of a variable is followed by what is no operator, and no closing brace"))
     }
 
-    /// Returns a syntax error, or [`Failure::Unclosed`] at the end of the text.
+    /// Returns a syntax error with the description `why`. Returns [`Failure::Unclosed`] instead if the parser is at the
+    /// end of the text.
     fn wrong(&self, why: &'static str) -> Failure {
         if self.rest.is_empty() { Failure::Unclosed } else { Failure::Syntax(why) }
     }

@@ -34,7 +34,8 @@ fn of_map(patch: &mut Node) -> Result<Directive, Problem> {
     Ok(directive)
 }
 
-/// Removes the directive of a list, an element that contains only `$patch`, and returns it; `Merge` if there is none.
+/// Removes the directive of a list, and returns it. The directive is an element that contains only `$patch`. Returns
+/// `Merge` if there is no such element.
 fn of_list(patch: &mut Node) -> Result<Directive, Problem> {
     let mut elements = patch.items().iter();
     let Some(element) = elements.find(|element| element.get(KEY).is_some()) else { return Ok(Directive::Merge) };

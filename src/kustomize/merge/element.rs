@@ -6,10 +6,10 @@ use super::Problem;
 use super::error::kind_name;
 use crate::kustomize::node::Node;
 
-/// Replaces all elements of a list that have `values` at `keys` by `element`, or appends `element` if there are none.
-/// If `element` is `None`, removes them.
+/// Replaces all elements of a list that have `values` at `keys` by `element`. Appends `element` if there are no such
+/// elements. If `element` is `None`, removes them.
 ///
-/// Empty and null elements are dropped. An empty value matches any value; a missing one matches nothing.
+/// Drops empty elements and null elements. An empty value matches any value. A missing value matches nothing.
 pub(super) fn set(
     items: &mut Vec<Node>,
     element: Option<&Node>,
@@ -47,8 +47,8 @@ pub(super) fn is_empty(node: &Node) -> bool {
     node.is_null() || (node.is_map() && node.entries().is_empty())
 }
 
-/// Returns whether an element has `values` at `keys`. Keys beyond the end of `values` are ignored; without any value,
-/// nothing matches.
+/// Returns whether an element has `values` at `keys`. Ignores keys beyond the end of `values`. Returns `false` if
+/// `values` is empty.
 fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem> {
     let mut is_match = false;
     for (at, key) in keys.iter().enumerate() {
@@ -62,8 +62,8 @@ fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem>
     Ok(true)
 }
 
-/// Returns whether a mapping has a value at a key, where the empty value matches any value. Without a key, returns
-/// whether a scalar equals the value.
+/// Returns whether a mapping has `value` at a key. An empty `value` matches any value. If `key` is empty, returns
+/// whether a scalar equals `value`.
 fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     if key.is_empty() {
         return if item.is_scalar() { Ok(item.text() == Some(value)) } else { Err(wrong_kind("a scalar", item)) };
@@ -74,8 +74,8 @@ fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     Ok(item.get(key).is_some_and(|found| value.is_empty() || text(found) == value))
 }
 
-/// Returns the index of the first element with exactly `values` at `keys`; an empty value matches only an empty one.
-/// Without a key, returns the index of the first element that equals the first value.
+/// Returns the index of the first element that has exactly `values` at `keys`. Each key must exist in the element.
+/// Without a key, returns the index of the first scalar that equals the first value.
 pub(super) fn find(items: &[Node], keys: &[&str], values: &[&str]) -> Option<usize> {
     if keys.first().is_none_or(|key| key.is_empty()) {
         let value = values.first().copied().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! The values of merge keys, by which elements of lists are compared.
+//! The values of merge keys. Elements of lists are compared by these values.
 //!
 //! Source: `mergeValues`, `match` and `validateKeys` in `kyaml/yaml/walk/associative_sequence.go`.
 
 /// The values of a list element, one for each merge key; an empty text if the element lacks the key.
 pub(super) type Values = Vec<String>;
 
-/// Fills the empty values of each element of `all` from the others. Two elements are combined if they have an equal
-/// value for at least one merge key, and different values for none.
+/// Fills empty values in the elements of `all` with values from other elements. Two elements are combined if at least
+/// one merge key has the same value in both, and no merge key has different values.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();
@@ -28,8 +28,8 @@ fn united(left: &Values, right: &Values) -> Option<Values> {
     Some(left.iter().zip(right).map(|(left, right)| if left.is_empty() { right } else { left }.clone()).collect())
 }
 
-/// Returns the merge keys for which at least one element of `all` has a value, and the items of `values` for these
-/// keys. If no element has a value, returns all keys and values.
+/// Returns the merge keys that have a value in at least one element of `all`, and the items of `values` for these keys.
+/// If no element has a value, returns all keys and values.
 pub(super) fn valid<'k, 'v>(all: &[Values], values: &'v Values, keys: &[&'k str]) -> (Vec<&'k str>, Vec<&'v str>) {
     let is_valid = |at: usize| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty()));
     let none = !(0..keys.len()).any(is_valid);

@@ -22,9 +22,10 @@ const ITSELF: &str = "";
 struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
-    /// Whether kustomize uses the same list for the object and the patch, so that a change of one changes the other.
+    /// Whether kustomize uses the same list for the object and the patch. A change of one list then also changes the
+    /// other.
     same: bool,
-    /// The merged elements. The other elements of `dest` are appended to them at the end.
+    /// The merged elements. At the end, the elements of `dest` that were not merged are appended.
     first: Vec<Node>,
 }
 
@@ -60,8 +61,8 @@ impl Walker<'_> {
         })
     }
 
-    /// Merges the elements of both lists that have the same values at `keys`, for all values in `all`. Returns whether
-    /// `all` contains any values.
+    /// Merges list elements of the object and the patch. Two elements are merged if their values at `keys` are the
+    /// same. `all` contains the values of each merged element. Returns `false` if `all` is empty.
     fn elements(
         self,
         lists: &mut Lists,
@@ -88,7 +89,8 @@ impl Walker<'_> {
         Ok(true)
     }
 
-    /// Merges the elements of both lists that have `values` at `keys`; `None` if they are removed.
+    /// Merges the elements of both lists that have `values` at `keys`. Returns the merged element, or `None` if the
+    /// elements are removed.
     fn element(
         self,
         lists: &mut Lists,
@@ -117,8 +119,10 @@ impl Walker<'_> {
     }
 }
 
-/// Applies the `$patch` directive of a list in a patch. Returns the lists to merge and the side of the result. Returns
-/// `Err` with the result if nothing is left to merge. Source: `Merger.VisitList`.
+/// Applies the `$patch` directive of a list in a patch. Returns `Ok` with the lists to merge, and with the side from
+/// which the result comes. Returns `Err` with the result if nothing is left to merge.
+///
+/// Source: `Merger.VisitList`.
 fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {
     let is_present = |node: &Option<Node>| node.as_ref().is_some_and(|node| !node.is_null());
     let Some(patch) = sources.patch.as_mut() else { return Ok(Ok((sources, Side::Dest))) };
@@ -141,14 +145,14 @@ fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, P
 }
 
 impl Lists {
-    /// Returns the values of the scalar elements of both lists, without duplicates. Values of the patch's list come
+    /// Returns the values of the scalar elements of both lists, without duplicates. The values of the patch's list come
     /// first.
     fn own_values(&self) -> Vec<Values> {
         self.distinct(|item| vec![text(item).to_owned()])
     }
 
-    /// Returns the values at `keys` of each element of both lists, without duplicates. Values of the patch's list come
-    /// first.
+    /// Returns the values of all elements of both lists at `keys`, without duplicates. The values of the patch's list
+    /// come first.
     fn values(&self, keys: &[&str]) -> Vec<Values> {
         let value = |item: &Node, key: &str| {
             item.get(key).filter(|value| !value.is_null_or_empty()).map(text).unwrap_or_default().to_owned()
@@ -162,15 +166,16 @@ impl Lists {
         all.filter(|values| seen.insert(values.clone())).collect()
     }
 
-    /// Returns the indexes of the first element with `values` at `keys`, in the object's list and in the patch's list.
-    /// Ignores keys for which `values` has an empty text.
+    /// Finds the first element with `values` at `keys`, once in the object's list and once in the patch's list. Returns
+    /// both indexes. Ignores a key if its value in `values` is empty.
     fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
         let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
         let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);
         (element::find(&self.dest, &keys, &values), element::find(&self.patch, &keys, &values))
     }
 
-    /// Removes `$patch` from the element of the patch at index `patch`, after the element was merged.
+    /// Removes `$patch` from an element of the patch after the element was merged. `patch` is the index of this
+    /// element.
     fn take_directive(&mut self, dest: Option<usize>, patch: Option<usize>) {
         if let Some(element) = patch.and_then(|at| self.patch.get_mut(at))
             && element.is_map()
@@ -205,8 +210,8 @@ impl Lists {
     }
 }
 
-/// Adds those of the merge keys `keys` that an element lacks, with their `values`. If the element is a scalar, replaces
-/// it by the value.
+/// Adds missing merge keys to an element, with the corresponding value from `values`. If the element is a scalar,
+/// replaces the element by the value.
 fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     for (key, value) in keys.iter().zip(values) {
         if value.is_empty() || element.get(key).is_some() {
@@ -224,7 +229,8 @@ fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     }
 }
 
-/// Appends the elements `others` to a list. An element that has the same values at `keys` is replaced.
+/// Appends the elements `others` to a list. If the list already contains an element with the same values at `keys`,
+/// replaces this element.
 fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), Problem> {
     for other in others {
         if keys == [ITSELF] {
@@ -240,8 +246,8 @@ fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), P
     Ok(())
 }
 
-/// Returns the values of an element at some keys, and appends the element once for each key that it lacks, as kustomize
-/// does.
+/// Returns the values of an element at some keys. If the element lacks keys, also appends the element to `items` once
+/// for each missing key, as kustomize does.
 fn values_or_append<'n>(items: &mut Vec<Node>, other: &'n Node, keys: &[&str]) -> Result<Vec<&'n str>, Problem> {
     let mut values = Vec::new();
     for key in keys {

@@ -1,8 +1,8 @@
 //! Strategic merge patches as kustomize applies them.
 //!
-//! A patch is an object whose fields replace those of another one. Mappings are merged, and `null` removes a field. A
-//! list is replaced, unless the [schema](crate::kustomize::schema) has merge keys for it. `$patch: delete`, `replace`
-//! or `merge` sets the operation on a mapping or list.
+//! A patch is an object whose fields replace the fields of another object. Mappings are merged. `null` removes a field.
+//! A list is replaced, unless the [schema](crate::kustomize::schema) has merge keys for the list. `$patch: delete`,
+//! `replace` or `merge` sets the operation on a mapping or list.
 //!
 //! ```
 //! use portcullis::kustomize::merge::merge;
@@ -21,17 +21,18 @@
 //!
 //! # Behaviour of kustomize
 //!
-//! * The whole object is walked, not only the fields of the patch: an empty field (`a:`) is removed, and so are
+//! * kustomize processes the whole object, not only the fields of the patch. It removes empty fields (`a:`), and
 //!   duplicate elements of merged lists.
-//! * New elements come first. With one merge key, existing elements move to the front too; with several keys they do
-//!   not.
-//! * With several keys, a missing key equals any value, which can lose elements.
+//! * New elements come first. If a list has one merge key, existing elements in the patch move to the front too. If it
+//!   has several merge keys, existing elements do not move.
+//! * If a list has several merge keys, a missing key equals any value. So elements can be lost.
 //! * `$patch: replace` has no effect at the top of a patch and in an element of a list.
 //! * `$setElementOrder`, `$deleteFromPrimitiveList` and `$retainKeys` are ordinary fields.
 //!
 //! # Differences
 //!
-//! kustomize works on pointers, so a node at two places changes at both. Here each place has its own copy.
+//! kustomize works on pointers. If a node is at two places, a change affects both places. Here each place has its own
+//! copy.
 //!
 //! # Cost
 //!

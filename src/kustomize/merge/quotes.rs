@@ -1,6 +1,6 @@
-//! Quotes of strings that YAML 1.1 would parse as another type, such as `yes`.
+//! Quotes strings that YAML 1.1 would parse as another type, such as `yes`.
 //!
-//! Source: `FieldSetter` in `kyaml/yaml/fns.go`, which sets them for each field of a merged mapping.
+//! Source: `FieldSetter` in `kyaml/yaml/fns.go`. It quotes such strings in each field of a merged mapping.
 
 use crate::kustomize::node::{Node, Style};
 use crate::yaml;
@@ -11,7 +11,7 @@ pub(super) fn with_quotes(mut value: Node) -> Node {
     value
 }
 
-/// Quotes a string that YAML 1.1 would parse as another type. If the field gets another value later, the quotes stay.
+/// Quotes a string that YAML 1.1 would parse as another type. The quotes stay if the field gets another value later.
 pub(super) fn quote(value: &mut Node) {
     if needs_quotes(value) {
         value.style = Style::DoubleQuoted;

@@ -8,16 +8,16 @@ use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The reason why a part of an object is merged without a patch.
+/// The reason why a part of an object is merged with an empty patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.
     Untouched,
-    /// This part of the patch was moved into the object, so it is merged with itself.
+    /// This part of the patch was moved into the object. So kustomize merges this part with itself.
     Moved,
 }
 
-/// Returns whether a merge without a patch certainly neither changes a node nor fails.
+/// Returns whether a merge with an empty patch leaves a node unchanged and cannot fail. `false` if this is not certain.
 pub(super) fn is_settled(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;
@@ -43,8 +43,9 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a merge without a patch certainly does not change a list. This requires a single merge key with a
-/// different value in each element, and elements that do not change.
+/// Returns whether a merge with an empty patch leaves a list unchanged. `false` if this is not certain. The list must
+/// have exactly one merge key, with a different value in each element. The merge must also leave each element
+/// unchanged.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

@@ -19,7 +19,7 @@ pub(super) struct Sources {
     pub(super) dest: Option<Node>,
     /// The node of the patch.
     pub(super) patch: Option<Node>,
-    /// Whether object and patch share one node, because this part of the patch was moved into the object.
+    /// Whether the object and the patch share one node. This is so if this part of the patch was moved into the object.
     pub(super) same: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Walked {
     /// The merged node; `None` if it is removed.
     pub(super) node: Option<Node>,
     pub(super) side: Side,
-    /// Whether a field with the result `null` is kept instead of removed.
+    /// Whether the field stays in the mapping if its merged value is `null`. Otherwise the field is removed.
     keeps_null: bool,
 }
 
@@ -55,12 +55,13 @@ impl Sources {
         Self { dest, patch, same: false }
     }
 
-    /// Creates sources from a part of the patch that was moved into the object, so that both share this node.
+    /// Creates sources in which the object and the patch share one node. kustomize shares the node when it moves a part
+    /// of the patch into the object.
     fn moved(node: Node) -> Self {
         Self { dest: Some(node.clone()), patch: Some(node), same: true }
     }
 
-    /// Sets the style of an empty mapping or list of the object to that of the patch.
+    /// Copies the style of the patch to the object's mapping or list, if that mapping or list is empty.
     fn take_style(&mut self) {
         if let (Some(dest), Some(patch)) = (&mut self.dest, &self.patch)
             && !dest.is_scalar()
@@ -71,7 +72,7 @@ impl Sources {
         }
     }
 
-    /// Returns the nodes of the object and the patch, without those that are missing or null.
+    /// Returns the nodes of the object and the patch. Skips a node that is missing or null.
     fn present(&self) -> impl Iterator<Item = &Node> {
         [&self.dest, &self.patch].into_iter().flatten().filter(|node| !node.is_null())
     }
@@ -84,8 +85,8 @@ pub(super) struct Walker<'s> {
 }
 
 impl Walker<'_> {
-    /// Merges two nodes. A schema in a comment takes precedence over the schema of the field; without either, uses the
-    /// schema of the object's kind.
+    /// Merges two nodes. A schema in a comment takes precedence over the schema of the field. If there is neither, uses
+    /// the schema of the object's kind.
     pub(super) fn walk(self, sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
         let comment = sources.present().find_map(|node| Schema::fragment(node.comment.as_ref()?));
         if let Some(fragment) = comment {
@@ -164,7 +165,7 @@ impl Walker<'_> {
     }
 }
 
-/// What remains to be done to merge a mapping, after its `$patch` directive was applied.
+/// The remaining work to merge a mapping after its `$patch` directive was applied.
 enum Visited {
     /// The merge is complete; contains the result.
     Done(Walked),
@@ -172,8 +173,10 @@ enum Visited {
     Merge(Side),
 }
 
-/// Applies the `$patch` directive of a mapping in a patch. Returns the result of the merge, or that the fields must
-/// still be merged. Source: `Merger.VisitMap`.
+/// Applies the `$patch` directive of a mapping in a patch. If the directive decides the result, returns this result.
+/// Otherwise returns that the fields must be merged.
+///
+/// Source: `Merger.VisitMap`.
 fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
     let Some(dest) = sources.dest.as_ref().filter(|dest| !dest.is_null()) else { return Ok(visit_missing(sources)) };
     let Some(patch) = &mut sources.patch else { return Ok(Visited::Merge(Side::Dest)) };
@@ -239,8 +242,8 @@ fn set_field(map: &mut Node, name: &str, walked: Walked, key_tag: Tag) {
     }
 }
 
-/// Replaces a node but keeps its style, which includes whether its tag is printed, and its comment unless the new node
-/// has one.
+/// Replaces a node but keeps its style, and keeps whether its tag is printed. Also keeps the origin of the old node if
+/// the new node has none.
 pub(super) fn overwrite(old: &mut Node, new: Node) {
     let (style, tagged) = (old.style, old.tagged);
     let origin = if new.origin == Origin::default() { old.origin } else { new.origin };

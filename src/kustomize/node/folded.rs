@@ -1,12 +1,13 @@
-//! Reproduces a bug of go-yaml, which changes the text of folded block scalars.
+//! Reproduces a bug of go-yaml that changes the text of folded block scalars.
 //!
-//! go-yaml writes an empty line before every line that is not indented more than the others, even after a more indented
-//! line, where YAML does not fold. So each time kustomize writes and parses a node, such a text gets more lines.
+//! go-yaml writes an empty line before each line that is not more indented than the rest of the text. It does so even
+//! after a more indented line, although YAML does not fold the line break there. So the text gets more lines each time
+//! kustomize writes and parses the node.
 //!
 //! Source: `yaml_emitter_write_folded_scalar` and `yaml_parser_scan_block_scalar` of go-yaml v3.
 
-/// Returns the text of a folded scalar after it was written and parsed; `None` if the text does not change, or is
-/// written in another style.
+/// Returns the text of a folded scalar after go-yaml has written and parsed it. `None` if the text does not change, or
+/// if go-yaml writes it in another style.
 pub(super) fn refolded(text: &str) -> Option<String> {
     if !text.contains('\n') || !is_block(text) {
         return None;
@@ -16,13 +17,14 @@ pub(super) fn refolded(text: &str) -> Option<String> {
     (read != text).then_some(read)
 }
 
-/// Returns whether go-yaml can write a text as a block scalar. Otherwise it uses double quotes.
+/// Returns whether go-yaml can write a text as a block scalar. If it cannot, go-yaml writes the text in double quotes.
 fn is_block(text: &str) -> bool {
     let is_plain = |c: char| matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}');
     text.chars().all(is_plain) && !text.contains(" \n") && !text.ends_with(' ')
 }
 
-/// Returns the lines that go-yaml writes for a text in a folded block scalar, and the number of line breaks at the end.
+/// Returns the lines that go-yaml writes for a text in a folded block scalar. Also returns the number of line breaks at
+/// the end of the text.
 fn written(text: &str) -> (Vec<&str>, usize) {
     let starts_blank = text.starts_with([' ', '\t', '\n']);
     let body = text.trim_end_matches('\n');
@@ -38,7 +40,8 @@ fn written(text: &str) -> (Vec<&str>, usize) {
     (lines, text.len() - body.len())
 }
 
-/// Returns the text that go-yaml parses from the lines of a folded block scalar with `breaks` line breaks at the end.
+/// Returns the text that go-yaml parses from a folded block scalar. `lines` contains the lines of the scalar, and
+/// `breaks` is the number of line breaks at the end.
 fn read(lines: &[&str], breaks: usize) -> String {
     let mut out = String::new();
     let mut pending: Option<(usize, bool)> = None;

@@ -1,7 +1,7 @@
-//! Converts nodes to the values that are printed.
+//! Converts nodes to the values that kustomize prints.
 //!
-//! kustomize writes a node as YAML, parses that text again and writes the result as JSON. This module computes the
-//! resulting value.
+//! kustomize writes a node as YAML, parses this text again, and writes the result as JSON. This module computes the
+//! resulting value without these steps.
 //!
 //! Source: `RNode.MarshalJSON` of kyaml, `encoder.node` and `decoder.scalar` of go-yaml v3.
 
@@ -15,7 +15,7 @@ use super::{Entry, Kind, Node, Origin, Style, Tag, folded};
 use crate::kustomize::emit::value::Value;
 use crate::yaml::core::{self, Resolved};
 
-/// Maximum size of mappings in which duplicate keys are found by comparing all pairs.
+/// Maximum number of entries in a mapping for which duplicate keys are found by a comparison of all pairs.
 const SMALL: usize = 16;
 
 /// The error of a node that kustomize cannot print.
@@ -83,12 +83,12 @@ pub fn printed_inner(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: false })
 }
 
-/// The context of a node in the printed document.
+/// The properties of a node's position that affect how kustomize prints the node.
 #[derive(Debug, Clone, Copy)]
 struct Within {
     /// Whether the node is inside brackets or braces.
     flow: bool,
-    /// Whether the node is the whole document, in which every key counts as a string.
+    /// Whether the node is the whole document. Every key of the document's top-level mapping counts as a string.
     top: bool,
 }
 
@@ -148,12 +148,13 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
 /// The type of a key after go-yaml has written and parsed it.
 enum Key {
     String,
-    /// A null key. kustomize ignores such entries at the top of a document, and fails on them elsewhere.
+    /// A null key. kustomize ignores a null key at the top level of a document, and fails on a null key elsewhere.
     Null,
     Other,
 }
 
-/// Returns the type of a key. go-yaml quotes empty keys and, inside braces, keys with a colon, such as times.
+/// Returns the type of a key after go-yaml has written and parsed it. go-yaml quotes empty keys. Inside braces, it also
+/// quotes keys that contain a colon, such as times.
 fn key(entry: &Entry, is_in_flow: bool) -> Key {
     let tag = match entry.key_tag {
         Tag::Null | Tag::None if entry.key.is_empty() => Tag::Str,

@@ -15,8 +15,8 @@ pub fn text_of(node: &Node) -> String {
     writer.out
 }
 
-/// Returns the text of a node with the comments of its source; `None` if their positions are uncertain, or if a key is
-/// a mapping or sequence.
+/// Returns the text of a node with the comments of its source. Returns `None` if the positions of the comments are
+/// uncertain, or if a key is a mapping or sequence.
 pub fn commented_text(node: &Node, text: &str) -> Option<String> {
     if has_collection_key(node) {
         return None;
@@ -32,15 +32,15 @@ fn has_collection_key(node: &Node) -> bool {
     node.entries().iter().any(has_one) || node.items().iter().any(has_collection_key)
 }
 
-/// A comment in a YAML text, with its line. `is_tail` is true if other text precedes the comment on this line.
+/// A comment in a YAML text. `is_tail` is true if other text precedes the comment on its line.
 struct Comment {
     line: u32,
     text: String,
     is_tail: bool,
 }
 
-/// Returns the comments in a YAML text; `None` if a comment may be part of a value, or if an empty line follows a
-/// comment.
+/// Returns the comments in a YAML text. Returns `None` if a comment may be part of a value, if an empty line follows a
+/// comment, or if a comment is at the end of the text.
 fn comments(text: &str) -> Option<Vec<Comment>> {
     let mut found = Vec::new();
     let mut after_head = false;
@@ -170,7 +170,7 @@ impl Writer {
         }
     }
 
-    /// Writes the comment that the source has at the end of the line `line`, if there is one.
+    /// Writes the comment at the end of line `line` of the source, if there is one.
     fn tail(&mut self, line: u32) {
         if let Some(comment) = self.comments.get(self.next).filter(|comment| comment.is_tail && comment.line == line) {
             let _ = write!(self.out, " {}", comment.text);

@@ -44,9 +44,10 @@ pub enum NoFolder {
         /// The reason why fetching failed; `None` if nothing was fetched.
         failure: Option<String>,
     },
-    /// The entry is an absolute path, which kustomize does not allow for folders.
+    /// The entry is an absolute path to a folder. kustomize does not allow such paths.
     Absolute,
-    /// A name in the entry contains `..` among other characters, such as `a..b`, which kustomize rejects after 5.8.
+    /// A path segment of the entry contains `..` and other characters, such as `a..b`. Versions of kustomize after 5.8
+    /// reject such an entry.
     Ambiguous,
     /// The entry is a path that cannot be resolved.
     Lost(Lost),
@@ -90,7 +91,7 @@ impl Loader<'_> {
     ///
     /// # Errors
     ///
-    /// If the entry does not lead to a folder, or the folder is already being built.
+    /// If the entry does not lead to a folder, or if the folder is already being built.
     pub fn folder(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFolder> {
         if entry.is_empty() {
             return Err(NoFolder::Empty);
@@ -127,8 +128,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns the path in the tree of `folder`, a folder in a fetched repository. `top` is the path of the
-    /// repository's top folder.
+    /// Returns the path in the tree of `folder`, which is a path in a fetched repository. `top` is the path of the
+    /// repository's top folder in the tree.
     fn folder_in(&self, tree: &Tree, top: &TreePath, folder: &str) -> Result<TreePath, String> {
         match tree.locate(top, folder) {
             Ok(Located::Folder(found)) if !found.is_within(top) => Err(format!("{folder} leads out of the repository")),
@@ -138,13 +139,14 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns whether a folder that is being built, `root` or one that refers to it, is `folder` or inside `folder`.
+    /// Returns whether `folder` is being built, or contains a folder that is being built. These folders are `root` and
+    /// the folders that refer to it.
     pub fn is_visited_within(&self, folder: &TreePath) -> bool {
         self.visited_within(folder).is_some()
     }
 
-    /// Returns the first folder that is `candidate` or inside it, among the folders that are being built: `root`, then
-    /// those that refer to it.
+    /// Returns the first folder being built that is `candidate` or is inside `candidate`. Searches `root` first, then
+    /// the folders that refer to `root`.
     fn visited_within(&self, candidate: &TreePath) -> Option<&TreePath> {
         if self.root.is_within(candidate) {
             return Some(self.root);
@@ -152,7 +154,8 @@ impl Loader<'_> {
         self.referrer.and_then(|referrer| referrer.visited_within(candidate))
     }
 
-    /// Returns the chain of folders from the root of the build to `root`, each of which refers to the next.
+    /// Returns the chain of folders from the root of the build to `root`. Each folder in the chain refers to the next
+    /// folder.
     pub fn chain(&self) -> Vec<TreePath> {
         let mut chain = self.referrer.map(Loader::chain).unwrap_or_default();
         chain.push(self.root.clone());

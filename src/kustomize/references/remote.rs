@@ -50,8 +50,8 @@ pub struct Repository {
 const SCHEMES: [&str; 4] = ["ssh://", "https://", "http://", "file://"];
 
 impl Repository {
-    /// Parses an entry of a kustomization file as the address of a repository; `None` if kustomize does not treat the
-    /// entry as one.
+    /// Parses an entry of a kustomization file as the address of a git repository. Returns `None` if kustomize does not
+    /// treat the entry as such an address.
     pub fn of(entry: &str) -> Option<Self> {
         if entry.starts_with('/') {
             return None;
@@ -67,8 +67,8 @@ impl Repository {
     }
 }
 
-/// Splits the address of a repository into host and rest. The flag is `true` if the rest is the path of the repository,
-/// without a folder in it.
+/// Splits the address of a repository into host and rest. The flag is `true` if the rest is only the path of the
+/// repository. Otherwise the rest may also contain a folder in the repository.
 fn host(address: &str) -> Option<(String, &str, bool)> {
     let address = without(address, "git::").unwrap_or(address);
     let scheme = SCHEMES.into_iter().find(|scheme| without(address, scheme).is_some()).unwrap_or_default();
@@ -92,7 +92,7 @@ fn host(address: &str) -> Option<(String, &str, bool)> {
     Some((host, path, false))
 }
 
-/// Removes a prefix, ignoring case; `None` if the text does not start with it.
+/// Removes a prefix, and ignores case. Returns `None` if the text does not start with this prefix.
 fn without<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let head = text.get(..prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
@@ -116,8 +116,8 @@ fn separator(text: &str, like_scp: bool) -> Option<usize> {
     }
 }
 
-/// Splits a path into the path of a repository and the folder in the repository. If `whole` is set, a path without a
-/// separator, such as `//`, is only the path of the repository.
+/// Splits a path into the path of a repository and the path of a folder in this repository. If the path has no
+/// separator such as `//`, and `whole` is set, the whole path is the path of the repository.
 fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find("_git/") {
         let after = at + "_git/".len();
@@ -138,7 +138,7 @@ fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     Some((&path[..end], path[end..].strip_prefix('/').unwrap_or("")))
 }
 
-/// Returns whether a path in a repository leads out of it after resolving `.` and `..`.
+/// Returns whether a path in a repository leads out of the repository. Resolves `.` and `..` first.
 fn leads_out(folder: &str) -> bool {
     // Go strips one slash only; with two the path is absolute, and `..` stays below its root
     let folder = folder.strip_prefix('/').unwrap_or(folder);
@@ -170,7 +170,7 @@ fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     query.split('&').filter(|text| !text.is_empty()).map(pair).collect()
 }
 
-/// Unescapes like `url.QueryUnescape`; invalid UTF-8 becomes U+FFFD.
+/// Unescapes a text like Go's `url.QueryUnescape`. Invalid UTF-8 becomes U+FFFD.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -14,8 +14,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ001.md"),
 };
 
-/// Returns a finding about a Component that the field `list`, such as `resources`, contains at the index `index`;
-/// `defined` is the position of the Component's kind.
+/// Returns a finding about a Component in the field `list`, such as `resources`. `index` is the position of its entry
+/// in the list. `defined` is the position of the Component's kind.
 pub(in crate::kustomize) fn found(site: Site, list: &str, index: usize, entry: &str, defined: &Site) -> TreeFinding {
     let message = format!("\"{entry}\" is a kustomize Component ({defined})");
     let finding = RULE.at(site, message).found("kind: Component");

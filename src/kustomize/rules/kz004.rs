@@ -15,7 +15,10 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 };
 
 /// Returns a finding about an entry of a kustomization file that leads to no file or folder. `near` is the most similar
-/// existing path. `elsewhere` is the correct path from `folder`, if the entry exists relative to the root of the tree.
+/// existing path.
+///
+/// `elsewhere` is set if the entry exists relative to the root of the tree. It then contains the correct path from
+/// `folder`.
 pub(in crate::kustomize) fn missing(
     site: Site,
     entry: &str,

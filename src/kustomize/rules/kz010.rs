@@ -22,7 +22,7 @@ pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath,
         .help("refer to its folder, with a kustomization file there, or copy it; --load-restrictor none lifts this")
 }
 
-/// Returns a finding about a folder with an absolute path; `relative` is the path to write instead.
+/// Returns a finding about an entry that is an absolute path to a folder. `relative` is the path to write instead.
 pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&str>) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" is an absolute path")).allowed("relative paths");
     match relative {
@@ -37,7 +37,7 @@ pub(in crate::kustomize) fn outside(site: Site, entry: &str) -> TreeFinding {
         .help("keep all that is referred to in the same source")
 }
 
-/// Returns a finding about an entry of a kustomization file with `..` within a name, such as `a..b`.
+/// Returns a finding about an entry of a kustomization file with `..` inside a longer name, such as `a..b`.
 pub(in crate::kustomize) fn ambiguous(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" has \"..\" within a name, which kustomize after 5.8 refuses"))
         .help("rename the folder, or look whether the line is indented as it should be")

@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ011.md"),
 };
 
-/// The prefixes by which Flux recognizes an address.
+/// The prefixes that show Flux that a path is a remote address.
 const ADDRESSES: [&str; 8] = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
 
 /// Returns whether Flux treats a path as local and relative (`IsLocalRelativePath`).
@@ -23,7 +23,7 @@ pub(in crate::kustomize) fn is_local(path: &str) -> bool {
     !is_address && !lower.strip_prefix("file://").unwrap_or(&lower).starts_with('/')
 }
 
-/// Returns a finding about an entry of `spec.components` that is not a local, relative path.
+/// Returns a finding about an entry of `spec.components` that is not a relative path of a local folder.
 pub(in crate::kustomize) fn found(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is not a local, relative path"))
         .found(entry)

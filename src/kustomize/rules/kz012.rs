@@ -1,5 +1,6 @@
-//! KZ012: a Component below a folder without a kustomization file. Flux generates this file, and lists the Component in
-//! it as a resource.
+//! KZ012: a Component below a folder without a kustomization file.
+//!
+//! Flux generates the missing file, and lists the Component in it as a resource.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -15,8 +16,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ012.md"),
 };
 
-/// Returns a finding about a Component in `folder`. It is below the folder `root`, for which Flux generates a
-/// kustomization file that lists the Component as a resource.
+/// Returns a finding about a Component in `folder`, which is inside the folder `root`. Flux generates a kustomization
+/// file for `root`, and this file lists the Component as a resource.
 pub(in crate::kustomize) fn found(site: Site, folder: &TreePath, root: &TreePath) -> TreeFinding {
     let message = format!(
         "{root} has no kustomization file: Flux generates one that lists {folder} (kind: Component) as a resource, which fails"

@@ -16,8 +16,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ013.md"),
 };
 
-/// Returns a finding about an entry of a kustomization file that leads to a file without valid objects; `at` is the
-/// position of the error in this file.
+/// Returns a finding about an entry that leads to a file without valid objects. `at` is the position of the error in
+/// this file.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &BadObjects) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" {} ({at})", fault));
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
@@ -36,7 +36,7 @@ pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFind
     RULE.at(site, format!("{object} has no apiVersion, and Flux refuses it")).help("give it an apiVersion")
 }
 
-/// Returns a finding about an object that transformers made invalid: without kind, name or metadata.
+/// Returns a finding about an object that became invalid because transformers removed its kind, name or metadata.
 pub(in crate::kustomize) fn no_object(site: Site, object: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("{object} cannot be written: {why}")).help("look at the patches of the object")
 }
@@ -47,7 +47,8 @@ pub(in crate::kustomize) fn empty_key(site: Site, id: &Id<'_>, field: &str) -> T
         .help("name the key")
 }
 
-/// Returns a finding about an object with a key or value that cannot be printed; `site` is the position that set it.
+/// Returns a finding about an object with a key or value that cannot be printed. `site` is the position where the key
+/// or value is set.
 pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprintable) -> TreeFinding {
     let words = fault_words(fault);
     let finding = RULE.at(site, format!("{object} cannot be written: {words}"));

@@ -13,7 +13,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ026.md"),
 };
 
-/// Returns a finding about the file `name` beside the kustomization file at `site`; `fix` adds it to `resources`.
+/// Returns a finding about the unlisted file `name` in the folder of a kustomization file. `site` is a position in the
+/// kustomization file. `fix` adds the file to `resources`.
 pub(in crate::kustomize) fn found(site: Site, name: &str, fix: Fix) -> TreeFinding {
     RULE.at(site, format!("\"{name}\" holds Kubernetes objects, and no kustomization lists it"))
         .harmless()

@@ -15,8 +15,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ030.md"),
 };
 
-/// Returns a finding about an entry of a kustomization file that adds an object with the identity of an existing one.
-/// `own` is the position of the added object, `other` that of the existing one.
+/// Returns a finding about an entry of a kustomization file that adds an object whose identity already exists. `own` is
+/// the position of the added object. `other` is the position of the existing object.
 pub(in crate::kustomize) fn conflict(site: Site, id: &Id<'_>, own: &Site, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     let is_same = own.file == site.file && own.place.line == site.place.line;
@@ -47,7 +47,7 @@ pub(in crate::kustomize) fn several_objects(site: Site, id: &Id<'_>) -> TreeFind
     RULE.at(site, format!("{} is there more than once", id.words())).found(id.to_string()).help("name one of them")
 }
 
-/// Returns a finding about a patch whose object does not exist.
+/// Returns a finding about a patch for an object that does not exist.
 pub(in crate::kustomize) fn no_object_to_patch<'a>(
     site: Site,
     id: &Id<'_>,
@@ -74,7 +74,7 @@ pub(in crate::kustomize) fn several_objects_to_patch(site: Site, id: &Id<'_>) ->
         .help("give the patch a target")
 }
 
-/// Returns a finding about two objects that have the same identity after the namespace is set.
+/// Returns a finding about two objects that have the same identity after kustomize sets the namespace.
 pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &str, made: &Site) -> TreeFinding {
     RULE.at(site, format!("this makes {before} ({made}) the same as another {}: {id}", id.gvk.kind))
         .found(id.to_string())

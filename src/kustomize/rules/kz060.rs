@@ -14,8 +14,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ060.md"),
 };
 
-/// Returns a finding about a protected object that a revision does not render any more. `takes` describes the loss that
-/// its deletion causes, such as `everything in the namespace`.
+/// Returns a finding about a protected object that a revision no longer renders. `takes` describes what is deleted
+/// together with the object, such as `everything in the namespace`.
 pub(in crate::kustomize) fn found(id: &ObjectId, takes: Option<&str>, revision: &str) -> Finding {
     let along = takes.map(|takes| format!(", and with it {takes},")).unwrap_or_default();
     let message = format!(

@@ -13,7 +13,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ061.md"),
 };
 
-/// Returns a finding about the objects `stale` that Flux will delete; `applied` is the number of objects that the
+/// Returns a finding about the objects `stale`, which Flux will delete. `applied` is the number of all objects that the
 /// Kustomization applied.
 pub(in crate::kustomize) fn found(stale: &[&ObjectId], applied: usize, revision: &str) -> Finding {
     let message = format!(

@@ -13,8 +13,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ062.md"),
 };
 
-/// Returns a finding about objects that the Kustomization `other` renders too. `elsewhere` is the revision and source
-/// of `other`, if it has another source.
+/// Returns a finding about objects that the Kustomization `other` also renders. If `other` has another source,
+/// `elsewhere` is its revision and source.
 pub(in crate::kustomize) fn found(
     shared: &[&ObjectId],
     (other, elsewhere): (&str, Option<&str>),

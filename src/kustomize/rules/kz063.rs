@@ -1,4 +1,4 @@
-//! KZ063: an object that moves to another Flux Kustomization, and may be deleted on the way.
+//! KZ063: an object that moves to another Flux Kustomization, and may be deleted during the move.
 
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::object_id::{ObjectId, listed};
@@ -13,15 +13,17 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ063.md"),
 };
 
-/// The order in which two Kustomizations apply a revision that moves an object from one to the other.
+/// The order in which two Kustomizations apply a revision. The revision moves an object from one Kustomization to the
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Order<'a> {
-    /// The new Kustomization of the object depends on the old one, which therefore deletes the object first.
+    /// The new Kustomization of the object depends on the old one. So the old Kustomization is applied first, and
+    /// deletes the object.
     LoserFirst,
     /// Neither Kustomization depends on the other.
     Any,
     /// The Kustomizations have different sources, so neither waits for a revision of the other. Contains the revision
-    /// and the source of the object's new Kustomization.
+    /// and the source of the Kustomization to which the object moves.
     Elsewhere(&'a str),
 }
 

@@ -1,6 +1,6 @@
 //! KZ064: a Namespace that `targetNamespace` of a Flux Kustomization renames.
 //!
-//! Source: the field specifications of `namespace` in kustomize's `api/internal/konfig/builtinpluginconsts`, which
+//! Source: the field specifications of `namespace` in kustomize's `api/internal/konfig/builtinpluginconsts`. They
 //! contain `metadata/name` of Namespaces.
 
 use crate::admission::Level;

@@ -1,4 +1,4 @@
-//! The table of kustomize's built-in definitions, as `build.rs` writes it from `built_in.txt`.
+//! The table of kustomize's built-in definitions. `build.rs` generates this table from `built_in.txt`.
 
 use std::borrow::Cow;
 
@@ -17,8 +17,8 @@ const EMPTY: Shape = Shape {
     keys: Cow::Borrowed(&[]),
 };
 
-/// The built-in definitions. The first schema represents all fields that are omitted because merging does not need
-/// them.
+/// The built-in definitions. The first schema is a placeholder for omitted fields. Fields are omitted if merging does
+/// not need their schemas.
 pub(super) static DEFINITIONS: Definitions = Definitions {
     shapes: Cow::Borrowed(&SHAPES),
     names: Cow::Borrowed(&NAMES),

@@ -10,16 +10,16 @@ use crate::yaml::{self, Limits};
 
 /// The prefix of references to definitions.
 const DEFINITIONS: &str = "#/definitions/";
-/// The OpenAPI extension with group, version and kind of the objects of a definition or operation.
+/// The OpenAPI extension with the group, version and kind of the objects that a definition or operation describes.
 const KINDS: &str = "x-kubernetes-group-version-kind";
-/// The part of an API path that shows that its operations apply to namespaced objects.
+/// A part of API paths. A path that contains this part applies to namespaced objects.
 const NAMESPACE: &str = "namespaces/{namespace}";
 
 /// The reason why a text is not a valid OpenAPI document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSchema {
-    /// The file has no content, which kustomize does not take for an empty document.
+    /// The file has no content. kustomize does not accept an empty file as an empty document.
     #[error("the schema is empty")]
     Empty,
     /// The text is neither JSON nor YAML.
@@ -100,8 +100,8 @@ pub(super) fn fragment(text: &str) -> Option<Definitions> {
     Some(definitions)
 }
 
-/// Returns the apiVersion and kind of each cluster-scoped kind: a kind with API paths in the document, all of them
-/// without a namespace.
+/// Returns the apiVersion and kind of each cluster-scoped kind. A kind is cluster-scoped if the document has API paths
+/// for it, and none of these paths contains a namespace.
 pub(super) fn cluster_scoped(document: &Value) -> Result<BTreeSet<(String, String)>, BadSchema> {
     let mut scoped = HashMap::new();
     for (path, operations) in object(document, "paths")? {
@@ -121,8 +121,8 @@ fn object<'d>(document: &'d Value, field: &str) -> Result<impl Iterator<Item = (
     .map(|entries| entries.into_iter().flatten())
 }
 
-/// Returns the apiVersion and kind in an extension `x-kubernetes-group-version-kind`. kustomize panics if one is
-/// missing.
+/// Returns the apiVersion and kind in an extension `x-kubernetes-group-version-kind`. kustomize panics if the version
+/// or the kind is missing.
 fn kind_of(extension: &Value, owner: &str) -> Result<Option<(String, String)>, BadSchema> {
     let Value::Object(parts) = extension else { return Ok(None) };
     let part = |name: &str| parts.get(name).and_then(Value::as_str);
@@ -162,8 +162,8 @@ fn shape(schema: &Value, definitions: &mut Definitions) -> Shape {
     }
 }
 
-/// Returns the merge keys of a list: several from `x-kubernetes-list-map-keys`, or one from
-/// `x-kubernetes-patch-merge-key`.
+/// Returns the merge keys of a list. `x-kubernetes-list-map-keys` can contain several keys. Otherwise
+/// `x-kubernetes-patch-merge-key` contains one key.
 fn keys(schema: &Value) -> Vec<Name> {
     let owned = |key: &Value| key.as_str().map(|key| Name::Owned(key.to_owned()));
     match &schema["x-kubernetes-list-map-keys"] {

@@ -14,7 +14,7 @@ pub(super) struct Shape {
     /// The name of the definition to which the schema refers (`$ref`).
     pub(super) reference: Option<Name>,
     pub(super) fields: Cow<'static, [(Name, ShapeId)]>,
-    /// The schema of all fields that `fields` does not list (`additionalProperties`).
+    /// The schema of all fields that are not in `fields` (`additionalProperties`).
     pub(super) values: Option<ShapeId>,
     pub(super) is_array: bool,
     pub(super) items: Option<ShapeId>,
@@ -37,7 +37,7 @@ pub(super) struct Definitions {
     pub(super) names: Cow<'static, [(Name, ShapeId)]>,
     /// The kinds, each with its apiVersion and the id of its schema.
     pub(super) kinds: Cow<'static, [(Name, Name, ShapeId)]>,
-    /// The schema of fields that are omitted from the definitions; `None` if nothing is omitted.
+    /// The schema for all fields that are omitted from the definitions. `None` if no fields are omitted.
     pub(super) opaque: Option<ShapeId>,
 }
 
@@ -62,7 +62,7 @@ impl Definitions {
         self.kinds.to_mut().push((kind, api_version, id));
     }
 
-    /// Sorts names and kinds after some were added.
+    /// Sorts the names and kinds. Must be called after names or kinds are added.
     pub(super) fn sort(&mut self) {
         self.names.to_mut().sort_by(|(a, _), (b, _)| a.cmp(b));
         self.kinds.to_mut().sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));

@@ -1,8 +1,8 @@
-//! The OpenAPI definitions by which kustomize merges lists and recognizes cluster-scoped kinds.
+//! The OpenAPI definitions with which kustomize merges lists and recognizes cluster-scoped kinds.
 //!
 //! A strategic merge patch replaces a list, unless the schema of the object has merge keys for its elements.
-//! kustomize's built-in schema is that of Kubernetes 1.21.2; `openapi.path` of a kustomization replaces it. Kinds
-//! without a schema have no merged lists.
+//! kustomize's built-in schema is the schema of Kubernetes 1.21.2. `openapi.path` of a kustomization replaces it. If a
+//! kind has no schema, patches replace all its lists.
 //!
 //! ```
 //! use portcullis::kustomize::schema::Schema;
@@ -19,9 +19,9 @@
 //!
 //! # Differences
 //!
-//! The built-in schema is reduced to the fields that lead to merged lists (`built_in.txt`, which `make schema` writes).
-//! Other fields of its definitions are known to have no merged lists, so an `apiVersion` and `kind` in them are not
-//! looked up.
+//! The built-in schema contains only the fields that lead to merged lists. `make schema` writes these fields to
+//! `built_in.txt`. Other fields of the definitions have no merged lists. So no schema is looked up for an object with
+//! `apiVersion` and `kind` in such a field.
 //!
 //! Source: `kyaml/openapi/openapi.go` of kustomize.
 
@@ -42,21 +42,21 @@ static BUILT_IN_ONLY: LazyLock<Arc<Schema>> =
 /// The OpenAPI definitions that a build uses: those of the file in `openapi.path`, the built-in ones, or both.
 #[derive(Debug)]
 pub struct Schema {
-    /// The definitions of the file in `openapi.path`, or of a schema comment; `None` if only the built-in ones are
-    /// used.
+    /// The definitions of the file in `openapi.path`, or of a schema comment. `None` if the schema consists of the
+    /// built-in definitions only.
     own: Option<Definitions>,
     /// The apiVersion and kind of cluster-scoped kinds, if the schema comes from a file.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
-    /// Which definitions take precedence if the built-in ones are used too; `None` if only those in `own` are used.
+    /// The definitions that take precedence. `None` if the built-in definitions are not used together with `own`.
     beside: Option<Preferred>,
 }
 
 /// The precedence of definitions with the same name in the built-in schema and in the file of `openapi.path`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preferred {
-    /// The built-in definition takes precedence: kustomize has loaded the built-in schema after the file.
+    /// The built-in definition takes precedence, because kustomize loads the built-in schema after the file.
     BuiltIn,
-    /// The definition of the file takes precedence: kustomize has loaded the built-in schema before the file.
+    /// The definition of the file takes precedence, because kustomize loads the built-in schema before the file.
     Custom,
 }
 
@@ -66,17 +66,17 @@ impl Schema {
         Arc::clone(&BUILT_IN_ONLY)
     }
 
-    /// Parses the file in `openapi.path`: JSON if it begins with `{`, otherwise YAML.
+    /// Parses the file in `openapi.path`. A text that begins with `{` is parsed as JSON, any other text as YAML.
     ///
     /// # Errors
     ///
-    /// If the text is not an OpenAPI document. kustomize panics on some of those.
+    /// If the text is not an OpenAPI document. For some invalid texts, kustomize itself panics.
     pub fn read(text: &str) -> Result<Arc<Self>, BadSchema> {
         Self::read_beside(text, None)
     }
 
-    /// Parses the file like [`Schema::read`]. If `beside` is set, the built-in definitions are used too, and `beside`
-    /// says which ones take precedence.
+    /// Parses the file in the same way as [`Schema::read`]. If `beside` is set, the built-in definitions are also used,
+    /// and `beside` says which definitions take precedence.
     ///
     /// # Errors
     ///
@@ -87,15 +87,16 @@ impl Schema {
         Ok(Arc::new(Self { own: Some(custom::definitions(&document)?), cluster_scoped, beside }))
     }
 
-    /// Parses the schema that a YAML comment beside a field contains as JSON; see [`Schema::of_comment`].
+    /// Parses a schema from a YAML comment. The comment is beside a field and contains the schema as JSON. See
+    /// [`Schema::of_comment`].
     ///
-    /// Returns `None` if the text is not a schema, or an empty one.
+    /// Returns `None` if the text is not a schema, or if the schema is empty.
     pub fn fragment(text: &str) -> Option<Self> {
         Some(Self { own: Some(custom::fragment(text)?), cluster_scoped: None, beside: None })
     }
 
-    /// Returns the schema of a field that has the schema comment `fragment`. References (`$ref`) in the comment are
-    /// resolved in the definitions of `self`.
+    /// Returns the schema of a field from its schema comment `fragment`. References (`$ref`) in the comment refer to
+    /// the definitions of `self`.
     pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
         let definitions = fragment.own.as_ref()?;
         FieldSchema { global: self, definitions, shape: definitions.first()? }.resolved()
@@ -109,7 +110,8 @@ impl Schema {
         })
     }
 
-    /// Returns the definitions of the file and the built-in ones, if they are used, by descending precedence.
+    /// Returns the definitions of the file, and the built-in definitions if they are used. The definitions with higher
+    /// precedence come first.
     fn all(&self) -> impl Iterator<Item = &Definitions> {
         let built_in = self.beside.map(|_| &built_in::DEFINITIONS);
         let (first, second) = match self.beside {
@@ -124,8 +126,8 @@ impl Schema {
         self.all().map(Definitions::len).sum()
     }
 
-    /// Returns the apiVersion and kind of each cluster-scoped kind that the file in `openapi.path` defines; `None` if
-    /// the schema does not come from a file.
+    /// Returns the apiVersion and kind of each cluster-scoped kind in the file of `openapi.path`. `None` if the schema
+    /// does not come from a file.
     pub fn cluster_scoped(&self) -> Option<Arc<BTreeSet<(String, String)>>> {
         self.cluster_scoped.clone()
     }
@@ -134,7 +136,7 @@ impl Schema {
 /// The schema of one field, element or object.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldSchema<'s> {
-    /// The schema with the definitions in which references (`$ref`) are resolved.
+    /// The schema whose definitions resolve references (`$ref`).
     global: &'s Schema,
     definitions: &'s Definitions,
     shape: ShapeId,
@@ -164,7 +166,8 @@ impl<'s> FieldSchema<'s> {
         self.shape().is_some_and(|shape| shape.merges)
     }
 
-    /// Returns the keys by which elements are merged; empty if the elements themselves are compared.
+    /// Returns the keys by which the elements of this list are merged. Empty if kustomize compares whole elements
+    /// instead.
     pub fn keys(self) -> impl Iterator<Item = &'s str> {
         self.shape().into_iter().flat_map(|shape| shape.keys.iter().map(|key| &**key))
     }
@@ -173,8 +176,7 @@ impl<'s> FieldSchema<'s> {
         self.definitions.shape(self.shape)
     }
 
-    /// Returns the schema for fields that the reduced built-in definitions omit; `None` if the definitions are
-    /// complete.
+    /// Returns the schema for fields that the built-in definitions omit. `None` if the definitions are complete.
     fn of_unknown(self) -> Option<Self> {
         let shape = self.definitions.opaque()?;
         Some(Self { shape, ..self })

@@ -1,5 +1,5 @@
-//! A tree from a tar archive: compressed with gzip, like Flux's artifacts, or uncompressed, like the output of `git
-//! archive`.
+//! A tree from a tar archive. The archive may be compressed with gzip (such as the artifacts of Flux) or uncompressed
+//! (such as the output of `git archive`).
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -19,18 +19,19 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Limits and mode of reading an archive.
 #[derive(Debug, Clone, Copy)]
 pub struct ArchiveLimits {
-    /// Maximum unpacked size in bytes, of the files and the archive's metadata.
+    /// Maximum size of the unpacked archive in bytes, which includes the metadata of the archive.
     pub bytes: u64,
     /// Maximum number of files, links and folders.
     pub entries: usize,
-    /// Whether to read the archive as Flux does: links are skipped, and an archive with a path that leads out of it is
-    /// rejected (`Untar` in fluxcd/pkg's `tar/tar.go`).
+    /// Whether to read the archive as Flux does (`Untar` in fluxcd/pkg's `tar/tar.go`). Flux skips links, and rejects
+    /// an archive if a path leads out of it.
     pub strict: bool,
 }
 
 impl Default for ArchiveLimits {
-    /// Returns limits that usual archives do not reach. Text compresses to about a fifth, and Flux's sources are below
-    /// 50 MB compressed; a repository of 1 000 roots and 3 000 components has some 20 000 files.
+    /// Returns limits that usual archives do not reach. Text compresses to about a fifth of its size, and Flux's
+    /// sources are smaller than 50 MB when compressed. A repository with 1 000 roots and 3 000 components has about 20
+    /// 000 files.
     fn default() -> Self {
         Self { bytes: 256 << 20, entries: 200_000, strict: false }
     }
@@ -54,11 +55,11 @@ pub enum ArchiveError {
 }
 
 impl Tree {
-    /// Reads the files of a `tar` or `tar.gz`; `base` is the absolute path of the tree.
+    /// Reads the files of a `tar` or `tar.gz` archive. `base` is the absolute path of the tree's root.
     ///
     /// # Errors
     ///
-    /// If it is not a valid archive, or exceeds the limits.
+    /// If the archive is not valid, or exceeds the limits.
     pub fn archive(mut archive: impl Read, base: &str) -> Result<Self, ArchiveError> {
         let mut start = Vec::new();
         archive.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
@@ -98,7 +99,8 @@ impl Tree {
     }
 }
 
-/// A reader that fails when an archive exceeds its size limit. With `Read::take`, a large archive would look truncated.
+/// A reader that fails when an archive exceeds its size limit. `Read::take` is not enough, because the archive would
+/// then look truncated.
 struct Bounded<'l, R> {
     unpacked: R,
     left: &'l Cell<u64>,
@@ -117,7 +119,8 @@ fn cause(error: io::Error, left: &Cell<u64>, limits: ArchiveLimits) -> ArchiveEr
     if left.get() == 0 { ArchiveError::TooLarge(limits.bytes) } else { ArchiveError::Broken(error) }
 }
 
-/// Returns whether Flux unpacks an entry of a tar archive; an error if Flux rejects the archive because of it.
+/// Returns whether Flux unpacks an entry of a tar archive. Returns an error if Flux rejects the whole archive because
+/// of the entry.
 fn is_strict<R: Read>(entry: &tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
     let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     if path.is_empty() || path.starts_with('/') || path.contains('\\') || path.contains("../") {

@@ -5,20 +5,21 @@ use std::sync::Arc;
 use super::{Tree, TreePath};
 use crate::kustomize::references::Repository;
 
-/// A fetcher of remote repositories and files, which it stores in the tree of the kustomizations that refer to them.
+/// A fetcher of remote repositories and files. It stores them in the same tree as the kustomizations that refer to
+/// them.
 pub trait Fetch: Send + Sync {
     /// Fetches a repository. Returns its top folder in the tree.
     ///
     /// # Errors
     ///
-    /// If it cannot be fetched, with the reason.
+    /// If the repository cannot be fetched. The error contains the reason.
     fn repository(&self, repository: &Repository) -> Result<TreePath, String>;
 
     /// Fetches a file. Returns its path in the tree.
     ///
     /// # Errors
     ///
-    /// If there is no such file, with the reason.
+    /// If the file cannot be fetched. The error contains the reason.
     fn file(&self, url: &str) -> Result<TreePath, String>;
 
     /// Returns the top folder of the fetched repository that contains `folder`, if there is one.

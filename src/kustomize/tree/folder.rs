@@ -19,7 +19,7 @@ pub struct FolderError {
 }
 
 impl Tree {
-    /// Opens the folder at `path`; files are read on demand.
+    /// Opens the folder at `path`. Its files are read on demand.
     ///
     /// # Errors
     ///
@@ -37,11 +37,11 @@ impl Tree {
 
 struct Folder {
     root: PathBuf,
-    /// A cache of folders that exist, so that resolving a path does not check the same parent folders again.
+    /// A cache of folders that exist. It avoids repeated checks of the same parent folders when paths are resolved.
     folders: RwLock<HashSet<TreePath>>,
 }
 
-/// Maximum number of cached paths, of some hundred bytes each; the cache is then emptied.
+/// Maximum number of cached paths. Each path needs some hundred bytes. When the cache is full, it is emptied.
 const MAX_FOLDERS: usize = 5_000;
 
 impl Folder {

@@ -107,7 +107,7 @@ fn add(nodes: &mut HashMap<TreePath, Node>, path: TreePath, node: Node) {
     nodes.insert(path, node);
 }
 
-/// The files of a revision, whose contents are read on demand.
+/// The files of a revision. Their contents are read on demand.
 pub struct Revision {
     repository: Mutex<gix::Repository>,
     nodes: HashMap<TreePath, Node>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A normalized path in a tree: names separated by `/`, without `.` and `..`; empty for the root.
+/// A normalized path in a tree. It consists of names separated by `/`, without `.` and `..`. Empty for the root.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TreePath(String);
 
@@ -69,7 +69,7 @@ impl TreePath {
 }
 
 impl From<&str> for TreePath {
-    /// Parses a path; removes `.`, and resolves `..` within the tree.
+    /// Parses a path. Removes `.` segments. Resolves `..` segments, but never beyond the root of the tree.
     fn from(text: &str) -> Self {
         if is_clean(text) { Self(text.to_owned()) } else { Self(cleaned(text).split_off(1)) }
     }
@@ -86,7 +86,7 @@ fn is_clean(path: &str) -> bool {
     path.is_empty() || path.split('/').all(|name| !matches!(name, "" | "." | ".."))
 }
 
-/// Normalizes an absolute path like Go's `filepath.Clean`: without `.`, `..` and repeated `/`.
+/// Normalizes an absolute path like Go's `filepath.Clean`. The result contains no `.`, no `..` and no repeated `/`.
 pub(super) fn cleaned(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {

@@ -1,7 +1,8 @@
-//! Reads the component descriptor from an OCI artifact: finds the layer with the descriptor and unpacks it.
+//! Reads the component descriptor from an OCI artifact. Finds the layer that contains the descriptor, and unpacks this
+//! layer.
 //!
-//! Source: `StateAccess` and the media types of the Open Component Model's `genericocireg`; registries also
-//! contain artifacts with Gardener's older media types.
+//! Source: `StateAccess` and the media types of the Open Component Model's `genericocireg`. Registries also contain
+//! artifacts with older media types of Gardener.
 
 use std::io::Read;
 
@@ -15,8 +16,8 @@ use crate::yaml;
 
 /// Maximum size of the configuration blob, in bytes. It contains only the reference to one layer.
 pub const MAX_CONFIG_BYTES: usize = 64 << 10;
-/// Maximum size of the layer with the descriptor, in bytes. A thousand references with labels and digests need half of
-/// it.
+/// Maximum size of the layer that contains the descriptor, in bytes. A descriptor with a thousand references, with
+/// labels and digests, needs half of this size.
 pub const MAX_LAYER_BYTES: usize = 4 << 20;
 /// The file name of the descriptor in an archive.
 const FILE: &str = "component-descriptor.yaml";
@@ -46,9 +47,11 @@ struct Config {
     layer: Option<Blob>,
 }
 
-/// Checks that an OCI artifact is a component version, by the media type of its configuration blob.
+/// Checks the media type of an artifact's configuration blob. This type shows whether an OCI artifact is a component
+/// version.
 ///
 /// # Errors
+///
 /// A message with the media type, if the artifact is not a component version.
 pub fn check(config: &Blob) -> Result<(), String> {
     if CONFIGS.contains(&config.media_type.as_str()) {
@@ -57,10 +60,12 @@ pub fn check(config: &Blob) -> Result<(), String> {
     Err(format!("the artifact is not a component: its configuration has the media type {:?}", config.media_type))
 }
 
-/// Returns the OCI layer that contains the component descriptor, from the content of the artifact's configuration blob.
+/// Returns the OCI layer that contains the component descriptor. `config` is the content of the artifact's
+/// configuration blob.
 ///
 /// # Errors
-/// A message, if the configuration is not valid JSON or names no layer.
+///
+/// A message, if the configuration is not valid JSON, or if it does not name a layer.
 pub fn layer(config: &[u8]) -> Result<Blob, String> {
     let config: Config = serde_json::from_slice(config).map_err(|error| format!("its configuration: {error}"))?;
     config.layer.ok_or_else(|| "its configuration has no componentDescriptorLayer".to_owned())
@@ -69,6 +74,7 @@ pub fn layer(config: &[u8]) -> Result<Blob, String> {
 /// Reads the component descriptor from the content of an OCI layer.
 ///
 /// # Errors
+///
 /// A message, if the media type is unknown or the content cannot be read.
 pub fn descriptor(media_type: &str, content: &[u8]) -> Result<Descriptor, String> {
     if ARCHIVES.contains(&media_type) {

@@ -1,6 +1,7 @@
-//! The component cache: fetches component descriptors from registries once, within a size limit, and refreshes them.
+//! The component cache: fetches component descriptors from registries once, keeps them within a size limit, and
+//! refreshes them.
 //!
-//! An entry is identified by repository, component, version and credentials, so that no reader sees descriptors that
+//! The key of an entry consists of repository, component, version and credentials. So no reader sees a descriptor that
 //! only other credentials can read. Descriptors with the same digest are stored once. During an outage of a registry,
 //! known descriptors stay in the cache.
 
@@ -21,15 +22,15 @@ use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Mirror, Reposito
 
 /// Maximum number of descriptors of one tree that are fetched concurrently.
 const AT_ONCE: usize = 8;
-/// Maximum number of component descriptors that are fetched at the same time, for all trees. Further descriptors stay
-/// unknown until a tree is computed again.
+/// Maximum number of component descriptors that are fetched at the same time, for all trees together. A descriptor
+/// beyond this limit stays unknown until its tree is computed again.
 const MAX_IN_FLIGHT: usize = 256;
 /// Maximum number of registries whose outages are remembered.
 const HOSTS: usize = 1_000;
-/// Maximum size of the cached descriptors, in bytes. It applies separately to the cache entries and to the index by
-/// digest, which share the descriptors.
+/// Maximum size of the cached descriptors, in bytes. The limit applies once to the cache entries, and once to the index
+/// by digest. Both share the same descriptors in memory.
 const MAX_BYTES: u64 = 128 << 20;
-/// The overhead of an entry besides its descriptor, in bytes.
+/// Memory of a cache entry without its descriptor, in bytes.
 const ENTRY_BYTES: usize = 512;
 
 /// The time to live of cache entries, by result.
@@ -37,9 +38,10 @@ const ENTRY_BYTES: usize = 512;
 pub struct Freshness {
     /// Time to live of descriptors. A version is normally not published again with other content.
     pub descriptor: Duration,
-    /// Time to live of missing versions, which may be published soon.
+    /// Time to live of cache entries for versions that do not exist. Such a version may be published soon.
     pub missing: Duration,
-    /// Time to live of failures: descriptors that cannot be read, and registries that do not answer.
+    /// Time to live of cache entries for failures. A failure is a descriptor that cannot be read, or a registry that
+    /// does not answer.
     pub failure: Duration,
 }
 
@@ -60,7 +62,8 @@ pub struct ComponentCache {
     state: Arc<State>,
 }
 
-/// The cache entries, the OCI client and the recent outages of registries, which concurrent fetches share.
+/// The state of the cache that concurrent fetches share: the cache entries, the OCI client, and the recent outages of
+/// registries.
 struct State {
     client: Client,
     freshness: Freshness,
@@ -104,7 +107,7 @@ impl ComponentCache {
         Self { mirrors: Vec::new(), in_flight: SingleFlight::new(MAX_IN_FLIGHT), state: Arc::new(state) }
     }
 
-    /// Sets the registry mirrors. The cache fetches from a mirror instead of from the registry that it mirrors.
+    /// Sets the registry mirrors. If a registry has a mirror, the cache fetches from the mirror instead.
     #[must_use]
     pub fn mirrored(self, mirrors: Vec<Mirror>) -> Self {
         Self { mirrors, ..self }
@@ -118,10 +121,10 @@ impl ComponentCache {
         }
     }
 
-    /// Computes the component tree of `root`, and fetches descriptors that the cache lacks or must refresh. Waits for
-    /// these fetches until the time `until` at the latest.
+    /// Computes the component tree of `root`. Fetches descriptors that the cache lacks or must refresh, and waits for
+    /// these fetches until the time `until`.
     ///
-    /// A component version for which `inside` returns a descriptor, such as an inline one, is not fetched.
+    /// `inside` returns descriptors that need no fetch, such as inline descriptors.
     pub async fn closure(
         &self,
         root: &ComponentReference,
@@ -157,7 +160,9 @@ impl ComponentCache {
     /// Returns the cache key of a component version and the credentials for its repository.
     ///
     /// # Errors
-    /// The result of the look-up, if the reference has no repository context, or an unusable one.
+    ///
+    /// If the reference has no repository context, or if its repository context cannot be used. The error is the result
+    /// of the look-up.
     fn key(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
         let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
         let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;
@@ -188,7 +193,7 @@ impl State {
         self.entries.get(key).is_none_or(|known| known.due <= Instant::now())
     }
 
-    /// Fetches a component version into the cache, unless an earlier fetch has just done so.
+    /// Fetches a component version into the cache. Does nothing if an earlier fetch has just done this.
     async fn refresh(self: Arc<Self>, key: Key, credentials: Credentials) {
         if !self.is_due(&key) {
             return;
@@ -268,8 +273,8 @@ impl State {
         Ok(Answer { found: Found::Descriptor(descriptor), digest: Some(manifest.digest), is_outage: false })
     }
 
-    /// Fetches and reads a descriptor from its artifact. The inner error is a fault of the artifact, the outer one a
-    /// failed request to the registry.
+    /// Fetches the artifact of a component version and reads the descriptor in it. The inner error means that the
+    /// artifact is invalid. The outer error means that a request to the registry failed.
     async fn content(
         &self,
         key: &Key,

@@ -1,9 +1,12 @@
-//! The transitive closure of a component: all references that Landscaper follows, each with its substitution.
+//! The transitive closure of a component. It contains all references that Landscaper follows, each with its
+//! substitution.
+//!
+//! Every reference is looked up in the repository context of the *overwritten root reference*. The overwrites apply to
+//! each reference separately. Each component version is followed once, and is identified by name and version only.
+//! Landscaper stops at the first descriptor that it cannot read. This module records a gap instead, and continues.
 //!
 //! Source: `getTransitiveComponentReferencesRecursively` and `GetReferencedComponentVersion` in Landscaper's
-//! `pkg/components`. Every reference is looked up in the repository context of the *overwritten root reference*, and
-//! the overwrites apply to each reference separately. Each component version is followed once, identified by name and
-//! version only. Landscaper stops at the first descriptor that it cannot read; this module records a gap and continues.
+//! `pkg/components`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +17,7 @@ use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::repository_context::RepositoryContext;
 use crate::landscaper::substitution::{Entry, Substitution};
 
-/// Maximum depth of a tree. Real trees have less than ten levels, and overwrites cannot make a tree endless.
+/// Maximum depth of a component tree. Real trees have less than ten levels. Overwrites cannot make a tree endless.
 pub const MAX_DEPTH: usize = 64;
 /// Maximum number of references followed in a tree, to bound the cost of one Installation.
 pub const MAX_STEPS: usize = 20_000;
@@ -26,10 +29,11 @@ pub enum Found {
     Descriptor(Arc<Descriptor>),
     /// The component version does not exist.
     Missing {
-        /// The existing versions of the component that are closest to the missing one; empty if they are unknown.
+        /// The existing versions of the component that are closest to the missing version. Empty if the existing
+        /// versions are unknown.
         nearest: Vec<String>,
     },
-    /// The descriptor cannot be read, for this reason.
+    /// The descriptor cannot be read. Contains the reason.
     Unreadable(String),
     /// The descriptor has not been fetched yet.
     Pending,
@@ -50,7 +54,7 @@ impl<F: Fn(&ComponentReference) -> Found> Lookup for F {
 /// A component version in a component tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// The first reference to the component version, as changed by the overwrites.
+    /// The first reference to the component version, after the overwrites are applied.
     pub reference: ComponentReference,
     /// The descriptor of the component version.
     pub descriptor: Arc<Descriptor>,
@@ -58,8 +62,8 @@ pub struct Component {
     pub step: usize,
 }
 
-/// A component reference that the closure follows, with its substitution and the component version it leads to, or the
-/// reason why it is not followed.
+/// A component reference that the closure follows, with its substitution. If the reference leads to a component
+/// version, contains this version. Otherwise contains the reason why the reference is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The index in [`Closure::components`] of the component whose descriptor contains the reference; `None` for the
@@ -80,10 +84,11 @@ pub struct Step {
 /// The component version that a component reference leads to, or the reason why the reference is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The index in [`Closure::components`] of a component version that this reference is the first to lead to.
+    /// The reference leads to a component version that is new in the tree. Contains the index of this version in
+    /// [`Closure::components`].
     New(usize),
-    /// The index in [`Closure::components`] of a component version that is already in the tree, and is not followed
-    /// again.
+    /// The reference leads to a component version that is already in the tree, so the version is not followed again.
+    /// Contains the index of this version in [`Closure::components`].
     Again(usize),
     /// The reason why the reference is not followed.
     Gap(Gap),
@@ -97,7 +102,7 @@ pub enum Gap {
         /// The existing versions of the component that are closest to the missing one; empty if they are unknown.
         nearest: Vec<String>,
     },
-    /// The descriptor cannot be read, for this reason.
+    /// The descriptor cannot be read. Contains the reason.
     Unreadable(String),
     /// The descriptor has not been fetched yet.
     Pending,
@@ -119,8 +124,8 @@ impl fmt::Display for Gap {
     }
 }
 
-/// The component tree of an Installation: all component versions that its component reference leads to, and the
-/// references between them.
+/// The component tree of an Installation. It contains all component versions that the Installation's component
+/// reference leads to, and the references between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Closure {
     /// The component versions in the tree, in the order in which Landscaper reads their descriptors.
@@ -128,13 +133,13 @@ pub struct Closure {
     /// The references in the tree, in the order in which Landscaper looks them up. The first is the Installation's own
     /// reference.
     pub steps: Vec<Step>,
-    /// Whether the component tree was cut at [`MAX_STEPS`] references.
+    /// Whether the component tree is incomplete because it has more than [`MAX_STEPS`] references.
     pub is_cut: bool,
 }
 
 impl Closure {
-    /// Computes the component tree of `root`, the Installation's own reference with the repository context of its
-    /// Context.
+    /// Computes the component tree of an Installation. `root` is the Installation's own reference, with the repository
+    /// context of the Installation's Context.
     pub fn of(root: ComponentReference, entries: &[Entry], lookup: &dyn Lookup) -> Self {
         let substitution = Substitution::of(entries, root);
         let repository_context = substitution.result.repository_context.clone();
@@ -161,8 +166,8 @@ impl Closure {
         self.gaps().filter(|(_, gap)| **gap == Gap::Pending).map(|(step, _)| &step.substitution.result)
     }
 
-    /// Reports whether the component tree is complete: every reference was followed, and the tree was not cut at
-    /// [`MAX_STEPS`].
+    /// Reports whether the component tree is complete. In a complete tree, every reference was followed, and the number
+    /// of references did not exceed [`MAX_STEPS`].
     pub fn is_complete(&self) -> bool {
         !self.is_cut && self.gaps().next().is_none()
     }
@@ -183,7 +188,8 @@ impl Closure {
         lists
     }
 
-    /// Returns Landscaper's error message for the first reference that cannot be followed; `None` if there is none.
+    /// Returns Landscaper's error message for the first reference that cannot be followed. `None` if all references can
+    /// be followed.
     pub fn failure(&self) -> Option<String> {
         let (step, gap) = self.gaps().next()?;
         let mut text = match gap {
@@ -208,8 +214,8 @@ impl Closure {
         Some(text)
     }
 
-    /// Returns the references on the path from `step` up to the root, without `step` and the Installation's own
-    /// reference.
+    /// Returns the references on the path from `step` up to the root of the component tree. Omits `step` and the
+    /// Installation's own reference.
     fn above<'c>(&'c self, step: &'c Step) -> impl Iterator<Item = &'c Step> {
         std::iter::successors(self.parent(step), |step| self.parent(step)).filter(|step| step.from.is_some())
     }
@@ -218,8 +224,8 @@ impl Closure {
         self.steps.get(self.components.get(step.from?)?.step)
     }
 
-    /// Returns the names on the path from the root of the component tree to a reference, for messages, such as `db →
-    /// store`.
+    /// Returns the names of the references on the path from the root of the component tree to a reference. The result
+    /// is text for messages, such as `db → store`.
     pub fn path_to(&self, step: &Step) -> String {
         let mut names: Vec<&str> = self.above(step).map(|step| step.name.as_str()).collect();
         names.reverse();

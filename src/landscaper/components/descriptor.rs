@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::admission::{FieldPath, json as wire};
 use crate::landscaper::repository_context::RepositoryContext;
 
-/// The label with the repository context of a reference, in a patched descriptor. Descriptors have no field for it, and
-/// a label can have any value.
+/// Label of a component reference in a patched component descriptor. The label contains the repository context of the
+/// reference, because a reference has no field for it.
 pub const REPOSITORY_LABEL: &str = "portcullis.dev/repository-context";
 /// The label from which Landscaper reads a nested inline descriptor.
 pub const INLINE_LABEL: &str = "landscaper.gardener.cloud/component-descriptor";
@@ -32,7 +32,7 @@ pub struct Descriptor {
     pub name: String,
     /// The component's version.
     pub version: String,
-    /// The repositories to which the component version was published, the latest last.
+    /// The repositories to which the component version was published, in order of time. The last one is the latest.
     pub repository_contexts: Vec<RepositoryContext>,
     /// The references to other components, in the order of the descriptor.
     pub references: Vec<Reference>,
@@ -56,7 +56,8 @@ pub struct Reference {
     pub digest: Option<Value>,
     /// The number of labels of the reference; `None` if the field `labels` is missing.
     pub labels: Option<usize>,
-    /// The index and the value of the label [`REPOSITORY_LABEL`] of the reference; only patched descriptors have it.
+    /// The index and the value of the label [`REPOSITORY_LABEL`] of the reference. Only a patched descriptor has this
+    /// label.
     pub repository_context: Option<(usize, RepositoryContext)>,
 }
 
@@ -87,8 +88,8 @@ impl Descriptor {
         }
     }
 
-    /// Reads a component descriptor as schema v2, without checking its `meta`: Landscaper supports only v2 for inline
-    /// descriptors.
+    /// Reads a component descriptor as schema v2. Does not check the `meta` of the descriptor, because Landscaper
+    /// supports only v2 for inline descriptors.
     ///
     /// # Errors
     /// As for [`Descriptor::read`].
@@ -100,7 +101,7 @@ impl Descriptor {
 
     /// Returns the approximate size of the descriptor in memory, in bytes.
     pub fn weight(&self) -> usize {
-        /// The overhead of a value besides its text, in bytes.
+        /// Estimated memory overhead of a value, in bytes, in addition to its text.
         const EACH: usize = 128;
         let reference = |reference: &Reference| {
             let digest = reference.digest.as_ref().map_or(0, |digest| digest.to_string().len());
@@ -118,7 +119,7 @@ impl Descriptor {
         EACH * 2 + self.name.len() + self.version.len() + all.sum::<usize>()
     }
 
-    /// Returns the JSON pointer, in the descriptor, of the reference with this index.
+    /// Returns the JSON pointer to a reference in the descriptor. `reference` is the index of the reference.
     pub fn pointer(&self, reference: usize) -> String {
         match self.schema {
             Schema::V2 => format!("/component/componentReferences/{reference}"),
@@ -143,8 +144,8 @@ fn schema(value: &Value) -> Result<Schema, DescriptorError> {
 
 type Placed<'v> = (&'v Value, FieldPath);
 
-/// The objects in a component descriptor that contain its fields. Where they are depends on the schema. `identity` has
-/// the name and version, `body` has the references and resources.
+/// The two objects in a component descriptor that contain its fields. `identity` contains the name and version. `body`
+/// contains the references and resources. The schema determines where both objects are in the descriptor.
 struct Parts<'v> {
     identity: Placed<'v>,
     body: Placed<'v>,
@@ -202,8 +203,8 @@ fn text(value: &Value, field: &FieldPath, key: &str) -> Result<String, Descripto
     }
 }
 
-/// Reads a string field of a component reference. As in Go, a missing field is empty; the look-up of the component then
-/// reports that it does not exist.
+/// Reads a string field of a component reference. A missing field is read as an empty string, as in Go. The look-up of
+/// the component then reports that the component does not exist.
 fn text_or_empty(value: &Value, field: &FieldPath, key: &str) -> Result<String, DescriptorError> {
     match value.get(key) {
         None | Some(Value::Null) => Ok(String::new()),

@@ -11,19 +11,19 @@ use crate::yaml;
 
 /// The component descriptors in a folder, used instead of registries.
 ///
-/// Descriptors are looked up by name and version. If several match, the one whose last repository context is the
-/// requested one is preferred. Otherwise the first is used, because descriptors in a folder often lack repository
-/// contexts.
+/// Descriptors are looked up by name and version. If several descriptors match, the one with the requested repository
+/// context is preferred. The last repository context of a descriptor is compared. Otherwise the first match is used,
+/// because descriptors in a folder often lack repository contexts.
 #[derive(Debug, Default)]
 pub struct Folder {
     by_name: HashMap<String, Vec<Arc<Descriptor>>>,
 }
 
 impl Folder {
-    /// Adds the component descriptors in the text of a file; ignores other objects in it.
+    /// Adds the component descriptors in the content of a file. Ignores other objects in the file.
     ///
     /// # Errors
-    /// A message with the line of a document or field that cannot be read.
+    /// Fails if a document or field cannot be read. The message contains its line.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         for document in yaml::documents(text, &yaml::Limits::default()) {
             let document = document.map_err(|error| error.to_string())?;

@@ -1,8 +1,9 @@
 //! Inline component descriptors of an Installation.
 //!
-//! Source: `inlinecompdesc` and `NewRegistryAccess` in Landscaper's `pkg/components/ocmlib`. Descriptors may be nested
-//! in labels of references; Landscaper reads them only if the outermost component also has a label of that name. It
-//! uses inline descriptors only for references to the last repository context of the outermost descriptor.
+//! Source: `inlinecompdesc` and `NewRegistryAccess` in Landscaper's `pkg/components/ocmlib`. A label of a reference may
+//! contain a nested descriptor. Landscaper reads nested descriptors only if the outermost component also has a label of
+//! that name. Landscaper uses inline descriptors only for references with a certain repository context. This is the
+//! last repository context of the outermost descriptor.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ const MAX_NESTED: usize = 16;
 /// The inline descriptors of an Installation.
 #[derive(Debug, Clone)]
 pub struct Inline {
-    /// The outermost descriptor, followed by those that are nested in labels of references.
+    /// The outermost descriptor, followed by the descriptors that are nested in labels of references.
     pub descriptors: Vec<Placed>,
     repository_context: Option<RepositoryContext>,
 }
@@ -68,7 +69,8 @@ impl Inline {
         Ok(())
     }
 
-    /// Returns the inline descriptor that Landscaper uses for a reference, instead of a registry.
+    /// Returns the inline descriptor for a reference. Landscaper uses it instead of a descriptor from a registry.
+    /// `None` if Landscaper reads the descriptor from a registry.
     pub fn find(&self, reference: &ComponentReference) -> Option<Arc<Descriptor>> {
         if self.repository_context.is_none() || self.repository_context != reference.repository_context {
             return None;
@@ -80,7 +82,8 @@ impl Inline {
     }
 }
 
-/// Returns the index, in the labels of a component or reference, of the label [`INLINE_LABEL`], and the label's value.
+/// Finds the label [`INLINE_LABEL`] of a component or reference. Returns its index in the list of labels, and its
+/// value.
 fn label(value: &Value) -> Option<(usize, &Value)> {
     let labels = value.get("labels")?.as_array()?;
     let at = labels.iter().position(|label| label.get("name").is_some_and(|name| name == INLINE_LABEL))?;

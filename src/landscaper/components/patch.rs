@@ -1,8 +1,9 @@
 //! Writes the substitutions of a component descriptor as an RFC 6902 patch.
 //!
-//! The patch tests every value before it replaces or removes it, so it applies only to the descriptor it was made for.
-//! A reference has no field for a repository context, so an overwritten one is written as a label. The digest of a
-//! changed reference is removed, because it belongs to the original component.
+//! The patch tests every value before it replaces or removes the value. So the patch applies only to its own
+//! descriptor. An overwritten repository context is written as a label, because a reference has no field for a
+//! repository context. The digest of a changed reference is removed, because the digest belongs to the original
+//! component.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
@@ -13,8 +14,8 @@ use super::descriptor::{Descriptor, REPOSITORY_LABEL, Reference};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::substitution::Substitution;
 
-/// Returns the JSON Patch that writes the substitutions of `steps`, which are references of `descriptor`, into this
-/// component descriptor; empty if no reference changes.
+/// Returns the JSON Patch that writes substitutions into a component descriptor. `steps` contains the substitutions for
+/// references of this descriptor. The patch is empty if no reference changes.
 pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) -> Patch {
     let mut operations = Vec::new();
     for step in steps {
@@ -62,8 +63,8 @@ fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOpera
     }
 }
 
-/// Parses a JSON pointer. All callers pass valid pointers; an invalid one would become the pointer of the whole
-/// document, for which the test operation fails.
+/// Parses a JSON pointer. All callers pass valid pointers. An invalid pointer results in the pointer of the whole
+/// document, so the test operation of the patch fails.
 fn path(pointer: &str) -> PointerBuf {
     PointerBuf::parse(pointer).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Finds components with several versions in a component tree. The cause is an entry of the overwrites that matches
-//! only some references.
+//! Finds components that have several versions in a component tree. The cause is an entry of the overwrites that
+//! matches only some references.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use super::closure::{Closure, Step};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::substitution::Outcome;
 
-/// A component with two versions in a component tree, because an entry of the overwrites matches only some of the
-/// references to it.
+/// A component that has two versions in a component tree. The cause is an entry of the overwrites that matches only
+/// some references to the component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'c> {
     /// The name of the component that has several versions in the tree.
@@ -21,8 +21,8 @@ pub struct Split<'c> {
     pub other: &'c Step,
 }
 
-/// Returns the components with several versions in a component tree; for each component, the first pair of references
-/// found.
+/// Returns the components that have two versions in a component tree because of an entry of the overwrites. Each result
+/// describes the first such pair of references to the component.
 pub fn splits(closure: &Closure) -> Vec<Split<'_>> {
     let mut by_name: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
     for step in &closure.steps {
@@ -51,8 +51,8 @@ fn split<'c>(component: &'c str, met: &[&'c Step]) -> Option<Split<'c>> {
     })
 }
 
-/// Returns the indexes of the entries that changed the component name and the version of a reference; `None` where no
-/// entry did.
+/// Returns the index of the entry that changed the component name of a reference, and the index of the entry that
+/// changed its version. Each index is `None` if no entry changed the value.
 fn setters(step: &Step) -> [Option<usize>; 2] {
     [Attribute::ComponentName, Attribute::Version]
         .map(|part| step.substitution.set_by(part).filter(|_| step.substitution.changes(part)))

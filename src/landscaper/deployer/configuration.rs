@@ -22,7 +22,7 @@ pub struct Deployers {
     pub landscaper: Identities,
     /// The identities that restore the status of DeployItems from a backup.
     pub restorers: Identities,
-    /// The deployers, with the DeployItems that each serves.
+    /// The deployers. Each entry lists the users of a deployer and describes which DeployItems it serves.
     pub identities: Vec<Deployer>,
 }
 
@@ -46,7 +46,7 @@ pub struct Deployer {
     pub groups: Vec<String>,
     /// The types of DeployItems that the deployer serves.
     pub types: Vec<String>,
-    /// Names of DeployerRegistrations. The deployer also serves the types of DeployItems that these list.
+    /// Names of DeployerRegistrations. The deployer also serves the DeployItem types that these registrations list.
     pub registrations: Vec<String>,
     /// Selectors of the Targets that the deployer serves; an empty list selects all.
     pub target_selectors: Vec<TargetSelector>,

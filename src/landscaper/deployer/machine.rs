@@ -1,6 +1,6 @@
 //! The state machine of a DeployItem: its states, the transitions between them, and the actor of each transition.
 //!
-//! A state combines the progress of the job with whether a deployer works on it. [`TRANSITIONS`] lists the writes that
+//! A state describes the progress of the job, and whether a deployer works on it. [`TRANSITIONS`] lists the writes that
 //! Landscaper and its own deployers make. Other writes are tolerated if no [promise](super::promises) forbids them,
 //! because a deployer may be implemented differently.
 //!
@@ -33,7 +33,7 @@ pub enum State {
 
 /// The description of a state of a DeployItem, for messages and documentation.
 pub struct StateInfo {
-    /// The described state.
+    /// The state that this entry describes.
     pub state: State,
     /// The name of the state in messages, such as `triggered`.
     pub name: &'static str,

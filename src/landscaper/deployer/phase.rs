@@ -13,8 +13,8 @@ pub enum Phase {
     Empty,
     /// A deployer has picked up the DeployItem.
     Init,
-    /// A deployer processes the DeployItem. The text of the contract says `Processing`, but no code has ever written
-    /// that.
+    /// A deployer processes the DeployItem. The text of the contract calls this phase `Processing`, but no code has
+    /// ever written that name.
     Progressing,
     /// A phase that Landscaper defines, but that none of its components sets.
     Completing,
@@ -67,7 +67,7 @@ impl Phase {
         matches!(self, Self::Failed | Self::DeleteFailed)
     }
 
-    /// Reports whether a deployer works on the DeployItem in this phase: it is neither empty nor final.
+    /// Reports whether a deployer works on the DeployItem in this phase. Such a phase is neither empty nor final.
     pub fn is_working(self) -> bool {
         !self.is_final() && self != Self::Empty
     }

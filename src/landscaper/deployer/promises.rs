@@ -92,8 +92,8 @@ pub fn broken(change: &Change<'_>) -> Vec<&'static Promise> {
     PROMISES.into_iter().filter(|promise| !(promise.is_kept)(change)).collect()
 }
 
-/// Reports whether a status write starts work on a DeployItem: a working phase, such as `Init`, follows an empty or
-/// final one.
+/// Reports whether a status write starts work on a DeployItem. The new phase is a working phase, such as `Init`, and
+/// the old phase is empty or final.
 pub(super) fn begins(change: &Change<'_>) -> bool {
     !change.old.phase.is_working() && change.new.phase.is_working()
 }

@@ -1,7 +1,7 @@
 //! Validates `spec.config` of DeployItems as the manifest and the helm deployer do.
 //!
-//! Source: the decoding and `ValidateProviderConfiguration` in Landscaper's `apis/deployer/{manifest,helm}`, which both
-//! deployers run first. They do not process a DeployItem without a configuration.
+//! Source: the decoding and `ValidateProviderConfiguration` in Landscaper's `apis/deployer/{manifest,helm}`. Both
+//! deployers run these checks first. They do not process a DeployItem without a configuration.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const INSTALL_ARGUMENTS: &[&str] = &["atomic", "force", "skipSchemaValidation", 
 /// `helmDeploymentConfig` arguments that the helm deployer of [`RELEASE`] accepts for `uninstall`.
 const UNINSTALL_ARGUMENTS: &[&str] = &["timeout", "wait"];
 
-/// An error in `spec.config` of a DeployItem, for which the deployer rejects the DeployItem.
+/// An error in `spec.config` of a DeployItem. The deployer rejects a DeployItem with such an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::landscaper) struct Fault {
     /// The level of the finding: `Deny`, or `Warn` if a newer release of the deployer may accept the configuration.
@@ -52,8 +52,8 @@ static DEPLOYERS: [Deployer; 2] = [
 
 const KIND: &str = "ProviderConfiguration";
 
-/// Returns the errors for which the deployer of the type `type_name` rejects `spec.config` of a DeployItem; none for
-/// types other than manifest and helm.
+/// Returns the errors in `spec.config` of a DeployItem for which its deployer rejects the DeployItem. `type_name` is
+/// the type of the DeployItem. Returns no errors for types other than manifest and helm.
 pub(in crate::landscaper) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
     let Some(deployer) = DEPLOYERS.iter().find(|deployer| deployer.type_name == type_name) else { return Vec::new() };
     let mut faults = Faults(Vec::new());

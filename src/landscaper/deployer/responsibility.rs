@@ -1,8 +1,9 @@
 //! Determines whether a deployer is responsible for a DeployItem.
 //!
-//! Source: `CheckResponsibility` in Landscaper's `pkg/deployer/lib/utils.go`. Type and Target are read from the
-//! annotations; without the type annotation, from the spec. The Target is looked up in the namespace of the DeployItem.
-//! Without a Target or without selectors, only the type decides.
+//! Source: `CheckResponsibility` in Landscaper's `pkg/deployer/lib/utils.go`. The type and the Target are read from the
+//! annotations. If the type annotation is missing, both are read from the spec. The Target is looked up in the
+//! namespace of the DeployItem. Only the type decides if the DeployItem has no Target, or if the deployer has no
+//! selectors.
 
 use serde_json::Value;
 
@@ -14,10 +15,12 @@ use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
-/// The paths of the fields of a DeployItem that, together with its annotations, determine the responsible deployer.
+/// Paths of the DeployItem fields that determine the responsible deployer. The annotations of the DeployItem also
+/// determine it.
 pub(in crate::landscaper) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
-/// The type and the Target of a DeployItem, by which deployers decide whether they are responsible for it.
+/// The type and the Target of a DeployItem. Deployers use both to decide whether they are responsible for the
+/// DeployItem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route<'v> {
     /// The type of the DeployItem; empty if it is missing.
@@ -27,8 +30,8 @@ pub struct Route<'v> {
 }
 
 impl<'v> Route<'v> {
-    /// Returns the type and the Target that deployers use: both from the annotations if [`TYPE_ANNOTATION`] is set,
-    /// otherwise both from the spec.
+    /// Returns the type and the Target that deployers use. If [`TYPE_ANNOTATION`] is set, both come from the
+    /// annotations. Otherwise, both come from the spec.
     pub fn of(item: &'v Value) -> Self {
         let annotation = |key| Metadata::of(item).annotation(key);
         match annotation(TYPE_ANNOTATION) {
@@ -76,15 +79,16 @@ pub fn of(
     }
 }
 
-/// Reports whether a deployer would really deploy DeployItems in dry run, whatever their Target: it serves real types,
-/// ignores the dry-run annotation, and has no Target selectors.
+/// Reports whether a deployer would really deploy DeployItems in dry run with any Target. Such a deployer serves real
+/// types, ignores the dry-run annotation, and has no Target selectors.
 pub fn deploys_any(deployer: &Deployer) -> bool {
     let is_real = |served: &String| served != ROUTE;
     let serves = deployer.types.iter().any(is_real) || !deployer.registrations.is_empty();
     serves && !deployer.honours_dry_run && deployer.target_selectors.is_empty()
 }
 
-/// Returns whether a deployer serves a type, and the DeployerRegistration that a live read must confirm, if any.
+/// Determines whether a deployer serves a type of DeployItems. Also returns the DeployerRegistration that a live read
+/// must confirm, if any.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);

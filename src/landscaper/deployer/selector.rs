@@ -77,8 +77,8 @@ impl TargetSelector {
         is_named && hold(&self.annotations, "annotations") && hold(&self.labels, "labels")
     }
 
-    /// Returns the first error in the requirements of the selector, for which apimachinery would also reject them;
-    /// `None` if they are valid.
+    /// Returns the first error in the requirements of the selector. The package apimachinery also rejects requirements
+    /// with such an error. `None` if all requirements are valid.
     pub fn problem(&self) -> Option<String> {
         self.annotations.iter().chain(&self.labels).find_map(Requirement::problem)
     }

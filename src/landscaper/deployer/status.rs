@@ -1,7 +1,7 @@
 //! The status of a DeployItem, in the old and the current format of Landscaper.
 //!
-//! Until Landscaper 0.51 deployers wrote `deployItemPhase` beside `phase`; since then they write only `phase`,
-//! and clear the other. The effective phase is `deployItemPhase` if it is not empty, otherwise `phase`.
+//! Until Landscaper 0.51, deployers wrote both `deployItemPhase` and `phase`. Newer deployers write only `phase`, and
+//! clear `deployItemPhase`. The effective phase is `deployItemPhase` if it is not empty, otherwise `phase`.
 //!
 //! Source: `DeployItemStatus` in Landscaper's `apis/core/v1alpha1/types_deployitem.go`.
 
@@ -16,7 +16,8 @@ use crate::landscaper::decode::text;
 /// The fields of a DeployItem's status that Landscaper and deployers exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status<'v> {
-    /// The text of the phase: of `deployItemPhase` if it is not empty, otherwise of `phase`. Empty if both are missing.
+    /// The phase as text. This is the value of `deployItemPhase` if that field is not empty, otherwise the value of
+    /// `phase`. Empty if both fields are missing.
     pub phase_text: &'v str,
     /// The phase that `phase_text` names.
     pub phase: Phase,

@@ -38,8 +38,8 @@ impl DryRunFile {
 pub struct DryRuns {
     /// The types of DeployItems that the dry-run deployer processes.
     pub types: Vec<String>,
-    /// Whether admission routes DeployItems of the types that the dry-run deployer processes to that deployer: whether
-    /// the mutator `dry-run` is in mode `apply`.
+    /// Whether admission routes DeployItems of these types to the dry-run deployer. This is the case if the mutator
+    /// `dry-run` is in mode `apply`.
     pub routes: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Exports of DeployItems: each copies a value of an object on the target into the result.
+//! Exports of DeployItems. Each export copies a value of an object on the target into the result.
 //!
 //! Source: the types in Landscaper's `apis/deployer/utils/managedresource/types.go`, and `doExport` and
 //! `exportFromReferencedResource` in its `pkg/deployer/lib/resourcemanager/exporter.go`; their recorded results are in
-//! `tests/vectors/landscaper/exports.json`. The manifest and the helm deployer read `config.exports.exports`, the helm
-//! deployer also the older `config.exportsFromManifests`.
+//! `tests/vectors/landscaper/exports.json`. The manifest and the helm deployer read `config.exports.exports`. The helm
+//! deployer also reads the older `config.exportsFromManifests`.
 
 use serde_json::Value;
 
@@ -35,8 +35,8 @@ pub struct Export {
     pub json_path: String,
     /// `fromResource`: the identity of the object on the target, from which the value is read.
     pub from_resource: Option<Identity>,
-    /// `fromObjectRef`: a reference to a second object. If set, the value in the first object is the name and namespace
-    /// of the second object, from which the exported value is read.
+    /// `fromObjectRef`: a reference to a second object. If it is set, the export selects the name and namespace of the
+    /// second object in the first object. The exported value is then read from the second object.
     pub from_object_ref: Option<ObjectRef>,
     /// `targetName`: the name of the target from which the export reads; `None` for the target of the DeployItem.
     pub target_name: Option<String>,
@@ -135,11 +135,11 @@ impl Export {
         }
     }
 
-    /// Returns the exported value in a dry run with this DryRunConfiguration; `None` for an export without
+    /// Returns the exported value in a dry run with this DryRunConfiguration. `None` for an export without
     /// `fromResource`.
     ///
     /// # Errors
-    /// Returns why the export has no value.
+    /// Returns the reason why the export has no value.
     pub fn evaluate(&self, configuration: &Value) -> Result<Option<Value>, Failure> {
         let Some(identity) = &self.from_resource else { return Ok(None) };
         let mut value = found(configuration, identity, &self.json_path, false)?;

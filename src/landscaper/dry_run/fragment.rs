@@ -35,7 +35,8 @@ impl Identity {
         }
     }
 
-    /// Returns a fragment that contains only this identity. Messages suggest to add it to a DryRunConfiguration.
+    /// Returns a fragment that contains only this identity. Messages suggest adding the fragment to a
+    /// DryRunConfiguration.
     pub fn to_fragment(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if !self.namespace.is_empty() {
@@ -55,7 +56,8 @@ impl fmt::Display for Identity {
     }
 }
 
-/// A fragment in a DryRunConfiguration: an entry of `spec.exports`, which is a part of an object on the target.
+/// A fragment in a DryRunConfiguration. It is an entry of `spec.exports`, and contains a part of an object on the
+/// target cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Fragment<'v> {
     /// The index of the fragment in `spec.exports` of the DryRunConfiguration.

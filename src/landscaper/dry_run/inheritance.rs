@@ -22,7 +22,7 @@ pub enum Inheritance {
     Root(Arc<Stored>),
     /// The root is unknown, because this owner could not be read. It may be in dry run.
     Unreadable(Reference),
-    /// The object inherits no annotations, because this owner of it does not exist.
+    /// The object inherits no annotations, because this owner of the object does not exist.
     Orphan(Reference),
     /// The object inherits no annotations, because this owner was deleted, and another object now has the owner's name.
     Replaced(Replaced),
@@ -63,10 +63,10 @@ pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> Want
     annotations
 }
 
-/// Returns the key of the annotation `deployer-type` with its new value; `None` if the annotation need not change.
+/// Returns the key of the annotation `deployer-type` and its new value. `None` if the annotation need not change.
 ///
-/// A DeployItem in dry run is routed to the dry-run deployer if `is_routed`. After a dry run, it is routed to the
-/// deployer of its type again.
+/// If `is_routed` is `true`, a DeployItem in dry run is routed to the dry-run deployer. After a dry run, it is routed
+/// to the deployer of its type again.
 pub fn route(object: &Value, is_dry_run: bool, is_routed: bool) -> Option<(&'static str, Option<String>)> {
     let was_routed = Metadata::of(object).annotation(TYPE_ANNOTATION) == Some(ROUTE);
     let of_type = || object.pointer("/spec/type").and_then(Value::as_str).map(str::to_owned);

@@ -56,8 +56,8 @@ pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
 }
 
 impl Item {
-    /// Returns the field path, in the DeployItem or Execution, of the field `of` of the configuration. For a compressed
-    /// template, this is the path of the field with the compressed templates.
+    /// Returns the path of a field in the DeployItem or Execution. `of` is the path of this field inside the
+    /// configuration. For a compressed template, returns the path of the field with the compressed templates.
     pub fn field(&self, of: &FieldPath) -> FieldPath {
         match &self.config {
             Place::Compressed(field) => field.clone(),
@@ -65,8 +65,8 @@ impl Item {
         }
     }
 
-    /// Adds to a message what the field path from [`Item::field`] does not show: the name of the template and, for a
-    /// compressed template, the field `of` in the configuration.
+    /// Adds information to a message that the field path from [`Item::field`] does not show. This is the name of the
+    /// template. For a compressed template, it is also the field `of` in the configuration.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

@@ -31,8 +31,8 @@ pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 /// The CustomResourceDefinitions that Portcullis adds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
-/// Returns `level` if a request changes the values that `parts` returns for an object, and at most level `warn` if it
-/// leaves them unchanged.
+/// Returns `level` if the request changes the parts of the object that `parts` returns. Otherwise, returns at most
+/// level `warn`.
 ///
 /// Landscaper and its deployers update these objects too. If one of their updates was denied, the run would end.
 pub(super) fn unless_unchanged(

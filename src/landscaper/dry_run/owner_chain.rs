@@ -14,7 +14,7 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::owner_reference;
 use crate::landscaper::owner::{self, Owner};
 
-/// The maximum length of an owner chain. Nobody nests sub-installations this deep, and it ends cycles.
+/// Maximum length of an owner chain. Real sub-installations are never nested this deep. The limit also stops cycles.
 const MAX_LEVELS: usize = 64;
 
 /// The result of following the owner chain of an object to its root.
@@ -63,10 +63,10 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
     (Root::Unknown(step.reference), None)
 }
 
-/// An owner that was deleted, and whose name another object now has.
+/// A deleted owner whose name another object now has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
-    /// The reference to the object that has the owner's name now.
+    /// The reference to the object that now has the name of the deleted owner.
     pub by: Reference,
     /// The uid of the deleted owner, from the owner reference.
     pub uid: String,

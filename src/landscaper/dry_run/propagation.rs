@@ -1,11 +1,12 @@
 //! The mutator that copies the dry-run annotations of a root to every object below it.
 //!
-//! Landscaper does not copy these annotations: each reconciliation replaces the annotations of sub-installations, and
-//! merges those of Executions and DeployItems. The mutator therefore corrects every write. An object without its
-//! annotation would be deployed, so requests are denied if the root cannot be read, or if the webhook does not answer.
+//! Landscaper does not copy these annotations. Each reconciliation replaces the annotations of sub-installations, and
+//! merges the annotations of Executions and DeployItems. The mutator therefore corrects every write. An object without
+//! its annotation would be deployed. So requests are denied if the root cannot be read, or if the webhook does not
+//! answer.
 //!
-//! In mode `apply`, the mutator also routes DeployItems in dry run to the dry-run deployer, if that processes their
-//! type. `apply` is the default if the configuration has the section `dryRun`.
+//! In mode `apply`, the mutator also routes DeployItems in dry run to the dry-run deployer, if the dry-run deployer
+//! processes their type. `apply` is the default if the configuration has the section `dryRun`.
 
 use super::annotations_and_spec;
 use super::configuration::DryRuns;
@@ -20,11 +21,11 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, WRITES};
 use crate::rule::{FailurePolicy, Match, MatchCondition, Mode, Mutated, Mutator};
 
-/// Match condition for failure policy `Fail`: it excludes root Installations, so that users can write them while the
+/// Match condition for failure policy `Fail`. It excludes root Installations, so that users can write them while the
 /// webhook does not answer. Roots inherit no annotations.
 ///
-/// Here, an Installation with any owner reference to an object of Landscaper does not count as a root, which is
-/// stricter than [`owner`](crate::landscaper::owner::owner).
+/// This condition is stricter than [`owner`](crate::landscaper::owner::owner). An Installation does not count as a root
+/// if it has any owner reference to an object of Landscaper.
 static ROOTS: MatchCondition = MatchCondition {
     name: "roots",
     expression: "!has(object.metadata.ownerReferences) ||
@@ -81,8 +82,8 @@ fn is_processed(request: &Request<'_>, view: &View<'_>) -> bool {
     DryRuns::of(view).processes(Route::specified(request.object()).type_name)
 }
 
-/// Returns a notice if a user sets the dry-run annotation of an object to a value that differs from the one it inherits
-/// from its root.
+/// Returns a notice if a user sets the dry-run annotation of an object to a value other than the inherited one. The
+/// object inherits the value from its root.
 fn overruled(request: &Request<'_>, inherited: DryRunAnnotations<'_>, root: &str) -> Vec<String> {
     let (asked, before) = (DryRunAnnotations::of(request.object()), DryRunAnnotations::of(request.old_object()));
     if asked.dry_run.is_none() || asked.dry_run == inherited.dry_run || asked.dry_run == before.dry_run {
@@ -91,7 +92,7 @@ fn overruled(request: &Request<'_>, inherited: DryRunAnnotations<'_>, root: &str
     vec![format!("{DRY_RUN_ANNOTATION} is inherited from the root Installation {root:?}: annotate the root")]
 }
 
-/// Reports whether an update leaves the dry-run annotations and the spec unchanged, so that it deploys nothing.
+/// Reports whether an update leaves the dry-run annotations and the spec unchanged. Such an update deploys nothing.
 fn changes_nothing(request: &Request<'_>) -> bool {
     let (Some(before), Some(after)) = (request.old_object.whole(), request.object.whole()) else { return false };
     request.operation == Operation::Update && annotations_and_spec(before) == annotations_and_spec(after)

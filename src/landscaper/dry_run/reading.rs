@@ -1,4 +1,5 @@
-//! Finds the DryRunConfiguration of a DeployItem or Execution in dry run, and the exports without a value in it.
+//! Finds the DryRunConfiguration of a DeployItem or Execution in dry run. Also finds the exports that have no value in
+//! the DryRunConfiguration.
 
 use std::sync::Arc;
 
@@ -65,8 +66,8 @@ impl Reading {
         Self { items, configuration }
     }
 
-    /// Returns the exports that have no value in a DryRunConfiguration: the index of the DeployItem or template, the
-    /// index of the export in it, and the reason.
+    /// Returns the exports that have no value in a DryRunConfiguration. Each result contains the index of the
+    /// DeployItem or template, the index of the export in it, and the reason.
     pub(in crate::landscaper) fn failures(&self, configuration: &Value) -> Vec<(usize, usize, Failure)> {
         let mut failures = Vec::new();
         for (at, item) in self.items.iter().enumerate() {
@@ -104,9 +105,10 @@ pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level
     unless_unchanged(request, level, annotations_and_spec)
 }
 
-/// Returns the findings about exports without a value in the DryRunConfiguration. For a write of a DeployItem or an
-/// Execution, `of_item` creates them. For a write of a DryRunConfiguration that stored DeployItems use,
-/// `of_configuration` creates them; their level is `warn`.
+/// Returns the findings about exports that have no value in the DryRunConfiguration.
+///
+/// For a write of a DeployItem or an Execution, `of_item` creates the findings. For a write of a DryRunConfiguration,
+/// `of_configuration` creates findings for the stored DeployItems that use it. The level of these findings is `warn`.
 pub(in crate::landscaper) fn findings(
     request: &Request<'_>,
     view: &View<'_>,
@@ -131,7 +133,8 @@ pub(in crate::landscaper) fn findings(
     reading.failures(configuration.value()).into_iter().filter_map(finding).collect()
 }
 
-/// Returns up to [`MAX_ITEMS`] DeployItems in dry run that use a DryRunConfiguration, from the catalog.
+/// Finds DeployItems in the catalog that are in dry run and use a DryRunConfiguration. Returns at most [`MAX_ITEMS`]
+/// DeployItems.
 pub(in crate::landscaper) fn users(namespace: &str, configuration: &str, view: &View<'_>) -> Vec<Arc<Stored>> {
     view.indexed(&DEPLOY_ITEMS, &BY_DRY_RUN_CONFIGURATION, namespace, configuration, MAX_ITEMS)
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The class of an error in a path or key of an export, which tests compare with the recorded results of Landscaper.
+/// The class of an error in a path or key of an export. Tests compare the class with the recorded results of
+/// Landscaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// The path is invalid.

@@ -15,8 +15,8 @@ use crate::admission::json;
 /// The maximum nesting depth of `range`, because each level is a recursive call.
 const MAX_RANGES: usize = 16;
 
-/// Returns the value that Landscaper's `GetValue` finds in an object; an error if it finds none, or uses a random one
-/// of several.
+/// Returns the value that Landscaper's `GetValue` finds in an object. Fails if it finds no value, or if it chooses one
+/// of several values at random.
 pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> {
     let mut evaluation = Evaluation::new(groups);
     let found = evaluation.groups(0, Item::new(Datum::Value(object)), 0).map_err(|failure| failure.error)?;
@@ -34,8 +34,8 @@ pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> 
     Ok(result)
 }
 
-/// An error of the evaluation of a JSONPath, with the items that were found before the error. A filter without an
-/// operator matches if there are such items.
+/// An error in the evaluation of a JSONPath. `partial` contains the items that were found before the error. A filter
+/// without an operator matches if there are such items.
 struct Failure<'a> {
     error: PathError,
     partial: Vec<Item<'a>>,
@@ -48,8 +48,8 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// The number of `range` words that were read and whose loop has not started. With the next two counters, it
-    /// matches each `end` with its `range`.
+    /// Number of `range` words that were read and whose loop has not started. The evaluation uses this counter,
+    /// `inside` and `ending` to find the `end` of each `range`.
     begun: usize,
     inside: usize,
     ending: usize,
@@ -61,8 +61,8 @@ impl<'a> Evaluation<'a> {
         Self { groups, steps: 0, shuffles: 0, is_random: false, begun: 0, inside: 0, ending: 0, last_end: None }
     }
 
-    /// Evaluates the template groups, starting with the one at index `from`, on the item `root`. Stops at the `end` of
-    /// the current `range`.
+    /// Evaluates the template groups on the item `root`, from the group at index `from` on. Stops at the `end` of the
+    /// current `range`.
     fn groups(&mut self, from: usize, root: Item<'a>, depth: usize) -> Result<Vec<Vec<Item<'a>>>, Failure<'a>> {
         let groups = self.groups;
         let mut found = Vec::new();
@@ -207,8 +207,8 @@ impl<'a> Evaluation<'a> {
         Ok(found)
     }
 
-    /// Evaluates the operator `..`: returns all non-empty maps, lists and strings in the given items, at any depth,
-    /// parents before children.
+    /// Evaluates the operator `..`. Returns all non-empty maps, lists and strings at any depth in the given items.
+    /// Parents come before their children.
     fn recursive(&mut self, mut stack: Vec<Item<'a>>, node: &Node) -> Found<'a> {
         stack.reverse();
         let mut found = Vec::new();

@@ -2,8 +2,8 @@
 
 use serde_json::{Number, Value};
 
-/// An intermediate value in the evaluation of a JSONPath, with the iterations over maps that determined its position in
-/// the results.
+/// An intermediate value in the evaluation of a JSONPath. The item also records the iterations over maps that
+/// determined its position in the results.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,

@@ -1,4 +1,5 @@
-//! Landscaper's dialect of Kubernetes JSONPath: how exports select a value in an object, and its place in the result.
+//! Landscaper's dialect of Kubernetes JSONPath. An export uses it to select a value in an object, and to place the
+//! value in the result.
 //!
 //! ```text
 //! .data.token                       a field; the leading dot may be left out
@@ -31,7 +32,7 @@ pub use error::{Class, PathError, Problem};
 
 /// The maximum length of a path. Users write paths by hand, in one line.
 pub const MAX_BYTES: usize = 8192;
-/// The maximum number of steps to evaluate a path, which limits the cost of `..`.
+/// Maximum number of steps to evaluate a path. The limit is needed because the operator `..` can visit many values.
 pub const MAX_STEPS: usize = 200_000;
 
 /// A parsed JSONPath of an export.
@@ -58,7 +59,7 @@ impl Path {
     /// Returns the value that Landscaper finds at this path in an object.
     ///
     /// # Errors
-    /// Fails if there is no value, or if Landscaper would use a random one.
+    /// Fails if the path finds no value, or if Landscaper would choose one of several values at random.
     pub fn find(&self, object: &Value) -> Result<Value, PathError> {
         evaluate::find(&self.groups, object).map_err(|error| error.of(&self.text))
     }

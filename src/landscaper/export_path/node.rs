@@ -32,7 +32,7 @@ pub(super) struct Slice {
     pub(super) from: Option<i64>,
     pub(super) to: Option<i64>,
     pub(super) step: Option<i64>,
-    /// Whether this is an index `[from]`, which is evaluated as a slice up to `from` + 1.
+    /// Whether this is an index `[from]`. An index is evaluated as a slice up to `from` + 1.
     pub(super) is_index: bool,
 }
 

@@ -1,9 +1,9 @@
 //! The parser for JSONPaths of exports.
 //!
-//! Source: `parser.go` of `k8s.io/client-go/util/jsonpath`, with the same functions, but with a loop
-//! instead of recursion. Landscaper adds a leading dot if it is missing, and braces around the path.
+//! Source: `parser.go` of `k8s.io/client-go/util/jsonpath`. This parser has the same functions, but uses a loop instead
+//! of recursion. Landscaper adds a leading dot if it is missing, and braces around the path.
 //!
-//! Letters and digits beyond ASCII are classified by Rust's Unicode tables, not Go's. The tables differ only for some
+//! Rust's Unicode tables decide which characters beyond ASCII are letters and digits. Go's tables differ only for some
 //! combining marks and numerals.
 
 use super::MAX_BYTES;
@@ -27,7 +27,7 @@ struct Parser<'t> {
     input: &'t str,
     pos: usize,
     start: usize,
-    /// The number of bytes in `input` before the path, or before the part of the path that is parsed separately.
+    /// Number of bytes in `input` that precede the parsed text, such as an added opening brace.
     before: usize,
     /// The byte offset, in the whole path, of the text that this parser parses.
     offset: usize,
@@ -212,8 +212,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Moves the position behind the `)]` of a filter. As in client-go, parentheses are skipped only in the first
-    /// quoted string, and only the quote character of that string is recognized.
+    /// Moves the position behind the `)]` of a filter. Ignores parentheses only in the first quoted string, as
+    /// client-go does. Only the quote character of this string is recognized.
     fn filter_end(&mut self, from: usize) -> Result<(), PathError> {
         let (mut quote, mut closed) = (None, false);
         loop {
@@ -318,8 +318,8 @@ fn dict_key(text: &str) -> Option<&str> {
     text.strip_prefix('\'')?.strip_suffix('\'').filter(|key| !key.contains('\''))
 }
 
-/// Splits the comparison of a filter into left side, operator and right side: `^([^!<>=]+)([!<>=]+)(.+?)$`. If nothing
-/// follows the operator, its last character is the right side.
+/// Splits the comparison of a filter into left side, operator and right side: `^([^!<>=]+)([!<>=]+)(.+?)$`. If no text
+/// follows the operator, the last character of the operator becomes the right side.
 fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c: char| "!<>=".contains(c);
     let from = text.find(is_operator).filter(|from| *from > 0)?;

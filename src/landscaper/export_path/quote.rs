@@ -17,8 +17,8 @@ pub(super) fn unquote(text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Resolves the escape sequence at the start of `text`, after its backslash, and appends the result to `bytes`. Returns
-/// the text after the escape sequence; `None` if Go reports invalid syntax.
+/// Resolves the escape sequence at the start of `text`, and appends the result to `bytes`. `text` starts after the
+/// backslash of the escape sequence. Returns the text after the escape sequence. `None` if Go reports invalid syntax.
 fn escape<'t>(text: &'t str, quote: char, bytes: &mut Vec<u8>) -> Option<&'t str> {
     let kind = text.chars().next()?;
     let rest = &text[kind.len_utf8()..];

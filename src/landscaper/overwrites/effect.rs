@@ -46,7 +46,7 @@ pub enum Evaluation {
         /// The name of the missing ComponentVersionOverwrites object.
         overwrites: String,
     },
-    /// The overwrites exist and were applied, with this effect; they may change nothing.
+    /// The overwrites exist and were applied. The effect describes the result, which may be no change.
     Overwritten(Box<Effect>),
 }
 
@@ -59,8 +59,8 @@ pub struct Effect {
     pub overwrites: Overwrites,
     /// The place of the component reference in the Installation.
     pub location: Location,
-    /// Whether the Installation's component reference has its own repository context. Otherwise, that of the Context is
-    /// used.
+    /// Whether the Installation's component reference has its own repository context. Otherwise, the repository context
+    /// of the Context is used.
     pub own_repository_context: bool,
     /// The substitution of the Installation's component reference.
     pub substitution: Substitution,
@@ -79,7 +79,8 @@ pub struct InlineReference {
     pub substitution: Substitution,
 }
 
-/// Maximum size in bytes of a patch in an annotation. All annotations of an object may have 256 KiB together.
+/// Maximum size of a patch in an annotation, in bytes. Kubernetes limits all annotations of an object together to 256
+/// KiB.
 const MAX_PATCH: usize = 100 * 1024;
 
 /// Looks up the overwrites that an Installation's Context names, and applies them to the Installation's component
@@ -172,8 +173,9 @@ impl Effect {
 
     /// Returns the substitution as an RFC 6902 JSON Patch of the Installation.
     ///
-    /// The patch tests each value before it replaces it, so it fails on an Installation that has changed since. It also
-    /// changes the references of an inline descriptor, unless that makes it too large for an annotation.
+    /// The patch tests each value before it replaces the value. So the patch fails if the Installation has changed
+    /// since. The patch also changes the references of an inline descriptor. It leaves them out if the patch would
+    /// become too large for an annotation.
     pub fn patch(&self) -> Patch {
         let (own, inline) = (self.own_operations(), self.inline_operations());
         if inline.is_empty() {

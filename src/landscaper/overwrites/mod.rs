@@ -1,8 +1,9 @@
 //! ComponentVersionOverwrites: lists that replace component references, for example to test another version.
 //!
-//! A Context names one ComponentVersionOverwrites object; Landscaper passes the component reference of every
-//! Installation in that context through its entries. This module computes the same substitution at admission: the
-//! mutator writes it into annotations, and the rules report mistakes in a list before an Installation uses it.
+//! A Context names one ComponentVersionOverwrites object. Landscaper applies the entries of this object to the
+//! component reference of every Installation with that Context. This module computes the same substitution at
+//! admission. The mutator writes the substitution into annotations. The rules report mistakes in a list before an
+//! Installation uses it.
 
 pub mod conditions;
 pub mod effect;

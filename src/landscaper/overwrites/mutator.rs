@@ -18,7 +18,7 @@ use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES, WRITES};
 use crate::rule::{FailurePolicy, Match, Mode, Mutated, Mutator};
 
-/// Maximum number of changes reported as warnings: kubectl prints one line for each.
+/// Maximum number of changes that are reported as warnings, because kubectl prints one line for each warning.
 const NAMED: usize = 12;
 
 static MATCHERS: [Match; 1] =
@@ -60,8 +60,8 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     Ok(notices(&effect))
 }
 
-/// Returns the warnings for the user about the overwritten components: the first [`NAMED`] changes, and the number of
-/// further ones.
+/// Returns the warnings for the user about the overwritten components. They contain the first [`NAMED`] changes and the
+/// number of remaining changes.
 fn notices(effect: &Effect) -> Vec<String> {
     let lines = effect.lines();
     let mut notices: Vec<_> = lines.iter().take(NAMED).map(|line| ["component overwritten: ", line].concat()).collect();
@@ -93,8 +93,8 @@ impl Restored {
     }
 }
 
-/// Reverts one operation of a JSON Patch in an object, unless the value was changed since. `before` is the preceding
-/// operation of the patch, which tests the old value.
+/// Reverts one operation of a JSON Patch in an object. Does nothing if the value was changed after the patch. `before`
+/// is the preceding operation of the patch. This operation tests the old value, so it contains the value to restore.
 fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option<()> {
     let path = operation.get("path")?.as_str().filter(|path| path.starts_with("/spec/componentDescriptor/"))?;
     let written = operation.get("value").unwrap_or(&Value::Null);
@@ -139,8 +139,8 @@ fn annotate(draft: &mut Draft<'_>, effect: Option<(&Effect, &Patch)>, mode: Mode
     draft.annotate(SOURCE_ANNOTATION, source);
 }
 
-/// The content of [`SOURCE_ANNOTATION`]: the objects and values from which the patch was computed, to decide whether it
-/// is still valid. The fields are sorted by name.
+/// The content of [`SOURCE_ANNOTATION`]: the objects and values from which the patch was computed. With this content,
+/// Portcullis decides whether the patch is still valid. The fields are sorted by name.
 #[derive(Serialize)]
 struct Source<'e> {
     context: &'e str,

@@ -12,7 +12,8 @@ use crate::landscaper::overwrites::effect::Effect;
 use crate::landscaper::substitution::{Entry, Outcome};
 use crate::oci::digest;
 
-/// Maximum length of each list in the annotation, to keep it small.
+/// Maximum number of entries in each of the lists `splits`, `missing` and `unknown` of the tree annotation. The limit
+/// keeps the annotation small.
 const NAMED: usize = 10;
 
 /// A summary of an Installation's component tree: the content of the tree annotation.
@@ -32,19 +33,20 @@ pub struct Note {
     /// The names of the ConfigMaps with the patches of the tree's component descriptors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config_maps: Vec<String>,
-    /// The references that overwrites changed to a component version that does not exist.
+    /// The references for which overwrites set a component version that does not exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
-    /// The components that occur in several versions in the component tree, one sentence each.
+    /// Descriptions of the components that have several versions in the component tree. Each string is one sentence
+    /// about one component.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<String>,
-    /// The parts of the component tree that are not known, such as component descriptors that could not be read; one
-    /// sentence each.
+    /// Descriptions of the unknown parts of the component tree, such as a component descriptor that cannot be read.
+    /// Each string is one sentence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
 }
 
-/// A component reference that overwrites changed to a component version that does not exist.
+/// A component reference whose new component version does not exist. Overwrites changed the reference to this version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Missing {
@@ -88,8 +90,8 @@ impl Note {
     }
 }
 
-/// Returns a hash of the values that determine a component tree: the overwrites, and the Installation's component
-/// reference with its repository context.
+/// Returns a hash of the values that determine a component tree. These values are the overwrites and the Installation's
+/// component reference. The component reference includes its repository context.
 pub fn fingerprint(entries: &[Entry], original: &ComponentReference) -> String {
     let entry = |entry: &Entry| json!([entry.source.to_json(), entry.substitution.to_json()]);
     let all = json!([entries.iter().map(entry).collect::<Vec<_>>(), original.to_json()]);

@@ -1,6 +1,6 @@
-//! Builds the ConfigMaps with the patches of a component tree: one JSON Patch for each changed component descriptor,
-//! and the data from which it was computed. The ConfigMaps contain no time, so the same tree always gives the same
-//! ConfigMaps.
+//! Builds the ConfigMaps with the patches of a component tree. They contain one JSON Patch for each changed component
+//! descriptor, and the data from which the patches were computed. The ConfigMaps contain no time, so the same tree
+//! always results in the same ConfigMaps.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,12 @@ use crate::landscaper::components::patch;
 use crate::landscaper::overwrites::effect::Effect;
 use crate::oci::digest;
 
-/// The key, in each ConfigMap, of the data from which the patches were computed.
+/// Key in each ConfigMap for the data from which the patches were computed.
 pub const SOURCE_KEY: &str = "source";
-/// The key of the summary, in the first ConfigMap of an Installation: all changes by the overwrites, for users.
+/// Key of the summary in the first ConfigMap of an Installation. The summary describes all changes that the overwrites
+/// make, for users.
 pub const SUMMARY_KEY: &str = "summary";
-/// The label, on each ConfigMap, with the name of the Installation.
+/// Label on each ConfigMap that records overwrites. Its value is the name of the Installation.
 pub const LABEL: &str = "portcullis.dev/overwrites-of";
 
 /// Maximum size of the data in a ConfigMap, in bytes. Kubernetes allows 1 MiB; the rest is reserved for metadata.
@@ -36,7 +37,7 @@ pub struct Record {
     pub parts: Vec<Part>,
     /// The content of the tree annotation: a summary of the Installation's component tree.
     pub note: Note,
-    /// The changes by the overwrites, one line each, for users.
+    /// Descriptions of the changes that the overwrites make, for users. Each string describes one change in one line.
     pub lines: Vec<String>,
 }
 
@@ -118,8 +119,8 @@ fn patched(closure: &Closure) -> Vec<Patched> {
     closure.components.iter().zip(&steps).filter_map(|(component, steps)| Patched::of(component, steps)).collect()
 }
 
-/// Distributes the patches over ConfigMaps by size. There is always a first ConfigMap, even without patches, because
-/// the Installation's own reference may change.
+/// Distributes the patches over ConfigMaps by size. Returns at least one ConfigMap, even if there are no patches,
+/// because the Installation's own reference may change.
 fn grouped(patched: Vec<Patched>) -> Vec<Vec<Patched>> {
     let mut groups = vec![Vec::new()];
     let mut size = MAX_SUMMARY_BYTES;

@@ -1,4 +1,4 @@
-//! DP008: reports annotations that route a DeployItem to another deployer than its spec does.
+//! DP008: reports a DeployItem whose annotations and spec route it to different deployers.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Metadata, Request};

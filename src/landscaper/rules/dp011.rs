@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The maximum number of DeployerRegistrations that are read; clusters have a few.
+/// Maximum number of DeployerRegistrations that are read. Clusters have only a few.
 const MAX_REGISTRATIONS: usize = 1000;
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {

@@ -1,5 +1,5 @@
-//! DR004: reports exports of a dry run whose `jsonPath` selects no value in the fragment that the DryRunConfiguration
-//! contains for the object.
+//! DR004: reports an export of a dry run whose `jsonPath` selects no value in the object's fragment. The fragment comes
+//! from the DryRunConfiguration.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

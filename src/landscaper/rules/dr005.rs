@@ -1,4 +1,4 @@
-//! DR005: reports exports of a dry run that read an object of which the DryRunConfiguration contains no fragment.
+//! DR005: reports an export of a dry run that reads an object without a fragment in the DryRunConfiguration.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

@@ -38,8 +38,8 @@ fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     name.and_then(|name| view.unless_found(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)).into_iter().collect()
 }
 
-/// Returns the name of the DryRunConfiguration that an Installation names; `None` if it is not in dry run or names
-/// none.
+/// Returns the name of the DryRunConfiguration that an Installation in dry run names. `None` if the Installation is not
+/// in dry run or names no DryRunConfiguration.
 fn named<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     let annotations = DryRunAnnotations::of(request.object());
     annotations.configuration.filter(|name| annotations.is_dry_run() && !name.is_empty())

@@ -78,8 +78,8 @@ fn of(item: &Item) -> Vec<Finding> {
     findings
 }
 
-/// Returns the missing fields without which a deployer finds no object or no value for an export, each with an
-/// explanation.
+/// Returns the required fields of an export that are missing, each with an explanation. Without these fields, the
+/// deployer finds no object or no value.
 fn incomplete(export: &Export) -> Vec<(FieldPath, &'static str)> {
     let mut missing = Vec::new();
     let mut want = |text: &str, field: FieldPath, why| {

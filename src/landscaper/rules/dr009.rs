@@ -39,7 +39,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// The maximum number of objects below a root that one decision examines.
 const MAX_EXAMINED: usize = 2_000;
-/// The maximum number of DeployItems that live reads confirm before a switch is denied.
+/// Maximum number of DeployItems that live reads check before a switch between dry run and real run is denied.
 const MAX_LIVE_READS: usize = 5;
 
 /// The direction in which an update switches a root Installation: to dry run, or to a real run.
@@ -60,7 +60,7 @@ impl Switch {
         }
     }
 
-    /// Reports whether a DeployItem below the root Installation prevents this switch of the root.
+    /// Reports whether a DeployItem below the root Installation prevents this switch between dry run and real run.
     fn is_prevented_by(self, item: &Value) -> bool {
         let is_dry_run = DryRunAnnotations::of(item).is_dry_run();
         match self {
@@ -125,16 +125,16 @@ fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) 
 
 /// Reports whether a deployer other than the dry-run deployer has processed a DeployItem.
 ///
-/// Reads the status of the DeployItem, not its dry-run annotation, because the annotation changes when that of the root
-/// changes.
+/// Reads the status of the DeployItem instead of its dry-run annotation. The annotation is not reliable, because it
+/// changes together with the annotation of the root.
 fn is_deployed(item: &Value) -> bool {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let was_dry_run = text("/status/deployer/name") == run::NAME && !run::shows_deployment(item);
     !text("/status/phase").is_empty() && !was_dry_run
 }
 
-/// Returns up to [`MAX_LIVE_READS`] DeployItems below a root that prevent its switch between dry run and real run, from
-/// the catalog.
+/// Finds DeployItems in the catalog that prevent the switch of their root between dry run and real run. Returns at most
+/// [`MAX_LIVE_READS`] DeployItems.
 fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
     let mut found = Vec::new();
     let mut open = VecDeque::from([(&INSTALLATIONS, request.display_name())]);

@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The maximum number of objects that live reads confirm to use the DryRunConfiguration, before its deletion is denied.
+/// Maximum number of users of a DryRunConfiguration that live reads check before its deletion is denied.
 const MAX_LIVE_READS: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -66,7 +66,8 @@ fn uses(object: &Value, name: &str) -> bool {
     annotations.is_dry_run() && annotations.configuration == Some(name) && is_running(object)
 }
 
-/// Returns up to [`MAX_LIVE_READS`] objects with an open job that use the DryRunConfiguration, from the catalog.
+/// Finds objects in the catalog that use the DryRunConfiguration and have an open job. Returns at most
+/// [`MAX_LIVE_READS`] references.
 fn users(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let name = request.display_name();
     let of = |kind| {

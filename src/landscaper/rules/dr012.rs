@@ -104,8 +104,8 @@ const HELP: &str = "route items to the dry-run deployer (section dryRun, mutator
 const HELP_FOR_TYPE: &str = "leave such items out of dry runs, or name the type in dryRun.types and in --dry-run-type, or set \
                              honoursDryRun: true for a deployer that honours the annotation";
 
-/// Checks the DeployItem in a request, or the templates of the Execution in it. Returns at most one finding for each
-/// pair of a DeployItem type and a Target.
+/// Checks the DeployItem in a request, or the DeployItem templates if the object is an Execution. Returns at most one
+/// finding for each pair of a DeployItem type and a Target.
 fn below(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let mut items = items(request);
     let mut seen = std::collections::BTreeSet::new();

@@ -26,9 +26,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum length of a name: a label value has 63 characters, and Landscaper adds the prefix `Inst.`.
+/// Maximum length of a name. A label value has at most 63 characters, and Landscaper adds the prefix `Inst.` to the
+/// name.
 const MAX_NAME_LENGTH: usize = 58;
-/// Maximum length of `generateName`: the API server adds five random characters.
+/// Maximum length of `generateName`. The API server adds five random characters to it.
 const MAX_PREFIX_LENGTH: usize = 53;
 /// Maximum size of all annotations of an object, keys and values, in bytes.
 const MAX_ANNOTATION_BYTES: usize = 256 * 1024;

@@ -66,9 +66,9 @@ fn dependencies<'t>(template: &Template<'t>) -> impl Iterator<Item = &'t str> + 
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Maximum number of reported cycles: each may be as long as the list.
+/// Maximum number of reported cycles. Each cycle may be as long as the list of templates.
 const MAX_CYCLES: usize = 10;
-/// Maximum number of templates that are named for a cycle.
+/// Maximum number of templates that a finding names for one cycle.
 const MAX_NAMES: usize = 20;
 
 /// Finds dependency cycles between templates with a depth-first search. The search is iterative, because recursion

@@ -11,9 +11,11 @@ use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::substitution::Entries;
 use crate::rule::{FailurePolicy, Match, MatchCondition, Rule, RuleInfo};
 
-/// Match condition for failure policy `Fail`: it excludes Contexts that name no overwrites, so that these are admitted
-/// if the webhook does not answer. Landscaper's context controller creates a Context `default` without overwrites in
-/// every namespace, and retries a denied write about every 40 ms.
+/// Match condition for failure policy `Fail`. It excludes Contexts that name no overwrites. So these Contexts are
+/// admitted even if the webhook does not answer.
+///
+/// Landscaper's context controller creates a Context `default` without overwrites in every namespace. It retries a
+/// denied write about every 40 ms.
 static WITHOUT_OVERWRITES: MatchCondition = MatchCondition {
     name: "without-overwrites",
     expression:

@@ -43,17 +43,18 @@ fn finding(at: usize, by: &[usize]) -> Finding {
         .help("move it before them if it is more specific, or remove it")
 }
 
-/// Maximum number of references that are tried for one entry; beyond it, only the simple test is made.
+/// Maximum number of references that are tried for one entry. If an entry needs more, only the simple test is made.
 const MAX_TRIED: usize = 4096;
-/// Maximum number of matches of an entry with a reference for one object, so that a long list takes milliseconds.
+/// Maximum number of comparisons of an entry with a reference for one object. The limit keeps the time for a long list
+/// at a few milliseconds.
 const MAX_MATCHES: usize = 2_000_000;
 
-/// Returns the indexes of the entries that never take effect, each with the indexes of the entries that set its
-/// attributes first.
+/// Returns the indexes of the entries that never take effect. Each index comes with the indexes of the earlier entries
+/// that set the attributes first.
 ///
 /// Whether an entry takes effect for a reference depends only on which entries match the reference. So it is enough to
-/// try, for each attribute, the values that occur in a `source` and one other value: these represent every possible
-/// reference.
+/// try a few values for each attribute. These are all values that occur in a `source`, and one other value. They
+/// represent every possible reference.
 fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     let forms = Forms::of(entries);
     let mut matches_made = 0;
@@ -71,8 +72,9 @@ fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     found
 }
 
-/// An entry of overwrites in a compact form for comparisons: its source, with a number for each value (0 for
-/// unspecified), and which attributes it sets.
+/// A compact form of an overwrites entry, for comparisons. `wants` contains a number for each attribute value in the
+/// entry's `source`. The number is 0 if the `source` does not specify the attribute. `sets` records which attributes
+/// the entry sets.
 struct Form {
     wants: [u32; 3],
     sets: [bool; 3],
@@ -104,9 +106,9 @@ impl Forms {
         self.0[..at].iter().position(shadows)
     }
 
-    /// Returns the earlier entries that together prevent the entry at index `at` from taking effect, for every
-    /// reference that it matches. Returns `None` if the entry takes effect for a reference, or if there are too many
-    /// references to try.
+    /// Returns the earlier entries that together prevent the entry at index `at` from taking effect. They prevent it
+    /// for every reference that the entry matches. `None` if the entry takes effect for a reference, or if there are
+    /// too many references to try.
     fn always_shadowed(&self, at: usize, matches_made: &mut usize) -> Option<Vec<usize>> {
         let values: Vec<Vec<u32>> = (0..3).map(|part| self.values(at, part)).collect();
         let tried = values.iter().map(Vec::len).try_fold(1usize, usize::checked_mul)?;
@@ -127,9 +129,9 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values of one attribute of a reference that must be tried for the entry at index `at`. This is the
-    /// value in the entry's source. If the source does not specify the attribute, these are all values in earlier
-    /// sources and one other value.
+    /// Returns the values of one attribute of a reference that must be tried for the entry at index `at`. If the
+    /// `source` of the entry specifies the attribute, this is only the specified value. Otherwise, these are all values
+    /// in the `source` of earlier entries, and one other value.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -141,8 +143,8 @@ impl Forms {
         values
     }
 
-    /// Returns the earlier entries that prevent the entry at index `at` from changing this reference, because they set
-    /// one of its attributes first; `None` if the entry takes effect.
+    /// Returns the earlier entries that prevent the entry at index `at` from changing this reference. These entries set
+    /// one of its attributes first. `None` if the entry at `at` takes effect.
     fn blockers(&self, at: usize, reference: [u32; 3]) -> Option<Vec<usize>> {
         let mut set_by: [Option<usize>; 3] = [None; 3];
         for (index, form) in self.0[..at].iter().enumerate() {
@@ -212,8 +214,8 @@ mod tests {
         proptest::collection::vec(entry, 1..7)
     }
 
-    /// Returns all references whose attributes are values that the strategies of this test generate, or one other value
-    /// per attribute.
+    /// Returns all references that can be built from a few attribute values. These are the values that the strategies
+    /// of this test generate, and one other value for each attribute.
     fn references() -> Vec<ComponentReference> {
         let mut all = Vec::new();
         for component_name in ["a", "b", "z"] {
@@ -229,8 +231,8 @@ mod tests {
     }
 
     proptest! {
-        /// Checks that an entry with a substitution is reported if and only if there is no reference for which it takes
-        /// effect.
+        /// Checks which entries with a substitution are reported. An entry must be reported if and only if it takes
+        /// effect for no reference.
         #[test]
         fn reports_exactly_the_entries_that_never_apply(entries in entries()) {
             let reported: Vec<usize> = shadowed(&entries).into_iter().map(|(at, _)| at).collect();

@@ -32,13 +32,13 @@ struct Named {
     kind: &'static Kind,
     name: String,
     field: FieldPath,
-    /// The Context that names the object, if the Installation under admission refers to it only through this Context.
+    /// The Context that names the object. `None` if the object under admission refers to the object directly.
     by: Option<String>,
 }
 
-/// Returns the objects that the Installation or Context in a request refers to, and that must exist: the Context of an
-/// Installation, and the ComponentVersionOverwrites object of a Context. For an Installation, the latter is included
-/// only if the catalog contains the Context.
+/// Returns the objects that must exist because the Installation or Context in a request refers to them. An Installation
+/// refers to its Context, and a Context to its ComponentVersionOverwrites object. For an Installation, both objects are
+/// returned if the catalog contains the Context. Otherwise only the Context is returned.
 fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
     let object = request.object();
     if kinds::is(&CONTEXTS, request) {

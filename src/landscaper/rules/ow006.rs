@@ -29,7 +29,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Contexts or Installations using the object that are read live and named in the finding.
+/// Maximum number of users of the object that live reads confirm and that the finding names. The users are Contexts or
+/// Installations.
 const NAMED: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -73,7 +74,7 @@ fn finding(request: &Request<'_>, users: &Users, first: &str) -> Finding {
     })
 }
 
-/// The objects in the catalog that refer to the object to be deleted: Contexts, or Installations.
+/// The Contexts or Installations in the catalog that refer to the object to be deleted.
 struct Users {
     kind: &'static Kind,
     names: Vec<String>,
@@ -93,8 +94,8 @@ impl Users {
         self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
     }
 
-    /// Reports whether a Context or Installation still names the object to be deleted, according to a live read.
-    /// Without a live read, the answer of the catalog counts.
+    /// Reports whether a Context or Installation still names the object to be deleted. A live read decides. Without a
+    /// live read, the catalog decides.
     fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
         match view.live_read(reference) {

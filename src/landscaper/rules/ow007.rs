@@ -1,4 +1,5 @@
-//! OW007: reports a change of a ComponentVersionOverwrites object or Context that gives Installations other components.
+//! OW007: reports a change of a ComponentVersionOverwrites object or Context that changes the components of
+//! Installations.
 
 use std::sync::Arc;
 
@@ -74,8 +75,9 @@ impl Resolver<'_> {
     }
 }
 
-/// Calls `read` for the object in a request as it was before the change: the old object of an update, or else the
-/// object in the catalog. In `portcullis check`, the catalog contains the checked files, so nothing changes.
+/// Calls `read` for the state of an object before the request. For an update, this is the old object. Otherwise, it is
+/// the object in the catalog. In `portcullis check`, the catalog contains the checked files, so the check finds no
+/// changes.
 fn before<T>(request: &Request<'_>, view: &View<'_>, kind: &'static Kind, read: fn(&Value) -> T) -> T {
     if request.operation == Operation::Update {
         return read(request.old_object());

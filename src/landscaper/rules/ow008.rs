@@ -50,9 +50,9 @@ fn of_installation(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     note.missing.iter().map(|missing| finding(field.clone(), missing)).collect()
 }
 
-/// Returns findings about entries of the ComponentVersionOverwrites object in a request that produce a reference to a
-/// missing component version. The missing versions are read from the tree annotations of the Installations that use the
-/// object.
+/// Returns findings about entries of the ComponentVersionOverwrites object in a request. A reported entry produces a
+/// reference to a component version that does not exist. These references come from the tree annotations of the
+/// Installations that use the object.
 fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let entries = Entries::of(request);
     let mut found: BTreeMap<usize, Missing> = BTreeMap::new();

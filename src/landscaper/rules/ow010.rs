@@ -1,5 +1,5 @@
-//! OW010: reports a component tree with two versions of a component, because an entry of overwrites matches only some
-//! references to the component.
+//! OW010: reports a component tree that contains two versions of a component. The cause is an entry of overwrites that
+//! matches only some references to the component.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -51,8 +51,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     sentences.into_iter().map(|sentence| finding(&field, sentence, &effect)).collect()
 }
 
-/// Describes, one sentence each, the components with several versions in the inline descriptors. Sends no requests to
-/// registries.
+/// Describes the components that have several versions in the inline descriptors. Returns one sentence for each
+/// component. Sends no requests to registries.
 fn within(inline: &Inline, effect: &Effect) -> Vec<String> {
     let find = |reference: &ComponentReference| inline.find(reference).map_or(Found::Pending, Found::Descriptor);
     let closure = Closure::of(effect.substitution.original.clone(), &effect.overwrites.entries, &find);

@@ -1,6 +1,7 @@
-//! The checks of Landscaper's own webhook server, for clusters where Portcullis replaces it. Off by default.
+//! The checks of Landscaper's own webhook server. They are off by default. Clusters where Portcullis replaces that
+//! server use them.
 //!
-//! Landscaper's server reports either the first decoding error or all validation errors; these rules report all of them
+//! Landscaper's server reports either the first decoding error or all validation errors. These rules report all errors
 //! at once. The rules admit and deny the same objects as Landscaper's server.
 //!
 //! Source: `apis/core/validation` and `pkg/utils/webhook` in Landscaper; their recorded results are in
@@ -20,7 +21,7 @@ use crate::rule::Rule;
 /// The label that excludes an object from Landscaper's webhook server if its value is `"true"`.
 const SKIP_LABEL: &str = "validation.landscaper.gardener.cloud/skip-validation";
 
-/// Maximum number of findings of one rule for one object: an object of 3 MiB can have more mistakes than a user can
+/// Maximum number of findings of one rule for one object. An object of 3 MiB can have more mistakes than a user can
 /// read.
 const MAX_FINDINGS: usize = 500;
 
@@ -79,8 +80,8 @@ impl<'a> Findings<'a> {
         member(self.request.object(), "spec")
     }
 
-    /// Returns the collected findings; none if [`is_bypassed`], because Landscaper's webhook would not receive the
-    /// request.
+    /// Returns the collected findings. Returns none if [`is_bypassed`] is `true` for the request, because Landscaper's
+    /// webhook would not receive this request.
     pub(super) fn into_found(self) -> Vec<Finding> {
         if is_bypassed(self.request) { Vec::new() } else { self.found }
     }

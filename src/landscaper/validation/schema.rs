@@ -1,4 +1,5 @@
-//! The schemas of Landscaper's kinds: the fields that Landscaper decodes, and the types that their values must have.
+//! The schemas of Landscaper's kinds. A schema lists the fields that Landscaper decodes, and the types that their
+//! values must have.
 //!
 //! Source: the Go types in Landscaper's `apis/core/v1alpha1`. `null` is the same as a missing field, and unknown fields
 //! are ignored.
@@ -130,7 +131,7 @@ pub(in crate::landscaper) static DEPLOY_ITEM: Type = Struct(&[
     ),
 ]);
 
-/// The schema of an Execution, except its templates.
+/// The schema of an Execution. It does not describe the DeployItem templates in `spec`.
 pub(in crate::landscaper) static EXECUTION: Type = Struct(&[("metadata", METADATA), ("spec", Object)]);
 
 /// The schema of a Target.

@@ -1,10 +1,12 @@
 //! Leader election with a Lease of `coordination.k8s.io`.
 //!
 //! The replica that holds the Lease renews it every retry period. Another replica takes the Lease over at once if the
-//! holder has released it, or if the other replica has seen no change of the Lease for the lease duration, by its own
-//! clock. Every write contains the resourceVersion that was read, so two replicas cannot both acquire the Lease. The
-//! holder steps down at the renew deadline, which is shorter than the lease duration and starts when the last
-//! successful renewal was sent.
+//! holder has released it. Otherwise, the other replica takes it over after it has seen no change of the Lease for the
+//! lease duration. It measures this time with its own clock. Every write contains the resourceVersion that was read, so
+//! two replicas cannot both acquire the Lease.
+//!
+//! The holder steps down at the renew deadline. The renew deadline is shorter than the lease duration, and starts when
+//! the holder sends the last successful renewal.
 //!
 //! Source: client-go's `tools/leaderelection`, which uses the same Leases.
 
@@ -24,14 +26,14 @@ use record::{Seen, Standing};
 /// The timing of leader election with a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// Lease duration: others take the Lease over if it was not renewed for this time. It is the longest time without a
-    /// leader.
+    /// Lease duration. Other replicas take the Lease over if it was not renewed for this time. So this is the longest
+    /// time without a leader.
     pub duration: Duration,
-    /// Renew deadline: the holder steps down if it could not renew the Lease for this time. The time from here to the
-    /// end of the lease duration covers clock drift and writes in flight.
+    /// Renew deadline. The holder steps down if it could not renew the Lease for this time. The rest of the lease
+    /// duration is a margin for clock drift and writes in flight.
     pub deadline: Duration,
-    /// Retry period: the interval between renewals, and between attempts to acquire the Lease. The renew deadline must
-    /// be at least two retry periods, so that one slow answer does not end the leadership.
+    /// Retry period. This is the interval between renewals, and between attempts to acquire the Lease. The renew
+    /// deadline must be at least two retry periods, so that one slow answer does not end the leadership.
     pub retry: Duration,
 }
 
@@ -136,8 +138,8 @@ impl Elector {
         }
     }
 
-    /// Writes the Lease without a holder, so that other replicas can acquire it. If `lease` is outdated, because a
-    /// renewal was still in flight, reads the latest Lease and writes that one.
+    /// Writes the Lease without a holder, so that other replicas can acquire it. `lease` may be outdated because a
+    /// renewal was still in flight. In this case, reads the latest Lease and releases that version.
     async fn give_back(&self, mut lease: Lease) -> Result<(), kube::Error> {
         loop {
             record::released(&mut lease, Timestamp::now());
@@ -189,9 +191,9 @@ impl Elector {
         true
     }
 
-    /// Replaces the stored Lease by a newer version, which this process also holds. The time of the last renewal is
-    /// kept, because it is unknown when the newer version was written. So the renew deadline stays the same until the
-    /// next renewal.
+    /// Replaces the stored Lease by a newer version that this process also holds. Keeps the time of the last renewal,
+    /// because it is unknown when the newer version was written. So the renew deadline stays the same until the next
+    /// renewal.
     fn keep_as_it_was(&mut self, lease: Lease) -> bool {
         if let Some(held) = &mut self.held {
             held.lease = lease;

@@ -1,4 +1,5 @@
-//! Reads and changes the fields of a Lease. No function here reads a clock: the current time is a parameter.
+//! Reads and changes the fields of a Lease. No function in this module reads a clock. Callers pass the current time as
+//! a parameter.
 
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ impl Seen {
     }
 }
 
-/// Returns the identity of the holder of a Lease; empty if nobody holds it.
+/// Returns the identity of the holder of a Lease. Empty if nobody holds the Lease.
 pub(super) fn holder(lease: &Lease) -> &str {
     lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
 }
@@ -79,8 +80,8 @@ pub(super) fn renew(lease: &mut Lease, now: Timestamp) {
     lease.spec.get_or_insert_default().renew_time = Some(MicroTime(now));
 }
 
-/// Removes the holder from a Lease, and sets its duration to one second, so that clients that only compare times take
-/// it over soon.
+/// Removes the holder from a Lease, and sets the duration of the Lease to one second. The short duration is for clients
+/// that only compare times, so that they can soon take over the Lease.
 pub(super) fn released(lease: &mut Lease, now: Timestamp) {
     let spec = lease.spec.get_or_insert_default();
     spec.holder_identity = Some(String::new());

@@ -1,9 +1,12 @@
 //! Finds the component references that overwrites change in the whole component tree of an Installation.
 //!
-//! Component descriptors come from OCI registries. The result is stored as patches in ConfigMaps that the Installation
-//! owns, as annotations of the Installation (a summary of the tree, and those that admission writes), and, if enabled,
-//! as the condition that Landscaper writes. The ConfigMaps and annotations are deleted when nothing is overwritten any
-//! more.
+//! Component descriptors come from OCI registries. The controller stores the result in three places:
+//!
+//! * patches in ConfigMaps that the Installation owns
+//! * annotations of the Installation, which contain a summary of the tree and the annotations that admission also writes
+//! * if enabled, the condition that Landscaper writes
+//!
+//! The controller deletes the ConfigMaps and annotations when nothing is overwritten any more.
 
 mod pull_secrets;
 mod write;
@@ -37,10 +40,10 @@ use crate::landscaper::overwrites::record::Record;
 const FETCH_TIMEOUT: Duration = Duration::from_secs(40);
 /// Interval between reconciliations of an Installation whose component tree has missing or unreadable components.
 const INCOMPLETE_INTERVAL: Duration = Duration::from_secs(90);
-/// Interval between reconciliations of an Installation with a complete component tree. Component versions are usually
-/// immutable.
+/// Interval between reconciliations of an Installation whose component tree is complete. The interval is long because
+/// component versions are usually immutable.
 const COMPLETE_INTERVAL: Duration = Duration::from_secs(3600);
-/// Maximum number of Installations that a change of a Context or of overwrites queues: the capacity of a queue.
+/// Maximum number of Installations that a change of a Context or of overwrites queues. This is the capacity of a queue.
 const MAX_INSTALLATIONS: usize = 100_000;
 /// Maximum number of Contexts that a change of overwrites affects.
 const MAX_CONTEXTS: usize = 1_000;
@@ -48,7 +51,7 @@ const MAX_CONTEXTS: usize = 1_000;
 /// The settings of the controller `overwrite-trees`.
 #[derive(Clone, Default)]
 pub struct TreeSettings {
-    /// The component cache; without it, reconciliations of overwritten components fail.
+    /// The component cache. Without a cache, reconciliations of overwritten components fail.
     pub component_cache: Option<Arc<ComponentCache>>,
     /// Whether to write the condition about overwrites into the status of Installations, as Landscaper does.
     pub writes_condition: bool,

@@ -1,4 +1,5 @@
-//! Caches the registry credentials of a Context: the pull secrets that it names, read by name.
+//! Caches the registry credentials of a Landscaper Context. They come from the pull secrets that the Context names. The
+//! controller reads each pull secret by name.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +15,7 @@ use crate::oci::Keyring;
 use crate::reconciler::Tools;
 use crate::reconciler::kinds::SECRETS;
 
-/// Time to live of cached credentials; a change takes effect after that.
+/// Time to live of cached credentials. A changed pull secret takes effect after this time.
 const CACHE_TTL: Duration = Duration::from_secs(60);
 /// Maximum number of cached Contexts.
 const MAX_CONTEXTS: usize = 1_000;
@@ -29,8 +30,8 @@ pub(super) struct PullSecrets(Mutex<HashMap<Names, (Instant, Keyring)>>);
 type Names = (String, Vec<String>);
 
 impl PullSecrets {
-    /// Returns the credentials in the pull secrets `names` of a namespace. A missing or invalid secret is logged and
-    /// skipped; the registry then denies access.
+    /// Returns the credentials in the pull secrets `names` of a namespace. Logs and skips a missing or invalid secret.
+    /// The registry then denies access.
     pub(super) async fn keyring(&self, namespace: &str, names: &[String], tools: &Tools) -> Keyring {
         if names.is_empty() {
             return Keyring::default();

@@ -24,14 +24,13 @@ const MAX_LABEL_LENGTH: usize = 63;
 /// A writer of the ConfigMaps, annotations and condition of one Installation.
 pub(super) struct Write<'a> {
     pub(super) object: &'a Reference,
-    /// The Installation as the watch last reported it.
+    /// The Installation in the state that the watch last reported.
     pub(super) installation: &'a Value,
     pub(super) tools: &'a Tools,
 }
 
 impl Write<'_> {
-    /// Deletes the ConfigMaps of the Installation, and those of its annotations about overwrites that this controller
-    /// writes.
+    /// Deletes the ConfigMaps of the Installation, and the annotations about overwrites that this controller writes.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
         let before = self.delete_stale(&[]).await?;
         self.annotate(None, None).await?;
@@ -39,8 +38,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes stale ConfigMaps, then writes the annotations, then the new ConfigMaps. One annotation, the note, lists
-    /// the ConfigMaps before they exist, so that an interrupted write leaves no unlisted ConfigMap.
+    /// Deletes stale ConfigMaps, then writes the annotations, then the new ConfigMaps. The annotation with the note
+    /// lists the ConfigMaps before they exist. So an interrupted write leaves no unlisted ConfigMap.
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
         let mut before = self.delete_stale(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;
@@ -55,8 +54,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes the ConfigMaps that the note of the Installation lists and that are not in `wanted`. Returns the summary
-    /// in the first ConfigMap of the Installation if it deletes this ConfigMap.
+    /// Deletes the ConfigMaps that the note of the Installation lists, except those in `wanted`. If this deletes the
+    /// first ConfigMap of the Installation, returns the summary in that ConfigMap.
     async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
         // Everybody who may write the Installation may write the note, so only names that this controller uses are
@@ -76,8 +75,8 @@ impl Write<'_> {
         name == part_name(&self.object.name, 0)
     }
 
-    /// Writes a ConfigMap if it differs from the stored one. Returns the summary in the stored one: empty if the
-    /// ConfigMap is new, `None` if it is unchanged.
+    /// Writes a ConfigMap if it differs from the stored one. Returns the summary in the stored ConfigMap. The summary
+    /// is empty if the ConfigMap is new. `None` if the ConfigMap is unchanged.
     async fn part(&self, part: &Part) -> Result<Option<String>, Failure> {
         let reference = self.config_map(&part.name);
         let stored = self.stored(&reference).await?;
@@ -155,9 +154,9 @@ impl Write<'_> {
         serde_json::from_value(config_map_manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
     }
 
-    /// Writes the annotation with the summary of the component tree (`note`), and the annotations that admission also
-    /// writes. If admission patches the spec itself, only admission writes the latter, because they are needed to
-    /// revert the patch.
+    /// Writes the annotation with the summary of the component tree (`note`). Also writes the annotations that
+    /// admission writes, unless admission patches the spec itself. In that case only admission writes these
+    /// annotations, because they are needed to revert the patch.
     async fn annotate(&self, effect: Option<&Effect>, note: Option<&Note>) -> Result<(), Failure> {
         // A note consists of JSON values, so it serializes.
         let note = note.map(|note| serde_json::to_string(note).unwrap_or_default());
@@ -212,8 +211,8 @@ impl Write<'_> {
         }
     }
 
-    /// Publishes an Event if the overwritten references differ: `before` is the previous summary, `now` are the lines
-    /// of the new one. Does nothing if `before` is `None`.
+    /// Publishes an Event if the overwritten references differ. `before` is the previous summary, and `now` contains
+    /// the lines of the new summary. Does nothing if `before` is `None`.
     async fn report_difference(&self, before: Option<&str>, now: &[String]) {
         let Some(note) = before.and_then(|before| difference(before, now)) else { return };
         let (namespace, name) = (self.object.namespace.as_str(), self.object.name.as_str());
@@ -221,7 +220,8 @@ impl Write<'_> {
         self.publish(Severity::Normal, "ComponentsOverwritten", &note).await;
     }
 
-    /// Publishes an Event for each problem in the component tree that the stored note does not list.
+    /// Publishes an Event for each new problem in the component tree. A problem is new if the stored note does not list
+    /// it.
     async fn report_problems(&self, note: &Note) {
         let before = Note::read(self.installation).unwrap_or_default();
         for missing in note.missing.iter().filter(|missing| !before.missing.contains(missing)) {

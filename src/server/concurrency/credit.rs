@@ -1,10 +1,10 @@
-//! The idle credit, which distinguishes bursts from overload.
+//! The idle credit of a limiter. It distinguishes bursts from overload.
 
 use std::time::{Duration, Instant};
 
 use super::QueuePolicy;
 
-/// A token bucket that distinguishes bursts from overload: idle time fills it, busy time drains it.
+/// A token bucket that distinguishes bursts from overload. Idle time fills the bucket, and busy time drains it.
 #[derive(Debug)]
 pub(super) struct IdleCredit {
     pub(super) left: Duration,
@@ -25,7 +25,8 @@ impl IdleCredit {
         *self = Self { left, updated: now, is_overload: self.is_overload && left < policy.burst };
     }
 
-    /// Spends credit for the time since the last update, during which no permit was free and `waiting` requests waited.
+    /// Spends credit for the time since the last update. During this time, no permit was free and `waiting` requests
+    /// waited.
     pub(super) fn spend(&mut self, now: Instant, waiting: usize, policy: QueuePolicy) {
         // A longer step means that this process itself was not scheduled.
         let spent = now.saturating_duration_since(self.updated).min(policy.overload_deadline);

@@ -1,21 +1,23 @@
-//! Limits how many decisions compute at the same time, and sheds load when more arrive than can be served.
+//! Limits how many decisions compute at the same time, and sheds load when more requests arrive than can be served.
 //!
 //! A decision is mostly CPU work. If every request computed as soon as it arrived, the thread would not read the
-//! sockets of the requests behind it: they would wait in kernel buffers, where they can neither be counted nor
-//! rejected. Therefore a decision first takes a permit from a [`ConcurrencyLimiter`], and a thread that has computed
-//! for a while yields to the runtime, which then reads the requests that have arrived. A request without a permit waits
-//! in a bounded queue, and is rejected with HTTP 429 when its deadline expires.
+//! sockets of later requests. These requests would wait in kernel buffers, where the server can neither count nor
+//! reject them. Therefore a decision first takes a permit from a [`ConcurrencyLimiter`]. A thread that has computed for
+//! a while yields to the runtime, so the runtime can read new requests. A request without a permit waits in a bounded
+//! queue. It is rejected with HTTP 429 when its deadline expires.
 //!
 //! The queue is FIFO, and combines two known techniques:
 //!
-//! * **Token bucket for bursts.** Idle time earns credit, busy time spends it. While there is credit, or while no more
-//!   requests wait than API servers keep connections for, the queue is a burst: requests wait for up to
-//!   [`QueuePolicy::deadline`]. Without credit and with a longer queue the limiter is in overload, until the credit is full again.
-//! * **CoDel-like deadline and capacity.** In overload a request waits for at most [`QueuePolicy::overload_deadline`], and the
-//!   queue holds no more requests than can be served within that time; a newer request evicts the oldest. So requests
-//!   that are served hardly wait, although the queue is FIFO.
+//! * **Token bucket for bursts.** Idle time earns credit, and busy time spends it. The queue counts as a burst while there
+//!   is credit, or while no more requests wait than API servers keep connections for. In a burst, requests wait for up
+//!   to [`QueuePolicy::deadline`]. Without credit and with a longer queue, the limiter is in overload until the credit
+//!   is full again.
+//! * **CoDel-like deadline and capacity.** In overload, a request waits for at most [`QueuePolicy::overload_deadline`].
+//!   The queue holds no more requests than can be served within that time, and a newer request evicts the oldest. So
+//!   served requests hardly wait, although the queue is FIFO.
 //!
-//! A decision that has started and waits for I/O holds no permit. When it continues, it precedes all requests that have not started.
+//! A decision that has started holds no permit while it waits for I/O. When it continues, it takes precedence over all
+//! requests that have not started.
 
 mod credit;
 mod policy;
@@ -70,8 +72,8 @@ impl Drop for Permit {
 }
 
 impl ConcurrencyLimiter {
-    /// Creates a limiter with `permits` permits and a queue of `capacity` requests. A thread yields to the runtime
-    /// after it has computed for `yield_after`, at the next point at which a decision waits.
+    /// Creates a limiter with `permits` permits and a queue of `capacity` requests. A thread that has computed for
+    /// `yield_after` yields to the runtime at the next point at which a decision waits.
     pub(super) fn new(permits: usize, capacity: usize, policy: QueuePolicy, yield_after: Duration) -> Arc<Self> {
         let credit = IdleCredit::full(policy, Instant::now());
         let permits = permits.max(1);
@@ -80,8 +82,8 @@ impl ConcurrencyLimiter {
         Arc::new(Self { queue: Mutex::new(queue), permits, capacity, policy, yield_after })
     }
 
-    /// Runs `work`, which holds a permit whenever it computes and none while it waits. Returns `None` if the request was
-    /// rejected before the work started.
+    /// Runs `work`. The work holds a permit while it computes, and holds none while it waits. Returns `None` if the
+    /// request is rejected before the work starts.
     pub(super) async fn run<T>(self: &Arc<Self>, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let mut permit = self.first_permit().await?;

@@ -9,7 +9,7 @@ pub(in crate::server) struct QueuePolicy {
     pub(in crate::server) overload_deadline: Duration,
     /// Maximum time in the queue without overload.
     pub(in crate::server) deadline: Duration,
-    /// Maximum duration of a burst, which is the maximum idle credit.
+    /// Maximum duration of a burst. This is also the maximum idle credit.
     pub(in crate::server) burst: Duration,
     /// Queue length up to which the queue never counts as overload.
     pub(in crate::server) burst_length: usize,

@@ -1,4 +1,4 @@
-//! The bounded FIFO queue, which evicts the oldest requests under overload.
+//! The bounded FIFO queue of requests. Under overload, it evicts the oldest requests.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -8,7 +8,8 @@ use tokio::sync::oneshot;
 use super::credit::IdleCredit;
 use super::{Permit, QueuePolicy};
 
-/// Window of the moving average of permit hold times: large enough that a single slow decision hardly changes it.
+/// Window of the moving average of permit hold times. It is so large that a single slow decision hardly changes the
+/// average.
 const AVERAGED: u32 = 64;
 
 /// The queue of a limiter, and its free permits.
@@ -36,13 +37,13 @@ impl Queue {
         self.mean_hold = self.mean_hold.saturating_sub(self.mean_hold / AVERAGED).saturating_add(held / AVERAGED);
     }
 
-    /// Returns how many requests get a permit within `time` if there are `permits` permits; at least one.
+    /// Returns how many requests get a permit within `time` if there are `permits` permits. Returns at least one.
     pub(super) fn served_within(&self, time: Duration, permits: usize) -> usize {
         let each = time.as_nanos() / self.mean_hold.as_nanos().max(1);
         usize::try_from(each).unwrap_or(usize::MAX).saturating_mul(permits).max(1)
     }
 
-    /// Appends a request, and evicts the oldest ones beyond `capacity`.
+    /// Appends a request to the queue. If the queue is then longer than `capacity`, evicts the oldest requests.
     pub(super) fn enqueue(&mut self, since: Instant, capacity: usize) -> oneshot::Receiver<Permit> {
         let (permit, receiver) = oneshot::channel();
         self.waiting.push_back(Waiting { since, permit });
@@ -75,8 +76,9 @@ impl Queue {
         self.waiting.pop_front().map(|waiting| waiting.permit)
     }
 
-    /// Removes requests that have waited longer than `deadline`, except the newest one. Their own timers may be a tick
-    /// late, or were set with the longer deadline before the overload began.
+    /// Removes requests that have waited longer than `deadline`, except the newest request. This is needed although
+    /// each request has a timer, because a timer may be late, or may still use the longer deadline from before the
+    /// overload.
     fn evict_expired(&mut self, now: Instant, deadline: Duration) {
         let is_expired = |waiting: &Waiting| now.saturating_duration_since(waiting.since) > deadline;
         while self.waiting.len() > 1 && self.waiting.front().is_some_and(is_expired) {

@@ -35,7 +35,8 @@ pub(in crate::server) async fn stepwise<T>(
     }
 }
 
-/// Yields to the runtime if this thread has computed for `yield_after`, so that new requests are read and queued or rejected.
+/// Yields to the runtime if this thread has computed for `yield_after`. The runtime then reads new requests, and queues
+/// or rejects them.
 pub(super) async fn yield_if_due(yield_after: Duration) {
     if SINCE_YIELD.get() >= yield_after {
         SINCE_YIELD.set(Duration::ZERO);
@@ -51,7 +52,7 @@ pub(super) async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll
     step
 }
 
-/// Waits until the waker that the last call of [`step`] registered is called. A spurious wake-up costs one step.
+/// Waits for a wake-up by the waker that the last call of [`step`] registered. A spurious wake-up costs one step.
 pub(super) async fn woken() {
     let mut polled = false;
     poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }).await;

@@ -11,8 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::registering::{Labels, Registering};
 use crate::admission::{Finding, Level, Operation, Outcome, Phase, Verdict};
 
-/// Buckets of the latency of decisions, in seconds: from 50 µs, a typical request without findings, to the API server's
-/// longest timeout.
+/// Buckets of the latency of decisions, in seconds. The smallest bucket is for a typical request without findings. The
+/// largest one is the API server's longest timeout.
 const LATENCY_BUCKETS: [f64; 15] =
     [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.5, 1.0, 5.0, 30.0];
 
@@ -52,7 +52,7 @@ impl Decisions {
         }
     }
 
-    /// Counts a decision; `allowed` says whether the answer that was sent admits the request.
+    /// Counts a decision. `allowed` says whether the sent answer admits the request.
     pub(in crate::server) fn made(
         &self,
         phase: Phase,
@@ -158,7 +158,7 @@ impl Registering<'_> {
     }
 }
 
-/// Returns the family of a rule: the letters of its id.
+/// Returns the family of a rule. The family is the letters of the rule's id.
 fn family_of(rule: &'static str) -> &'static str {
     rule.trim_end_matches(|c: char| c.is_ascii_digit())
 }

@@ -1,6 +1,6 @@
 //! The label values of the server's metrics.
 
-/// The class of an invalid request, which gets no decision.
+/// The class of an invalid request. Such a request gets no decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadRequest {
     /// A path other than `/validate` and `/mutate`.
@@ -19,7 +19,7 @@ pub enum BadRequest {
     NoUid,
     /// An unreadable body whose uid could be read, answered with a denial.
     Unreadable,
-    /// A request whose head did not arrive in time; its connection is closed.
+    /// A request whose head did not arrive in time. The server closes its connection.
     SlowHead,
     /// A request head that is too large, or that is not HTTP/1.1. hyper answers it and closes the connection.
     MalformedHead,
@@ -40,7 +40,7 @@ impl BadRequest {
     ];
 }
 
-/// The reason for a rejection with 429: the limit that is exceeded.
+/// The reason for a rejection with 429. The reason is the limit that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shed {
     /// Too many requests are in flight.
@@ -70,7 +70,7 @@ impl Shed {
 pub enum Reload {
     /// The new file was loaded and is in use.
     Loaded,
-    /// The new file cannot be loaded; the old one stays in use.
+    /// The new file cannot be loaded. The old file stays in use.
     Failed,
 }
 

@@ -1,4 +1,4 @@
-//! The server's metrics. All label sets are created at the start, so that a request only uses existing handles.
+//! The server's metrics. All label sets are created at the start, so a request only uses existing handles.
 
 mod decisions;
 mod labels;
@@ -44,7 +44,7 @@ impl Drop for Counted<'_> {
 }
 
 impl Metrics {
-    /// Registers the server's metrics; `rules` are the ids of all rules.
+    /// Registers the server's metrics. `rules` are the ids of all rules.
     pub fn register(registry: &mut Registry, rules: impl IntoIterator<Item = &'static str>) -> Self {
         let mut one = Registering(registry);
         let rules: Vec<_> = rules.into_iter().collect();
@@ -82,7 +82,7 @@ impl Metrics {
         self.shed[reason as usize].inc();
     }
 
-    /// Counts a reload of the serving certificate. Callers that replace certificates without a folder call it too.
+    /// Counts a reload of the serving certificate. Callers that set a certificate in memory also call this function.
     pub fn reloaded(&self, result: Reload) {
         self.reloads[result as usize].inc();
     }

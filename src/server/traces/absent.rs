@@ -1,4 +1,5 @@
-//! The types of traces without the feature `otlp`. They have no values, so that the compiler removes their uses.
+//! The types of traces without the feature `otlp`. No values of these types can exist, so the compiler removes the code
+//! that uses them.
 
 use axum::http::{HeaderMap, StatusCode};
 

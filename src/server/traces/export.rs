@@ -1,7 +1,7 @@
-//! Exports spans to an OpenTelemetry collector: OTLP over HTTP, in batches, in the background.
+//! Exports spans to an OpenTelemetry collector over OTLP/HTTP, in batches and in the background.
 //!
-//! Spans wait in a queue. A thread of the SDK passes them in batches to [`Collector`], whose requests run on the
-//! server's runtime.
+//! Spans wait in a queue. A thread of the SDK passes them in batches to [`Collector`]. The requests of the collector
+//! client run on the server's runtime.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -28,14 +28,14 @@ use tokio::time::timeout;
 use super::TracesError;
 use crate::https;
 
-/// Capacity of the queue of spans: a second's worth of calls if the API server samples all of them; 2 to 4 MiB of
-/// memory. If the collector does not keep up, further spans are dropped.
+/// Capacity of the queue of spans. This is the number of calls in a second, if the API server samples all calls. A full
+/// queue needs 2 to 4 MiB of memory. If the queue is full because the collector is slow, further spans are dropped.
 const QUEUE: usize = 1024;
-/// Maximum number of spans in one export request: some hundred KiB.
+/// Maximum number of spans in one export request. Such a request has some hundred KiB.
 const BATCH: usize = 256;
-/// Delay of an export: short enough that a person who looks for a span finds it.
+/// Delay of an export. It is short, so that a person who looks for a recent span finds it.
 const DELAY: Duration = Duration::from_secs(1);
-/// Timeout of one export. A collector that needs longer for a batch does not keep up.
+/// Timeout of one export. A collector that takes longer for a batch is too slow for the load.
 const EXPORT: Duration = Duration::from_secs(5);
 /// Connect timeout for the OTLP collector.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -43,8 +43,8 @@ const CONNECT: Duration = Duration::from_secs(2);
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// Interval of log records about failed exports.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum time to wait for the last spans at shutdown. With the lame-duck period, draining and the last log records,
-/// the shutdown takes less than the 30 s after which a pod is killed.
+/// Maximum time to wait for the last spans at shutdown. It is so short that the whole shutdown takes less than the 30 s
+/// after which a pod is killed. The shutdown also includes the lame-duck period, draining and the last log records.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// An exporter of spans, one for each webhook call, to an OpenTelemetry collector. Clones share the exporter.
@@ -119,7 +119,7 @@ fn resource() -> Resource {
 struct Collector {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     endpoint: String,
-    /// The server's runtime; the exporter's own thread has none.
+    /// The server's runtime. It is needed because the exporter's own thread has no runtime.
     runtime: Handle,
     logged: Mutex<Option<Instant>>,
 }

@@ -5,11 +5,12 @@
 //!                          └ export: a queue, a thread, HTTP ─ collector
 //! ```
 //!
-//! The API server decides what is traced: a call has a span if its `traceparent` header is sampled. Creating a span
-//! never blocks. If the collector is unavailable, spans are lost and a log record says so; decisions are not affected.
+//! The API server decides what is traced. A call has a span if its `traceparent` header is sampled. Creating a span
+//! never blocks. If the collector is unavailable, spans are lost, and a log record reports the loss. Decisions are not
+//! affected.
 //!
-//! All of this requires the cargo feature `otlp`. Without it, [`Traces`] and `Span` have no values, and the compiler
-//! removes their uses.
+//! Traces require the cargo feature `otlp`. Without the feature, no values of the types [`Traces`] and `Span` can
+//! exist, so the compiler removes the code that uses them.
 //!
 //! Sources: W3C Trace Context; the conventions of OpenTelemetry for spans of HTTP servers.
 
@@ -49,7 +50,7 @@ pub enum TracesError {
     /// TLS cannot be configured.
     #[error("TLS to the collector cannot be configured: {0}")]
     Tls(#[from] rustls::Error),
-    /// The exporter rejects its configuration, which includes environment variables.
+    /// The exporter rejects its configuration. This configuration includes environment variables.
     #[error("the exporter of traces cannot be configured: {0}")]
     Exporter(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -10,11 +10,11 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 
 // Version 00: 2, 32, 16 and 2 hexadecimal digits, separated by hyphens. Later versions start with the same fields.
 const LENGTH: usize = 55;
-/// Maximum length of the header `tracestate`. The specification requires this length to be propagated; longer states
-/// are dropped, to bound the memory of queued spans.
+/// Maximum length of the header `tracestate`. The specification requires that values up to this length are propagated.
+/// Longer values are dropped, to bound the memory of queued spans.
 const MAX_STATE_LENGTH: usize = 512;
 
-/// Returns the caller's span if the headers name one and it is sampled.
+/// Returns the caller's span from the headers. `None` if the headers name no span or the span is not sampled.
 pub(super) fn sampled(headers: &HeaderMap) -> Option<SpanContext> {
     let mut values = headers.get_all("traceparent").iter();
     // Duplicate headers are ambiguous.

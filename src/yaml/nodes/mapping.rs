@@ -1,4 +1,4 @@
-//! Parses mappings to nodes: their keys, and merge keys.
+//! Parses YAML mappings to nodes, including their keys and merge keys.
 //!
 //! Source: `RNode.DeAnchor` of kyaml, `parser.mapping` and `yaml_parser_parse_block_mapping_key` of go-yaml v3.
 
@@ -18,8 +18,8 @@ use crate::yaml::scalar;
 const NO_KEY: &str = "there is no key before this `:`";
 const PAIR: &str = "a `?` without a key stands in a list within brackets";
 
-/// A mapping key: its text, its type, and the number of values in it. If the key is a list or mapping, it has no text,
-/// as in kyaml.
+/// A mapping key. It consists of its text, its type, and the number of values in it. A key that is a list or mapping
+/// has no text, as in kyaml.
 struct Key {
     text: Arc<str>,
     tag: Tag,
@@ -38,14 +38,15 @@ fn open(error: YamlError) -> YamlError {
 #[derive(Default)]
 struct Fields {
     own: Vec<Entry>,
-    /// The mappings that are merged into this one; later ones take precedence.
+    /// The mappings that are merged into this one. Later mappings take precedence.
     merged: Vec<Node>,
     size: usize,
     height: usize,
     merges: bool,
     /// Whether the mapping has a key `<<`, quoted or not.
     has_merge: bool,
-    /// The merge key that kyaml does not remove, because it removes a quoted `<<` before it.
+    /// The merge key that kyaml keeps. kyaml keeps a merge key after a quoted `<<`, because it removes only the first
+    /// `<<`.
     kept_merge: Option<Entry>,
 }
 
@@ -68,8 +69,8 @@ impl<'t> NodeReader<'t, '_> {
         }
     }
 
-    /// Adds an entry that the text of the mapping contains, not one that `<<` merges into it. kyaml removes the first
-    /// `<<` after merging, even if it is quoted.
+    /// Adds an entry that is in the text of the mapping itself. Does not add entries that `<<` merges into the mapping.
+    /// kyaml removes the first `<<` after merging, even if this `<<` is quoted.
     fn entry(&mut self, fields: &mut Fields, key: Key, span: Span, depth: usize) -> Result<(), YamlError> {
         let comment = self.comment(span);
         let is_lost = &*key.text == scalar::MERGE && !mem::replace(&mut fields.has_merge, true);
@@ -130,15 +131,15 @@ impl<'t> NodeReader<'t, '_> {
         is_pair.then(|| Problem::Dialect(PAIR.to_owned()))
     }
 
-    /// Returns whether a `?` precedes a key. Only there go-yaml accepts an absent key, or one of several lines.
+    /// Returns whether a `?` precedes a key. go-yaml accepts an absent key, or a key of several lines, only after `?`.
     fn is_explicit(&self, span: Span) -> bool {
         let before = self.events.around(span).map(|(before, _)| before).unwrap_or_default();
         let gap = before.get(self.last..).unwrap_or_default();
         gap.lines().any(|line| line.split('#').next().unwrap_or_default().contains('?'))
     }
 
-    /// Returns the error of a list or mapping that go-yaml may reject as a key, because it is long or has several
-    /// lines. Call it directly after parsing the key.
+    /// Returns an error if go-yaml may reject a list or mapping as a key, because the key is long or has several lines.
+    /// Call this function directly after parsing the key.
     fn check_length(&self, start: Span) -> Option<YamlError> {
         let length = self.end.checked_sub(self.events.span(start).start)?;
         let what = match self.behind(start).get(..length)? {
@@ -149,7 +150,7 @@ impl<'t> NodeReader<'t, '_> {
         Some(self.events.error(start, Problem::Dialect(what.to_owned())))
     }
 
-    /// Returns the text from the start of `start` to the end of the document.
+    /// Returns the text of the document from the start of the span `start`.
     fn behind(&self, start: Span) -> &str {
         self.events.around(Span::empty(start.start)).map(|(_, behind)| behind).unwrap_or_default()
     }
@@ -184,7 +185,7 @@ impl<'t> NodeReader<'t, '_> {
     }
 
     /// Creates the error of an invalid `<<`. If this `<<` is within the value of another `<<`, the error says that
-    /// kustomize's result is unknown, because kyaml does not always read an inner `<<`.
+    /// kustomize's result is unknown. The reason is that kyaml does not always read an inner `<<`.
     fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
         self.events.error(span, if self.merging == 0 { problem } else { Problem::WithinMerged })
     }
@@ -202,8 +203,8 @@ impl Key {
 }
 
 impl Fields {
-    /// Builds the mapping. Merged entries follow the mapping's own entries, which take precedence. With `with_anchors`,
-    /// adds each entry whose key is a null such as `~` a second time, as kyaml does.
+    /// Builds the mapping. Merged entries follow the mapping's own entries. The mapping's own entries take precedence.
+    /// With `with_anchors`, adds a second copy of each entry whose key is a null such as `~`, as kyaml does.
     fn finish(self, origin: Origin, with_anchors: bool) -> Built {
         let Self { mut own, merged, size, height, kept_merge, .. } = self;
         let is_null = |entry: &&Entry| entry.key_tag == Tag::Null && !entry.key.is_empty();
@@ -218,8 +219,8 @@ impl Fields {
     }
 }
 
-/// Adds the entries of merged mappings that the mapping itself does not have. Of equal keys, the first one in the last
-/// mapping takes precedence.
+/// Adds the entries of merged mappings whose keys the mapping itself does not have. If several entries have the same
+/// key, later mappings take precedence. Within a mapping, the first entry takes precedence.
 fn merge_into(entries: &mut Vec<Entry>, merged: &[Node]) {
     let own: HashSet<Arc<str>> = entries.iter().map(|entry| Arc::clone(&entry.key)).collect();
     for mapping in merged {

@@ -10,8 +10,9 @@ use crate::kustomize::changes::RootChange;
 #[derive(Default)]
 pub(super) struct Folder<'p> {
     folders: BTreeMap<&'p str, Self>,
-    /// The roots at this folder: the index of each in the list of changed roots, and the number of its changed objects.
-    /// Several objects may refer to the same folder, which then has several roots.
+    /// The kustomize roots of this folder. Each entry has the index of the root in the list of changed roots. Its
+    /// second part is the number of changed objects in the root. A folder has several roots if several objects, such as
+    /// Flux Kustomizations, refer to it.
     roots: Vec<(usize, usize)>,
 }
 
@@ -43,8 +44,8 @@ impl<'p> Folder<'p> {
         out.push_str("</ul>\n");
     }
 
-    /// Returns the innermost folder of a chain in which each folder contains only the next one, and the joined name of
-    /// the chain, such as `clusters/production`.
+    /// Returns the innermost folder of a chain, and the joined name of the chain, such as `clusters/production`. In a
+    /// chain, each folder contains only one other folder and no root.
     fn joined(&self, name: String) -> (String, &Self) {
         let mut folders = self.folders.iter();
         match (folders.next(), folders.next()) {

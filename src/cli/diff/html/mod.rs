@@ -1,4 +1,4 @@
-//! Formats the plan of `portcullis diff`, which contains the changes of all kustomize roots, as one HTML page.
+//! Formats the plan of `portcullis diff` as one HTML page. The plan contains the changes of all kustomize roots.
 
 mod folders;
 mod sides;

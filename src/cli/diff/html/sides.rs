@@ -10,7 +10,7 @@ use super::super::super::page::escape;
 /// Number of unchanged lines around a difference.
 const CONTEXT: usize = 3;
 
-/// Writes the differences of two texts as an HTML table; nothing if they are equal.
+/// Writes the differences of two texts as an HTML table. Writes nothing if the texts are equal.
 pub(super) fn write(out: &mut String, before: &str, after: &str) {
     let difference = TextDiff::from_lines(before, after);
     let (before, after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());

@@ -12,7 +12,7 @@ use super::{Args, Tree};
 use crate::catalog::{Catalog, Kind};
 use crate::landscaper::kinds::{CONTEXTS, OVERWRITES};
 
-/// An Installation whose components the overwrites and Contexts in `--diff` would change.
+/// An Installation whose components would change with the overwrites and Contexts in the files of `--diff`.
 struct Difference {
     name: String,
     gone: Vec<String>,
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args, catalog: &Catalog, source: &Source, other: &Path)
     Ok(if differences.is_empty() { OK } else { DENIED })
 }
 
-/// Returns the catalog with the overwrites and Contexts in `other`, which replace those of the same name.
+/// Returns the catalog with the overwrites and Contexts in `other`. They replace objects of the same name.
 fn changed(args: &Args, catalog: &Catalog, other: &Path) -> Result<Catalog, Unusable> {
     let kinds: Vec<&'static Kind> = catalog.kinds().collect();
     let mut all: Vec<Value> =

@@ -1,6 +1,7 @@
-//! Draws component trees: Graphviz, Mermaid, and SVG without external tools.
+//! Draws component trees with Graphviz, Mermaid, or as SVG without external tools.
 //!
-//! Overwritten component references are green; references that cannot be followed are dashed and red.
+//! Component references that overwrites change are green. Component references that cannot be resolved are dashed and
+//! red.
 
 use super::Tree;
 use super::text::line;
@@ -10,11 +11,12 @@ use crate::landscaper::components::closure::{Step, Target};
 /// A component reference as a node of the drawing.
 struct Node<'t> {
     step: &'t Step,
-    /// The index of the parent node; `None` for the component reference of an Installation, which has no parent.
+    /// Index of the parent node. `None` for the component reference of an Installation, because it is the top of a
+    /// tree.
     parent: Option<usize>,
 }
 
-/// Returns the nodes of all component trees; parents come before their children.
+/// Returns the nodes of all component trees. Parents come before their children.
 fn nodes(trees: &[Tree]) -> Vec<Node<'_>> {
     let mut nodes: Vec<Node<'_>> = Vec::new();
     for tree in trees {

@@ -22,7 +22,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 
 /// A source of component descriptors.
 pub(super) enum Source {
-    /// Only the component descriptors inline in Installations; other components are not looked up.
+    /// Uses only the component descriptors inline in Installations. Does not look up other components.
     Inline,
     /// Component descriptors in files.
     Folder(Folder),

@@ -50,8 +50,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns a line for each overwrite for the component that `step` refers to: whether the overwrite applies, or why
-    /// not. Omits overwrites for other components.
+    /// Returns a line for each overwrite of the component that `step` refers to. The line says whether the overwrite
+    /// applies, or why it does not. Omits overwrites of other components.
     fn reasons(&self, step: &Step) -> Vec<String> {
         let entries = self.effect.overwrites.entries.iter().zip(&step.substitution.trace).enumerate();
         let is_about = |outcome: &Outcome| match outcome {

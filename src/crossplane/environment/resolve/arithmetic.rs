@@ -51,7 +51,7 @@ fn number(input: &Any) -> Option<Number> {
 }
 
 impl Number {
-    /// Multiplies the number by a factor; integers wrap around on overflow, as in Go.
+    /// Multiplies the number by a factor. Integers wrap around on overflow, as in Go.
     fn times(&self, factor: i64) -> Any {
         match self {
             Self::Integer(value) => Any::Json(Value::from(value.wrapping_mul(factor))),
@@ -68,7 +68,8 @@ impl Number {
     }
 }
 
-/// Converts a `float64` to `int64` like Go on amd64: without its fraction, and the smallest integer if it does not fit.
+/// Converts a `float64` to `int64` like Go on amd64. The fraction is dropped. A value that does not fit becomes the
+/// smallest integer.
 pub(super) fn truncated(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "it fits")]

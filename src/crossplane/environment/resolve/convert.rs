@@ -35,13 +35,13 @@ impl ConvertTransform {
         })
     }
 
-    /// Returns the format of the input; `none` if it is not set.
+    /// Returns the format of the input. If it is not set, returns `none`.
     pub(in super::super) fn format(&self) -> &str {
         self.format.as_deref().unwrap_or("none")
     }
 }
 
-/// Converts a value to another type; `None` if there is no such conversion.
+/// Converts a value to another type. `None` if the conversion does not exist.
 fn converted(input: &Any, to: &str, format: &str) -> Option<Result<Any, String>> {
     let nil_or = |target, nil: Any| move |text: &str| Ok(unmarshal(text, target)?.map_or(nil, Any::Json));
     Some(match (input, to, format) {

@@ -11,7 +11,7 @@ mod text;
 use super::{Profile, Transform, TransformType};
 use crate::go::Any;
 
-/// Upstream's error message of a transform that fails.
+/// The error of a transform that fails. It has upstream's error message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TransformError {
@@ -38,8 +38,8 @@ impl Transform {
     /// Returns the result of this transform for a value.
     ///
     /// # Errors
-    /// Upstream's error message. Two errors do not exist upstream: a negative capture group, at which upstream panics,
-    /// and a text of more than [`crate::go::fmt::MAX_TEXT`] bytes.
+    /// Upstream's error message. Two errors do not exist upstream. One is a negative capture group, because upstream
+    /// panics at it. The other is a text of more than [`crate::go::fmt::MAX_TEXT`] bytes.
     pub fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {
         let name = self.transform_type.as_str();
         let result = match &self.transform_type {

@@ -8,7 +8,8 @@ use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
 /// Maximum number of nodes per cluster. A larger graph is unreadable, so Kustomizations are grouped.
 const MAX_NODES: usize = 60;
 
-/// A Kustomization, or a group of Kustomizations that have the same renderer and a common prefix of their folders.
+/// A node of the graph. It contains one Kustomization, or a group of Kustomizations with the same parent. The folders
+/// of a group have a common prefix.
 struct Node<'o> {
     entries: Vec<&'o Entry>,
     /// The common prefix of the folders of the grouped Kustomizations, such as `apps/team-a`.
@@ -40,8 +41,8 @@ impl Node<'_> {
 }
 
 impl ClusterOverview {
-    /// Returns a node for each Kustomization. If there are more than [`MAX_NODES`], groups them by the first parts of
-    /// their folders.
+    /// Returns a node for each Kustomization. If there are more than [`MAX_NODES`] Kustomizations, groups them by the
+    /// first parts of their folders.
     fn nodes(&self) -> Vec<Node<'_>> {
         let depth = |entry: &Entry| folder(entry).split('/').count();
         let deepest = self.entries.iter().map(depth).max().unwrap_or_default();
@@ -58,8 +59,8 @@ impl ClusterOverview {
         nodes
     }
 
-    /// Groups Kustomizations that have the same parent and render no others by the first `parts` parts of their folder;
-    /// `None` groups nothing.
+    /// Groups Kustomizations that have the same parent and render no other Kustomizations. The folders in a group have
+    /// the same first `parts` parts. If `parts` is `None`, nothing is grouped.
     fn grouped(&self, parts: Option<usize>) -> Vec<Node<'_>> {
         let parents: BTreeSet<usize> = self.entries.iter().filter_map(|entry| entry.parent).collect();
         let (mut nodes, mut of_entry): (Vec<Node<'_>>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -85,7 +86,7 @@ impl ClusterOverview {
     }
 }
 
-/// Returns the folder that a Kustomization builds; empty if it is elsewhere or unknown.
+/// Returns the folder that a Kustomization builds. Empty if the folder is unknown or is not in this repository.
 fn folder(entry: &Entry) -> &str {
     match &entry.builds {
         Builds::Folder(folder) => folder,
@@ -93,7 +94,7 @@ fn folder(entry: &Entry) -> &str {
     }
 }
 
-/// Returns the edges from dependencies to dependents, except those inside a group.
+/// Returns the edges from dependencies to dependents, except edges inside a group.
 fn dependencies(nodes: &[Node<'_>]) -> BTreeSet<(usize, usize)> {
     let names: BTreeMap<&str, usize> = nodes
         .iter()

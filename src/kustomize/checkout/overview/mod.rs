@@ -33,7 +33,8 @@ pub struct ClusterOverview {
     /// The folder with the objects that are applied by hand or by `flux bootstrap`; `None` for Kustomizations in roots
     /// that cannot be built.
     pub folder: Option<String>,
-    /// The Kustomizations, each after the one that renders it, and siblings in the order in which Flux applies them.
+    /// The Kustomizations of the cluster. Each one comes after the Kustomization that renders it. Kustomizations with
+    /// the same parent have the order in which Flux applies them.
     pub entries: Vec<Entry>,
 }
 
@@ -48,8 +49,9 @@ pub struct Entry {
     pub builds: Builds,
     /// The names in `dependsOn`, with namespaces.
     pub depends_on: Vec<String>,
-    /// The stage in the order of application: 1 without dependencies, otherwise one more than the highest stage of a
-    /// dependency. `None` for members of a cycle, and for Kustomizations that depend on them.
+    /// The stage in the order of application. A Kustomization without dependencies has stage 1. The stage of any other
+    /// Kustomization is one higher than the highest stage of its dependencies. `None` for members of a cycle, and for
+    /// Kustomizations that depend on such members.
     pub stage: Option<usize>,
 }
 
@@ -58,11 +60,11 @@ pub struct Entry {
 pub enum Builds {
     /// A folder of the repository.
     Folder(String),
-    /// A folder of another repository; contains the name of the repository.
+    /// A folder of another repository. Contains the name of the repository.
     Elsewhere(String),
-    /// An artifact that another controller makes; contains the name of the artifact.
+    /// An artifact that another controller creates. Contains the name of the artifact.
     Composed(String),
-    /// The folder is unknown; contains the reason.
+    /// The folder is unknown. Contains the reason.
     Unknown(String),
 }
 
@@ -133,8 +135,8 @@ impl ClusterOverview {
     }
 }
 
-/// A lookup of what each Kustomization builds. For a Kustomization that is not built from the checkout, the lookup
-/// contains the name of the other repository or artifact, or the reason why the path or source is unknown.
+/// A lookup of what each Kustomization builds. If a Kustomization is not built from the checkout, the lookup contains
+/// the name of the other repository or artifact. If its path or source is unknown, the lookup contains the reason.
 struct Reasons<'s> {
     builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,
@@ -168,7 +170,8 @@ impl<'s> Reasons<'s> {
     }
 }
 
-/// Returns the roots that the systems `profiles` build, by kind and name of the objects that name them.
+/// Returns the roots that the systems in `profiles` build. The key is the kind and name of the object that names the
+/// roots.
 fn roots(survey: &Survey, profiles: &[Profile], show: &dyn Fn(&TreePath) -> String) -> BTreeMap<String, Vec<String>> {
     let mut roots: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for build in survey.builds.iter().filter(|build| profiles.contains(&build.options.profile)) {
@@ -182,7 +185,8 @@ fn roots(survey: &Survey, profiles: &[Profile], show: &dyn Fn(&TreePath) -> Stri
     roots
 }
 
-/// Returns the names in `dependsOn`; the namespace is that of the Kustomization unless given.
+/// Returns the names in `dependsOn`, with namespaces. A name without a namespace gets the namespace of the
+/// Kustomization.
 fn depends_on(object: &Object) -> Vec<String> {
     let list = object.value.pointer("/spec/dependsOn").and_then(Value::as_array);
     let entry = |entry: &Value| match (text(entry.get("namespace")), object.namespace()) {
@@ -192,9 +196,9 @@ fn depends_on(object: &Object) -> Vec<String> {
     list.into_iter().flatten().map(entry).collect()
 }
 
-/// Returns one entry of the overview for each Kustomization. A Kustomization comes before those that it renders, and
-/// these are sorted by stage and name. A Kustomization that is rendered several times, for example because it renders
-/// itself, is included once.
+/// Returns one entry of the overview for each Kustomization. A Kustomization comes before the Kustomizations that it
+/// renders. Kustomizations with the same parent are sorted by stage and name. A Kustomization that is rendered several
+/// times is included once. For example, a Kustomization may render itself.
 fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -> String) -> Vec<Entry> {
     let names: Vec<_> = members.iter().map(|member| member.object.qualified_name()).collect();
     let dependencies: Vec<_> = members.iter().map(|member| depends_on(&member.object)).collect();

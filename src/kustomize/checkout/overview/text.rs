@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Builds, ClusterOverview, Entry, Overview};
 
-/// Maximum number of unused files that are listed; the rest are counted.
+/// Maximum number of unused files that are listed. All other unused files are only counted.
 const MAX_LISTED: usize = 20;
 
 impl Overview {
@@ -48,7 +48,7 @@ impl Overview {
     }
 }
 
-/// Returns a list of objects, each with its roots; `None` if there are none.
+/// Formats a list of objects, each with its roots. `None` if there are no objects.
 fn list(title: &str, objects: &BTreeMap<String, Vec<String>>) -> Option<String> {
     let width = objects.keys().map(|name| name.chars().count()).max()?;
     let line = |(name, roots): (&String, &Vec<String>)| format!("  {name:<width$}  {}\n", roots.join(", "));

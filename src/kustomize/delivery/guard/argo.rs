@@ -1,4 +1,4 @@
-//! Deletions by Argo CD: the object has a tracking id that names an Application.
+//! Judges deletions by Argo CD. The deleted object has a tracking id that names an Application.
 //!
 //! Source: `util/argo/resource_tracking.go` and `controller/state.go` of Argo CD. The status of the Application lists
 //! the resources to be pruned, so nothing is rendered.
@@ -17,16 +17,17 @@ use crate::admission::{Finding, Metadata};
 use crate::catalog::{Kind, Reference, Scope, Storage, Stored};
 use crate::kustomize::object_id::ObjectId;
 
-/// The annotation with the tracking id, in which Argo CD names the Application that owns an object.
+/// The annotation with the tracking id of Argo CD. The tracking id names the Application that owns the object.
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
-/// The namespace of Applications, unless the service account of the controller or the tracking id has another one.
+/// The default namespace of Applications. It applies if neither the service account of the controller nor the tracking
+/// id names a namespace.
 const CONTROL_NAMESPACE: &str = "argocd";
-/// Validity of an approval: it holds for operations that start at most this long after it. A denied operation is
-/// followed by another one.
+/// Validity period of an approval. The approval covers operations that start at most this long after it. After a denied
+/// operation, Argo CD starts another operation.
 const APPROVAL: Duration = Duration::HOUR;
 
-/// The kind Application of Argo CD. Applications are not cached: a decision that needs one reads it from the API
-/// server.
+/// The kind Application of Argo CD. Applications are not cached. A decision that needs an Application reads it from the
+/// API server.
 pub(super) static APPLICATIONS: Kind = Kind {
     group: "argoproj.io",
     version: "v1alpha1",
@@ -42,13 +43,13 @@ pub(super) static APPLICATIONS: Kind = Kind {
     ]),
 };
 
-/// Returns the Application that deletes the object, to be read live.
+/// Returns a reference to the Application that deletes the object. The Application is read live.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }
 
-/// Returns a finding if Argo CD deletes the object, and the deletion is approved, of a protected kind, or beyond the
-/// limit.
+/// Returns a finding if Argo CD deletes the object, and the deletion is approved or too large. A deletion is too large
+/// if the object is of a protected kind, or if the deletion is beyond the limit.
 pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     let found = || {
         let reference = application(deletion)?;
@@ -113,8 +114,8 @@ fn owner(stored: &Stored, is_deleted: bool) -> Owner {
     Owner { what, namespace, resource: "applications.argoproj.io", name, approval: "$(date -u +%FT%TZ)".to_owned() }
 }
 
-/// Returns whether the approval is recent: its time is at most [`APPROVAL`] before the start of the operation or of the
-/// deletion of the Application.
+/// Returns whether the approval is recent. The time of the approval must be at most [`APPROVAL`] before the start of
+/// the operation, or before the deletion of the Application.
 fn is_approved(application: &Value) -> bool {
     let metadata = Metadata::of(application);
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();

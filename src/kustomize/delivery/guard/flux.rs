@@ -1,4 +1,4 @@
-//! Deletions by Flux: the object has the owner labels of a Kustomization.
+//! Judges deletions by Flux. The deleted object has the owner labels of a Kustomization.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ struct Deleting {
     artifact: Option<Artifact>,
 }
 
-/// Returns a reference to the Kustomization in the owner labels of the object, if it has these.
+/// Returns a reference to the Kustomization that the owner labels of the object name. `None` if the object has no such
+/// labels.
 fn owner(deletion: &Deletion<'_>) -> Option<Reference> {
     let metadata = Metadata::of(deletion.request.old_object());
     let [namespace, name] = OWNER.map(|label| metadata.label(label).filter(|text| !text.is_empty()));
@@ -46,8 +47,8 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     [owner].into_iter().chain(source).collect()
 }
 
-/// Returns the findings that do not depend on the tree, and the root of the Kustomization that deletes the object;
-/// `None` if it is not Flux that deletes the object.
+/// Returns the findings that do not depend on the tree, and the root of the Kustomization that deletes the object.
+/// `None` if Flux does not delete the object.
 pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
     let reference = owner(deletion)?;
     let Some(deleting) = Deleting::of(deletion, &reference) else {
@@ -79,7 +80,8 @@ fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
     (is_flux && deletion.limits.protects(&deletion.id)).then(|| gd001::unread(&deletion.id, &place, why))
 }
 
-/// Reports a deletion beyond the limits, given the objects that the current revision of the Kustomization renders.
+/// Reports a deletion beyond the limits. `judged` contains the objects that the current revision of the Kustomization
+/// renders.
 pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let deleting = Deleting::of(deletion, &owner(deletion)?)?;
     let plan = Plan {
@@ -98,7 +100,7 @@ pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged)
 }
 
 impl Deleting {
-    /// Finds the Kustomization that deletes the object; `None` if it cannot be found, or if the user who deletes the
+    /// Finds the Kustomization that deletes the object. `None` if it cannot be found, or if the user who deletes the
     /// object is not Flux.
     fn of(deletion: &Deletion<'_>, owner: &Reference) -> Option<Self> {
         let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
@@ -124,8 +126,8 @@ impl Deleting {
         Metadata::of(self.stored.value()).is_deleting()
     }
 
-    /// Returns the value of the annotation that approves these deletions: the revision, or the uid of a Kustomization
-    /// that is being deleted.
+    /// Returns the value of the annotation that approves these deletions. The value is the revision, or the uid of a
+    /// Kustomization that is being deleted.
     fn approval(&self) -> Option<&str> {
         let uid = || Metadata::of(self.stored.value()).uid();
         if self.is_deleted() { uid() } else { self.artifact.as_ref().map(|artifact| artifact.revision.as_str()) }

@@ -1,8 +1,9 @@
 //! The guard: judges a deletion by Flux or Argo CD together with all other deletions of the same revision.
 //!
 //! GitOps controllers do not dry-run deletions, so the guard sees a deletion only when it happens. The guard finds the
-//! owner of the object from its labels or annotations, and reads it from the API server. It denies the deletion of an
-//! object of a protected kind, and deletions beyond the limit, unless an annotation of the owner approves the revision.
+//! owner of the object from its labels or annotations, and reads the owner from the API server. It denies the deletion
+//! of an object of a protected kind. It also denies deletions beyond the limit. An annotation of the owner can approve
+//! the deletions of a revision.
 
 mod argo;
 mod flux;
@@ -51,7 +52,7 @@ static LOOKS_UP: [&Kind; 6] = [
     &source::EXTERNAL_ARTIFACTS,
 ];
 
-/// The delivery `guard`: checks deletions by Flux and Argo CD, which are denied if they exceed the limits.
+/// The delivery `guard`. It checks deletions by Flux and Argo CD, and denies deletions that exceed the limits.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "guard",
     family: FAMILY,
@@ -76,9 +77,10 @@ pub(super) static DELIVERY: Delivery = Delivery {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Guard {
-    /// The users whose deletions are judged, besides the service accounts that Kustomizations name.
+    /// The users whose deletions are judged, in addition to the service accounts that Kustomizations name.
     pub controllers: Vec<String>,
-    /// Where a revision that deletes too much is stopped before Flux applies it; nowhere by default.
+    /// The place where a revision that deletes too much is stopped before Flux applies it. By default, such a revision
+    /// is not stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
 }

@@ -1,7 +1,7 @@
-//! New revisions of Flux sources, judged by what they delete, before kustomize-controller sees them.
+//! Judges a new revision of a Flux source by its deletions, before kustomize-controller sees the revision.
 //!
-//! A source has one artifact for all its Kustomizations. So a revision that deletes too much for one of them is
-//! withheld from all of them, until the deletions are approved for each Kustomization.
+//! A source has one artifact for all its Kustomizations. So if a revision deletes too much for one Kustomization, it is
+//! withheld from all of them. The revision is withheld until the deletions are approved for each Kustomization.
 
 use super::super::deployed::APPLIED;
 use super::super::flux_sources::{self, MATCHERS};
@@ -18,8 +18,8 @@ use crate::admission::{Finding, Level, Metadata, Request};
 use crate::catalog::{LiveRead, Reference, Stored, View};
 use crate::kustomize::object_id::ObjectId;
 
-/// Maximum number of Kustomizations of a source whose deletions are judged. Each is read from the API server with its
-/// inventory while source-controller waits; an inventory of 5,000 objects takes some 500 KB.
+/// Maximum number of Kustomizations of a source whose deletions are judged. Each Kustomization is read from the API
+/// server with its inventory, and source-controller waits meanwhile. An inventory of 5,000 objects takes about 500 KB.
 const MAX_JUDGED: usize = 100;
 
 /// The delivery `guard-sources`: checks the deletions that a new artifact of a Flux source causes. It is off unless
@@ -44,28 +44,29 @@ pub(in super::super) static DELIVERY: Delivery = Delivery {
     look,
 };
 
-/// A source and its new artifact, which a request publishes.
+/// A source and its new artifact. The request under admission publishes this artifact.
 struct Publication {
     source: SourceRef,
     artifact: Artifact,
 }
 
 impl Publication {
-    /// Returns the new artifact that a request publishes, with its source; `None` if there is no new artifact, or if it
-    /// has no revision. An approval must name the revision.
+    /// Returns the new artifact that a request publishes, with its source. `None` if there is no new artifact. Also
+    /// `None` if the artifact has no revision, because an approval must name the revision.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (source, artifact) = flux_sources::published(request)?;
         (!artifact.revision.is_empty()).then_some(Self { source, artifact })
     }
 
-    /// Returns the Kustomizations that use the source, at most [`MAX_JUDGED`], and whether there are more.
+    /// Returns at most [`MAX_JUDGED`] Kustomizations that use the source. Also returns whether there are more.
     fn users(&self, view: &View<'_>) -> (Vec<Reference>, bool) {
         let stored = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_JUDGED + 1);
         let reference = |user: &std::sync::Arc<Stored>| Reference::new(&APPLIED, user.namespace(), user.name());
         (stored.iter().take(MAX_JUDGED).map(reference).collect(), stored.len() > MAX_JUDGED)
     }
 
-    /// Returns the root of a Kustomization; `None` if it does not prune, or has applied no objects.
+    /// Returns the root of a Kustomization. `None` if the Kustomization has another source, is being deleted, does not
+    /// prune, or has applied no objects.
     fn root(&self, user: &Stored) -> Option<Root> {
         let read = Kustomization::of(user.value(), user.namespace())?;
         let prunes = user.value().at(&["spec", "prune"]).and_then(serde_json::Value::as_bool) == Some(true);
@@ -100,7 +101,7 @@ fn look(request: &Request<'_>, view: &View<'_>) -> Look {
 }
 
 /// Returns the finding about the deletions of one Kustomization, if they are unknown or beyond the limits. An object
-/// that moves to another Kustomization counts as deleted, as in GD001.
+/// that moves to another Kustomization counts as deleted, as in the rule GD001.
 fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let (owner, artifact) = (root.of.as_ref()?, root.artifact()?);
     let stored = view.find(&APPLIED, &owner.namespace, &owner.name)?;
@@ -119,8 +120,8 @@ fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding>
     Some(if is_approved { gd002::approved(&excess) } else { gd002::found(&excess) })
 }
 
-/// Returns the finding that the deletions of a revision are unknown, because the names of its objects are; `None` if
-/// the revision cannot be built, because Flux then deletes nothing.
+/// Returns the finding that the deletions of a revision are unknown, because the names of its objects are unknown.
+/// `None` if the revision cannot be built. Flux deletes nothing in this case.
 fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
     let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
     let why = "the names of its objects depend on what is not known here";

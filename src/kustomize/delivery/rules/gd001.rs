@@ -35,7 +35,7 @@ impl Owner {
     }
 }
 
-/// Returns the `kubectl` command that approves the deletions by a Kustomization or Application.
+/// Returns the `kubectl` command with which a user approves the deletions by a Kustomization or Application.
 pub(in crate::kustomize::delivery) fn approval_command(
     resource: &str,
     (namespace, name): (&str, &str),
@@ -44,16 +44,16 @@ pub(in crate::kustomize::delivery) fn approval_command(
     format!("kubectl -n {namespace} annotate {resource} {name} --overwrite {APPROVAL_ANNOTATION}={approval}")
 }
 
-/// Returns the finding about the deletion of an object of a protected kind; `takes` describes what else is lost with
-/// the object, such as `its pods`.
+/// Returns the finding about the deletion of an object of a protected kind. `takes` describes what is deleted together
+/// with the object, such as `its pods`.
 pub(in crate::kustomize::delivery) fn protected(id: &ObjectId, takes: Option<&str>, owner: &Owner) -> Finding {
     let along = takes.map(|takes| format!(", and with it {takes}")).unwrap_or_default();
     let message = format!("{} deletes {id}{along}: its kind is protected", owner.what);
     RULE.finding(FieldPath::root(), message).help(owner.help())
 }
 
-/// Returns the finding about the deletion of the objects `all`, which are more than `limit`, or whose owner renders no
-/// other object.
+/// Returns the finding about the deletion of the objects `all`. There are more such objects than `limit`, or their
+/// owner renders no other object.
 pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, limit: usize, owner: &Owner) -> Finding {
     let (count, what) = (all.len(), &owner.what);
     let more = if count > limit { format!(", more than {limit}") } else { ", and renders no other".to_owned() };

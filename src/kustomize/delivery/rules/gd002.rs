@@ -70,12 +70,13 @@ pub(in crate::kustomize::delivery) fn found(excess: &Excess<'_>) -> Finding {
     RULE.finding(field(), excess.message()).help(help)
 }
 
-/// Returns the finding that records approved deletions.
+/// Returns the finding for the audit log about deletions that a user approved.
 pub(in crate::kustomize::delivery) fn approved(excess: &Excess<'_>) -> Finding {
     recorded(format!("{}; this is approved", excess.message()))
 }
 
-/// Returns the finding that records a Kustomization whose deletions are not known, with the reason.
+/// Returns the finding that the deletions of a Kustomization are unknown. `why` is the reason. The finding has level
+/// `audit`.
 pub(in crate::kustomize::delivery) fn unknown(owner: &str, artifact: &Artifact, why: &str) -> Finding {
     recorded(format!("it is not known what revision {} deletes for {owner}: {why}", artifact.short_revision()))
 }

@@ -39,7 +39,7 @@ pub(in crate::kustomize::delivery) fn found(field: FieldPath, message: &str) -> 
     RULE.finding(field, message).help("the request goes on; `portcullis check` judges the same tree from files")
 }
 
-/// Returns a finding for the audit log with the reason why the findings in a tree do not deny the request.
+/// Returns a finding for the audit log. It contains the reason why the findings in a tree do not deny the request.
 pub(in crate::kustomize::delivery) fn capped(field: FieldPath, why: &str) -> Finding {
     let message = format!("what was found in the tree is a warning whatever the configuration says: {why}");
     Finding::new(RULE.info.id, Level::Audit, field, message)

@@ -1,8 +1,8 @@
 //! KZ043: reports dependencies of a Flux Kustomization that are circular, or that do not exist.
 //!
-//! Source: `checkDependencies` in kustomize-controller's `internal/controller/kustomization_controller.go`, which reads
-//! every dependency and waits until it is ready, and `sortAndEnqueue` in its `kustomization_indexers.go`, which
-//! triggers no Kustomization of a source if it cannot sort them.
+//! Source: kustomize-controller's `internal/controller`. `checkDependencies` in `kustomization_controller.go` reads
+//! every dependency, and waits until the dependency is ready. `sortAndEnqueue` in `kustomization_indexers.go` sorts the
+//! Kustomizations of a source. If they cannot be sorted, it triggers none of them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -29,8 +29,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Kustomizations that the search for a cycle visits from one dependency: more than the largest
-/// clusters have for one application, and few enough to read them during a request.
+/// Maximum number of Kustomizations that the search for a cycle visits from one dependency. Even the largest clusters
+/// have fewer Kustomizations for one application. This many Kustomizations can still be read during a request.
 const MAX_FOLLOWED: usize = 256;
 
 /// Namespace and name of a Kustomization.
@@ -58,12 +58,13 @@ impl Key {
 struct Dependency {
     index: usize,
     key: Key,
-    /// Whether a CEL expression replaces the check that the dependency is ready.
+    /// Whether the dependency has a CEL expression (`readyExpr`). The expression replaces the check that the dependency
+    /// is ready.
     has_expression: bool,
 }
 
-/// Returns the objects to read live before a finding is reported: missing dependencies may exist now, and cycles may
-/// have been removed.
+/// Returns the objects to read live before a finding is reported. Live reads are necessary because a missing dependency
+/// may exist now, and a cycle may be gone.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let own = Key::of(request);
     let dependencies = dependencies(request.object(), &request.namespace);
@@ -115,8 +116,8 @@ fn finding(dependency: &Dependency, request: &Request<'_>, view: &View<'_>) -> O
     Some(warning(RULE.finding(field, message).help("remove one of these dependencies")))
 }
 
-/// Reduces a finding to a warning: a missing dependency may be created, and the other members of a cycle may change in
-/// the same apply.
+/// Lowers the level of a finding to a warning. The same `kubectl apply` may still create the missing dependency, or
+/// change other members of the cycle.
 fn warning(mut finding: Finding) -> Finding {
     finding.level = Level::Warn;
     finding
@@ -126,13 +127,14 @@ fn is_suspended(object: &Value) -> bool {
     object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns whether an update leaves the dependencies unchanged, as when the controller writes finalizers.
+/// Returns whether the request is an update that leaves the dependencies unchanged. For example, the controller sends
+/// such an update to write finalizers.
 fn is_unchanged(request: &Request<'_>) -> bool {
     let depends_on = |object: &Value| object.at(&["spec", "dependsOn"]).cloned();
     request.operation == Operation::Update && depends_on(request.old_object()) == depends_on(request.object())
 }
 
-/// Returns the dependencies of a Kustomization, without those whose names contain variables.
+/// Returns the dependencies of a Kustomization. Skips dependencies whose name or namespace contains variables.
 fn dependencies(object: &Value, namespace: &str) -> Vec<Dependency> {
     let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten().enumerate();
     let dependency = |(index, entry): (usize, &Value)| {
@@ -145,7 +147,8 @@ fn dependencies(object: &Value, namespace: &str) -> Vec<Dependency> {
     entries.filter_map(dependency).collect()
 }
 
-/// Returns the cycle through `own` that begins with the dependency `start`, without `own`; `None` if there is none.
+/// Returns the dependency cycle that leads from the Kustomization `own` to its dependency `start` and back to `own`.
+/// The result begins with `start` and omits `own`. `None` if there is no cycle.
 fn cycle(start: &Key, own: &Key, view: &View<'_>) -> Option<Vec<Key>> {
     let mut before: HashMap<Key, Option<Key>> = HashMap::from([(start.clone(), None)]);
     let mut open = VecDeque::from([start.clone()]);

@@ -1,7 +1,8 @@
 //! KZ065: `commonMetadata` of a Flux Kustomization that prevents Flux from pruning its objects.
 //!
-//! Source: `apply` and `deleteObjects` in kustomize-controller's `internal/controller/kustomization_controller.go`.
 //! `SetCommonMetadata` runs after `SetOwnerLabels`, so a common label replaces an owner label.
+//!
+//! Source: `apply` and `deleteObjects` in kustomize-controller's `internal/controller/kustomization_controller.go`.
 
 use serde_json::Value;
 

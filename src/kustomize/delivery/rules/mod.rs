@@ -9,9 +9,10 @@ mod kz065;
 
 use crate::rule::{Rule, RuleInfo};
 
-/// The rule GD001 about deletions. It is not in [`RULES`], because the guard evaluates it with a tree.
+/// The rule GD001 about deletions. It is not in [`RULES`], because the guard evaluates it together with a tree.
 pub(in crate::kustomize) static GD001: &RuleInfo = &gd001::RULE;
-/// The rule GD002 about new revisions of sources. It is not in `RULES`, because the guard evaluates it with a tree.
+/// The rule GD002 about new revisions of sources. It is not in `RULES`, because the guard evaluates it together with a
+/// tree.
 pub(in crate::kustomize) static GD002: &RuleInfo = &gd002::RULE;
 
 /// The request rules of this module, sorted by id.

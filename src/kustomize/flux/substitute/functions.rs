@@ -1,4 +1,4 @@
-//! The functions of Flux's substitution language, such as `${name^^}` for upper case.
+//! The functions of Flux's substitution language. For example, `${name^^}` converts a value to upper case.
 
 use super::Failure;
 
@@ -58,7 +58,7 @@ fn part(value: &str, arguments: &[String]) -> Result<String, Failure> {
     cut.map(str::to_owned).ok_or(Failure::Unclear("a character is cut into parts"))
 }
 
-/// Removes the longest or shortest prefix or suffix that matches a pattern.
+/// Removes the longest or shortest prefix or suffix that matches a pattern. `at_end` selects the suffix.
 fn trimmed(value: &str, pattern: &str, at_end: bool, longest: bool) -> Result<String, Failure> {
     if pattern.contains(['[', '\\'])
         || pattern.contains('?') && value.contains('/')

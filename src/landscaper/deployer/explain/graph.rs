@@ -1,7 +1,7 @@
 //! Drawings of the state machine of a DeployItem, as Mermaid and as SVG.
 //!
-//! States are boxes; prevented states are dashed and red. Transitions by Landscaper are blue, those by deployers are
-//! green. In the SVG, transitions are numbered, and a legend names them.
+//! States are boxes. The boxes of prevented states are dashed and red. Transitions by Landscaper are blue, and
+//! transitions by deployers are green. In the SVG, transitions are numbered, and a legend names them.
 
 use super::{Edge, edges};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped};
@@ -111,7 +111,7 @@ fn shape(info: &StateInfo) -> String {
     )
 }
 
-/// Returns the SVG of a transition as a curved, numbered line; `before` are the transitions that are already drawn.
+/// Returns a transition as a curve with a number, in SVG. `before` contains the transitions that are already drawn.
 fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     let beside = before.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to)).count();
     let (from, bend, to) = curve(edge, beside);
@@ -135,8 +135,8 @@ fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     )
 }
 
-/// Returns the start, control point and end of the curve of a transition. `beside` is the number of curves from and to
-/// the same states that are already drawn. Longer curves bend more, to avoid boxes in between.
+/// Returns the start, the control point and the end of the curve of a transition. `beside` is the number of curves that
+/// are already drawn between the same two states. Longer curves bend more, to avoid the boxes between their ends.
 fn curve(edge: &Edge, beside: usize) -> (Point, Point, Point) {
     let (from, to) = (place(edge.from), place(edge.to));
     let beside = beside as f64;

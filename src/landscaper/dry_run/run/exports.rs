@@ -92,8 +92,8 @@ pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<O
     if bytes > MAX_BYTES { Err(RunError::TooLarge(bytes)) } else { Ok(result) }
 }
 
-/// Returns an object with the exported value at the key of the export; `None` for an export that the manifest deployer
-/// ignores.
+/// Returns an object that contains the exported value at the key of the export. `None` for an export that the manifest
+/// deployer ignores.
 fn value(export: &Export, item: &Value, configuration: &Value) -> Result<Option<Value>, String> {
     let found = match export.evaluate(configuration) {
         Ok(Some(value)) => value,
@@ -105,9 +105,9 @@ fn value(export: &Export, item: &Value, configuration: &Value) -> Result<Option<
     built.map(Some).map_err(|error| at(&export.field.key("key"), &error.to_string()))
 }
 
-/// Evaluates an export of the helm deployer without `fromResource`, which reads the values of the chart.
+/// Evaluates an export of the helm deployer without `fromResource`. Such an export reads the values of the chart.
 ///
-/// Only the values in the DeployItem are known here; the defaults of the chart are not.
+/// Only the values in the DeployItem are known here. The defaults of the chart are not known.
 ///
 /// Source: `constructExportsFromValues` in Landscaper's `pkg/deployer/helm`.
 fn chart_value(export: &Export, item: &Value) -> Result<Value, String> {

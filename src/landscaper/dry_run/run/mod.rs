@@ -35,7 +35,7 @@ pub use secret::reference as secret_reference;
 pub const NAME: &str = "portcullis.dev/dry-run";
 /// The field manager of the dry-run deployer in `metadata.managedFields`.
 pub const MANAGER: &str = "portcullis-dry-run-deployer";
-/// The default types of DeployItems that the dry-run deployer processes: those whose exports Portcullis can read.
+/// Default types of DeployItems that the dry-run deployer processes. Portcullis can read the exports of these types.
 pub const TYPES: [&str; 2] = ["landscaper.gardener.cloud/kubernetes-manifest", "landscaper.gardener.cloud/helm"];
 
 /// An instance of the dry-run deployer.
@@ -45,8 +45,8 @@ pub struct Deployer {
     pub types: Vec<String>,
     /// The identity of the instance, for `status.deployer.identity`.
     pub identity: String,
-    /// Whether the deployer writes `status.deployItemPhase` even if it does not exist, for Landscaper before v0.52. An
-    /// existing value is always updated.
+    /// Whether the deployer always writes `status.deployItemPhase`, for Landscaper before v0.52. Otherwise, the
+    /// deployer only updates this field if the field already has a value.
     pub has_old_phase: bool,
 }
 
@@ -106,18 +106,18 @@ pub fn has_job(item: &Value) -> bool {
     status.job() == Job::Open && !status.job.is_empty()
 }
 
-/// Reports whether the status of a DeployItem would make a deployer with `updateOnChangeOnly` skip the next real run,
-/// although only a dry run has processed the DeployItem.
+/// Reports whether a dry run wrote a status that looks like a real deployment. A deployer with `updateOnChangeOnly`
+/// would then skip the next real run.
 pub fn claims_deployment(item: &Value) -> bool {
     status::claims_generation(item)
 }
 
 impl Deployer {
-    /// Reports whether this deployer is responsible for a DeployItem: the DeployItem is in dry run, and either the
-    /// deployer processes its type, or admission has routed it to the dry-run deployer.
+    /// Reports whether this deployer is responsible for a DeployItem. The DeployItem must be in dry run. In addition,
+    /// the deployer must process its type, or admission must have routed the DeployItem to the dry-run deployer.
     ///
-    /// No other deployer processes a routed DeployItem: without this deployer, its job would never end and its
-    /// finalizer would stay.
+    /// No other deployer processes a routed DeployItem. Without this deployer, the job of a routed DeployItem would
+    /// never end, and the finalizer would never be removed.
     pub fn is_responsible(&self, item: &Value) -> bool {
         DryRunAnnotations::of(item).is_dry_run() && (self.processes(item) || is_routed(item))
     }

@@ -11,7 +11,7 @@ use crate::admission::Metadata;
 /// A sign that another deployer processes the same DeployItem as the dry-run deployer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OtherDeployer {
-    /// `status.deployer` of the DeployItem contains this name, which is not that of the dry-run deployer.
+    /// `status.deployer` of the DeployItem names this deployer, not the dry-run deployer.
     #[error("status.deployer names {0:?}: that deployer has picked up this item")]
     Deployer(String),
     /// The DeployItem has this finalizer, which belongs neither to Landscaper nor to Kubernetes.
@@ -65,8 +65,8 @@ pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<Oth
     })
 }
 
-/// The status fields that a deployer writes when it picks up a job, and that Landscaper does not write before the job
-/// ends. Each has a name, and a JSON pointer in an entry of `metadata.managedFields`.
+/// The status fields that a deployer writes when it picks up a job. Landscaper does not write these fields before the
+/// job ends. Each entry has a name, and a JSON pointer in an entry of `metadata.managedFields`.
 const FIELDS: [(&str, &str); 3] = [
     ("phase", "/fieldsV1/f:status/f:phase"),
     ("lastReconcileTime", "/fieldsV1/f:status/f:lastReconcileTime"),

@@ -11,11 +11,11 @@ use crate::admission::Metadata;
 
 const KEY: &str = "config";
 
-/// Returns the name of the Secret with the exports of a DeployItem: the name in `status.exportRef` if that Secret is in
-/// the namespace of the DeployItem, otherwise the default name `<item>-export`.
+/// Returns the name of the Secret with the exports of a DeployItem. This is the name in `status.exportRef` if that
+/// Secret is in the namespace of the DeployItem. Otherwise, it is the default name `<item>-export`.
 ///
-/// A Secret in another namespace is ignored, unlike in Landscaper's deployers: otherwise users who may write a status
-/// could make Portcullis write to any namespace.
+/// Unlike Landscaper's deployers, this function ignores a Secret in another namespace. Otherwise, a user who may write
+/// a status could make Portcullis write to any namespace.
 pub(super) fn name(item: &Value) -> String {
     let reference = |key: &str| item.pointer("/status/exportRef").and_then(|of| of.get(key)?.as_str());
     let is_here = reference("namespace") == Some(Metadata::of(item).namespace());

@@ -12,7 +12,8 @@ pub(super) fn text<'v>(item: &'v Value, key: &str) -> &'v str {
     item.get("status").and_then(|status| status.get(key)?.as_str()).unwrap_or_default()
 }
 
-/// Returns the name in `status.deployer` of a DeployItem, or else the identity there; empty if both are missing.
+/// Returns the deployer's name from `status.deployer` of a DeployItem. If the name is missing, returns the identity
+/// from `status.deployer`. Empty if both are missing.
 pub(super) fn deployer(item: &Value) -> &str {
     let of = |key| item.pointer(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     of("/status/deployer/name").or_else(|| of("/status/deployer/identity")).unwrap_or_default()
@@ -20,8 +21,9 @@ pub(super) fn deployer(item: &Value) -> &str {
 
 /// The `observedGeneration` that a dry run writes. Real generations start at 1.
 ///
-/// A deployer skips an item with `updateOnChangeOnly` whose last phase is `Succeeded` and whose `observedGeneration` is
-/// its generation. A dry run deploys nothing, so the next real run must not be skipped.
+/// With `updateOnChangeOnly`, a deployer skips a DeployItem if two conditions are met. The last phase is `Succeeded`,
+/// and `observedGeneration` equals the generation of the DeployItem. A dry run deploys nothing, so the next real run
+/// must not be skipped.
 ///
 /// Source: `reconcilePrivate` in Landscaper's `pkg/deployer/lib/controller.go`.
 const NEVER_OBSERVED: i64 = 0;
