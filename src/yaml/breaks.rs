@@ -44,7 +44,7 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     if is_usual || !text.contains(MARK) && others(text, &(0..text.len())).next().is_none() {
         return Ok(None);
     }
-    let (mut replaced, mut copied) = (String::new(), 0);
+    let (mut replaced, mut copied, mut quotes) = (String::new(), 0, Quotes::START);
     for at in others(text, &(0..text.len())) {
         let end = at + text[at..].chars().next().map_or(1, char::len_utf8);
         let before = text[..at].rsplit(is_break).next().unwrap_or_default();
@@ -55,7 +55,9 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
             return Err(at);
         }
         replaced.push_str(&text[copied..at]);
-        let last = if is_within_quotes(text, at) { ' ' } else { '\n' };
+        quotes.read(&text[copied..at]);
+        let last = if quotes.open.is_some() { ' ' } else { '\n' };
+        quotes.read(&text[at..end]);
         replaced.extend(iter::repeat_n(' ', end - at - 1).chain([last]));
         copied = end;
     }
@@ -89,11 +91,13 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether [`replaced`] replaces every unusual line break in a part of a text by a line feed. Unusual line
-/// breaks are those other than `\n` and `\r\n`. `false` if such a break is within quotes, because [`replaced`] replaces
-/// it by a space.
-pub(super) fn are_replaced(text: &str, part: &Range<usize>) -> bool {
-    !others(text, part).any(|at| is_within_quotes(text, at))
+/// Returns whether `replaced`, the result of [`replaced`], has a line feed for every line break other than `\n` and
+/// `\r\n` in a part of the original text. Breaks within quotes have become spaces.
+pub(super) fn are_replaced(original: &str, replaced: &str, part: &Range<usize>) -> bool {
+    others(original, part).all(|at| {
+        let end = at + original[at..].chars().next().map_or(1, char::len_utf8);
+        replaced.as_bytes().get(end - 1) == Some(&b'\n')
+    })
 }
 
 /// Returns the offsets of the line breaks other than `\n` and `\r\n` in a part of a text.
@@ -103,21 +107,46 @@ fn others(text: &str, part: &Range<usize>) -> impl Iterator<Item = usize> {
     breaks.map(move |(at, _)| start + at).filter(|at| !text[*at..].starts_with("\r\n"))
 }
 
-/// Returns whether the line break at byte `at` is probably within a quoted text that begins on the same line.
-fn is_within_quotes(text: &str, at: usize) -> bool {
-    let mut line = text[..at].rsplit('\n').next().unwrap_or_default().chars();
-    let (mut open, mut last, mut word) = (None, '\n', '\n');
-    while let Some(character) = line.next() {
-        match (open, character) {
-            (Some('"'), '\\') => drop(line.next()),
-            (Some(quote), _) if quote == character => open = None,
-            (None, '"' | '\'') if is_break(word) || ":-?,[{".contains(word) => open = Some(character),
-            (None, '#') if is_space(last) => drop(line.by_ref().find(|character| is_break(*character))),
+/// Where a text is read: within quotes, in a comment, or elsewhere. Starts again at each line feed, so that a quote that
+/// is not closed affects one line only.
+struct Quotes {
+    /// The quote that is open.
+    open: Option<char>,
+    in_comment: bool,
+    /// Whether the next character follows a backslash in double quotes.
+    is_escaped: bool,
+    last: char,
+    /// The last character other than spaces and tabs.
+    word: char,
+}
+
+impl Quotes {
+    const START: Self = Self { open: None, in_comment: false, is_escaped: false, last: '\n', word: '\n' };
+
+    /// Moves past a part of the text.
+    fn read(&mut self, text: &str) {
+        let (line, is_new) = text.rsplit_once('\n').map_or((text, false), |(_, line)| (line, true));
+        if is_new {
+            *self = Self::START;
+        }
+        line.chars().for_each(|character| self.step(character));
+    }
+
+    fn step(&mut self, character: char) {
+        match (self.open, character) {
+            _ if self.is_escaped => self.is_escaped = false,
+            _ if self.in_comment => self.in_comment = !is_break(character),
+            (Some('"'), '\\') => self.is_escaped = true,
+            (Some(quote), _) if quote == character => self.open = None,
+            (None, '"' | '\'') if is_break(self.word) || ":-?,[{".contains(self.word) => self.open = Some(character),
+            (None, '#') if is_space(self.last) => self.in_comment = true,
             _ => {}
         }
-        (last, word) = (character, if matches!(character, ' ' | '\t') { word } else { character });
+        self.last = character;
+        if !matches!(character, ' ' | '\t') {
+            self.word = character;
+        }
     }
-    open.is_some()
 }
 
 fn is_space(character: char) -> bool {

@@ -343,7 +343,9 @@ impl<'t, 'l> Reader<'t, 'l> {
         let bytes = breaks::part_of(original, &bytes);
         match style {
             _ if !breaks::has_other(original, &bytes) => Ok(self.unbroken(text, style, span)),
-            ScalarStyle::Plain if breaks::are_replaced(original, &bytes) => Ok(breaks::folded(&original[bytes]).into()),
+            ScalarStyle::Plain if breaks::are_replaced(original, self.chunk.text, &bytes) => {
+                Ok(breaks::folded(&original[bytes]).into())
+            }
             ScalarStyle::DoubleQuoted | ScalarStyle::SingleQuoted => {
                 let is_double = style == ScalarStyle::DoubleQuoted;
                 let read = if is_double { breaks::double_quoted } else { breaks::single_quoted };
