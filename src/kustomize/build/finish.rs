@@ -156,19 +156,27 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
                 && (with_origins || key != ORIGIN)
                 && (with_transformations || key != TRANSFORMATIONS)
         };
-        if notes.is_empty() && own.is_some_and(|own| is_normal(own, kept)) {
-            continue;
+        if !notes.is_empty() || !own.is_some_and(|own| is_normal(own, kept)) {
+            let values = values(own, kept, notes);
+            set(resource, values);
         }
-        let mut values: BTreeMap<String, Node> = BTreeMap::new();
-        for entry in own.map(Node::entries).unwrap_or_default().iter().filter(|entry| kept(&entry.key)) {
-            let text = entry.value.shared_text().unwrap_or_else(|| "".into());
-            values.insert(entry.key.to_string(), Node::string(text).at(entry.value.origin));
-        }
-        values.extend(notes.into_iter().map(|(key, text)| (key.to_owned(), Node::string(text))));
-        set(resource, values);
     }
     map.lost = lost;
     Ok(())
+}
+
+/// Returns the annotations to write: those of the object whose keys are `kept`, as strings, and the notes.
+fn values(
+    own: Option<&Node>,
+    kept: impl Fn(&str) -> bool,
+    notes: Vec<(&'static str, String)>,
+) -> BTreeMap<String, Node> {
+    let entries = own.map(Node::entries).unwrap_or_default().iter().filter(|entry| kept(&entry.key));
+    let own = entries.map(|entry| {
+        let text = entry.value.shared_text().unwrap_or_else(|| "".into());
+        (entry.key.to_string(), Node::string(text).at(entry.value.origin))
+    });
+    own.chain(notes.into_iter().map(|(key, text)| (key.to_owned(), Node::string(text)))).collect()
 }
 
 /// Merges the annotations of an object whose field `metadata.annotations` occurs several times or is a list.

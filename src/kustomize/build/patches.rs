@@ -308,24 +308,10 @@ impl Operations<'_, '_> {
         if self.stores_id {
             resource.store_previous_id(scope);
         }
-        if self.patch.adds_merge_key() {
-            return Err(Failed::Unknown("it adds the key `<<`, which kustomize merges after the patch".to_owned()));
-        }
-        if resource.has_internal_annotations() {
-            if self.patch.reads_annotations() {
-                return Err(Failed::Unknown("it reads annotations, in which kustomize has stored state".to_owned()));
-            }
-            let has_several =
-                resource.node.get("metadata").is_some_and(|metadata| odd_annotations::count(metadata) > 1);
-            if was_stored_in_null || has_several && resource.has_notes() {
-                let message = "the object had annotations twice, in which kustomize has stored state";
-                return Err(Failed::Unknown(message.to_owned()));
-            }
-            // kustomize stores its annotations in a missing `annotations`, which creates the field, but a null remains
-            // null
-            if resource.node.at_path(&["metadata", "annotations"]).is_none() {
-                let _ = resource.metadata_map("annotations");
-            }
+        self.check_is_known(resource, was_stored_in_null)?;
+        // kustomize stores its annotations in a missing `annotations`, which creates the field, but a null remains null
+        if resource.has_internal_annotations() && resource.node.at_path(&["metadata", "annotations"]).is_none() {
+            let _ = resource.metadata_map("annotations");
         }
         resource.write_notes();
         let applied = self.patch.apply(&mut resource.node, self.origin, &self.run.budget);
@@ -345,6 +331,27 @@ impl Operations<'_, '_> {
         tag_merge_keys(&mut resource.node);
         resource.rebuilt = Some(Arc::new(resource.node.clone()));
         Ok(())
+    }
+
+    /// Checks that the result of the JSON patch does not depend on what kustomize has stored in the object.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed::Unknown`] with the reason if it does, or if the patch adds a merge key.
+    fn check_is_known(&self, resource: &Resource, was_stored_in_null: bool) -> Result<(), Failed> {
+        let several = |metadata: &Node| odd_annotations::count(metadata) > 1;
+        let reason = if self.patch.adds_merge_key() {
+            "it adds the key `<<`, which kustomize merges after the patch"
+        } else if !resource.has_internal_annotations() {
+            return Ok(());
+        } else if self.patch.reads_annotations() {
+            "it reads annotations, in which kustomize has stored state"
+        } else if was_stored_in_null || resource.node.get("metadata").is_some_and(several) && resource.has_notes() {
+            "the object had annotations twice, in which kustomize has stored state"
+        } else {
+            return Ok(());
+        };
+        Err(Failed::Unknown(reason.to_owned()))
     }
 
     /// Returns the error for an object that has an annotation without a name after a JSON patch. For the field
