@@ -56,7 +56,7 @@ impl Default for Row {
 const ROW: usize = 34;
 /// Horizontal indentation per level, in pixels.
 const STEP: usize = 36;
-/// Upper bound of the width of a letter of 13 pixels.
+/// Upper bound for the width of a letter in pixels, at a font size of 13 pixels.
 const LETTER: usize = 8;
 
 impl Row {

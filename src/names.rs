@@ -4,8 +4,7 @@
 
 /// Maximum length of a label name and of a label value, in bytes.
 const MAX_LABEL_LENGTH: usize = 63;
-/// Maximum length of a DNS subdomain, in bytes. The prefix of a label key is a DNS subdomain, and so is the name of an
-/// object.
+/// Maximum length of a DNS subdomain, in bytes. Object names and the prefixes of label keys are DNS subdomains.
 const MAX_SUBDOMAIN_LENGTH: usize = 253;
 
 /// Returns whether a text is a valid label key: a name, optionally after a DNS subdomain and a slash.
@@ -34,7 +33,7 @@ pub fn is_dns_word(text: &str) -> bool {
 }
 
 /// Returns whether a text begins and ends with a letter, and contains only letters and inner characters. `is_letter`
-/// and `is_inner` define which bytes are letters and inner characters.
+/// and `is_inner` determine which bytes these are.
 fn is_word(text: &str, is_letter: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(&is_letter);
     is_end(text.bytes().next())

@@ -148,7 +148,8 @@ impl FailurePolicy {
     }
 }
 
-/// A match condition for requests that need not be denied if no replica answers.
+/// A match condition of the failure policy `FailUnless`. If it is true for a request, the request need not be denied
+/// when no replica answers.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatchCondition {
     /// The name of the condition, such as `roots`.

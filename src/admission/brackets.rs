@@ -7,7 +7,7 @@ use memchr::memchr2;
 
 /// Size of a block, in bytes. It equals the number of bits in a bit mask.
 const BLOCK: usize = u64::BITS as usize;
-/// Spaces that fill up the last block of a text.
+/// Spaces that pad the last block of a text.
 const BLANKS: [u8; BLOCK] = [b' '; BLOCK];
 
 /// A brace or square bracket.
@@ -76,8 +76,8 @@ impl<'a> Brackets<'a> {
         self.start += text;
     }
 
-    /// Returns a bit mask of the escaped bytes in the current block. A byte is escaped if a backslash before it escapes
-    /// it.
+    /// Returns a bit mask of the escaped bytes in the current block. A byte is escaped if it follows a backslash that
+    /// is not escaped itself.
     #[cold]
     fn escapes(&mut self) -> u64 {
         let mut backslashes = bits(&self.block, |byte| byte == b'\\');

@@ -1,4 +1,4 @@
-//! Findings of rules, and their text for people.
+//! Findings of rules, and their text for users.
 
 use std::fmt;
 
@@ -38,8 +38,8 @@ impl fmt::Display for Level {
     }
 }
 
-/// One result of a rule about an object. If `Location` is another type, the result is about something else, such as a
-/// file of a kustomize tree.
+/// A finding of a rule, about an object by default. With another type as `Location`, the finding is about something
+/// else, such as a file of a kustomize tree.
 ///
 /// The message is a complete sentence. `help` describes the fix. Neither may contain words that Landscaper treats as an
 /// outage of the webhook. These are `connection refused`, `context deadline exceeded`, `failed to call webhook` and
@@ -63,8 +63,8 @@ pub struct Finding<Location = InFiles> {
     pub allowed: Option<String>,
     /// How to remove the finding, in one line.
     pub help: Option<String>,
-    /// Whether an exemption reduces the level of the finding to at most `audit`. The exemption is in the configuration,
-    /// or a label sets it.
+    /// Whether an exemption limits the level of the finding to `audit`. Exemptions are set in the configuration or with
+    /// a label.
     pub is_exempt: bool,
 }
 

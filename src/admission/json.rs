@@ -35,7 +35,8 @@ fn opening(text: &str) -> usize {
     text.as_bytes().chunks(usize::from(u8::MAX)).map(|chunk| usize::from(of(chunk))).sum()
 }
 
-/// Returns the members of a JSON object in the order of the text, with unparsed values and duplicates.
+/// Returns the members of a JSON object in the order of the text. Does not parse their values. A key that occurs more
+/// than once has several members.
 ///
 /// # Errors
 /// If the text is not a JSON object.

@@ -36,7 +36,8 @@ pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Resul
 
 /// An object that is parsed member by member.
 enum Part<'p> {
-    /// The whole object is parsed. If there are paths, only the metadata and the values at these paths are parsed.
+    /// The outermost object. If there are paths, only the metadata and the values at these paths are parsed. Otherwise,
+    /// the whole object is parsed.
     Object(Option<&'p [Path]>),
     Metadata,
     /// The member is a nested object. Only the values at these paths are parsed. The paths are relative to the nested

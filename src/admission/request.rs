@@ -262,7 +262,8 @@ impl Request<'_> {
         Metadata::of(self.object()).is_deleting()
     }
 
-    /// Returns the object's name, or its `generateName` with a star, for messages.
+    /// Returns the object's name for messages. If the name is not generated yet, returns `generateName` followed by
+    /// `*`.
     pub fn display_name(&self) -> String {
         let metadata = Metadata::of(self.subject());
         if !self.name.is_empty() {

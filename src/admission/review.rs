@@ -1,8 +1,8 @@
 //! Parses AdmissionReviews.
 //!
-//! The types of the crate `kube` are not used. They write a patch as an array of numbers, drop unknown metadata, and
-//! lose the uid if any field is invalid. In this module, the review borrows from the body, and its objects stay raw
-//! text. It finds the uid in any valid JSON.
+//! This module does not use the types of the crate `kube`. Those types write a patch as an array of numbers, drop
+//! unknown metadata, and lose the uid if any field is invalid. The types in this module borrow from the body, and
+//! objects stay raw text. The uid is found in any valid JSON.
 
 use std::borrow::Cow;
 

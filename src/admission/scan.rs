@@ -1,8 +1,8 @@
 //! A scanner that finds members in a JSON text. It does not parse their values.
 //!
-//! The envelope of an AdmissionReview is about a kilobyte. The rest of the review is objects, and most of their content
-//! is never parsed. The scanner skips a value by searching for its quotes or brackets. A parser then reads only the
-//! values that are needed.
+//! The envelope of an AdmissionReview is about a kilobyte. The rest of the review consists of objects, and most of
+//! their content is never parsed. The scanner skips a value by searching for its quotes or brackets. A parser then
+//! reads only the values that are needed.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ pub(super) struct Jump {
 /// The nesting level at which [`Jump`]s are recorded. Above this level, rules read single members of objects. Below
 /// this level, they read whole values.
 const JUMPED: usize = 3;
-/// Maximum number of jumps that are recorded for a value. A large object has only some tens of members at the level
+/// Maximum number of jumps that are recorded for a value. A large object has only a few dozen members at the level
 /// `JUMPED`. A value with more members is usually a list of small values, and jumps save little time there.
 const MAX_JUMPS: usize = 64;
 
@@ -77,8 +77,8 @@ impl<'a> Scanner<'a> {
         self.expect(b'{', "an object")
     }
 
-    /// Returns the name of the next member; `None` at the end of the object. The caller must then read or enter its
-    /// value.
+    /// Returns the name of the next member. The caller must read or enter the value of the member before the next call.
+    /// Returns `None` at the end of the object.
     pub(super) fn key(&mut self) -> Result<Option<Cow<'a, str>>, Unread> {
         let is_first = std::mem::take(&mut self.is_first);
         match self.peek() {

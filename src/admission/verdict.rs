@@ -84,8 +84,8 @@ impl Outcome {
     }
 }
 
-/// A word that can mislead kustomize-controller in error messages. From this word, the controller concludes that an
-/// immutable field was changed, whatever the status code is.
+/// A word in error messages that can mislead kustomize-controller. If the controller finds the word, it concludes that
+/// an immutable field was changed, regardless of the status code.
 const IMMUTABLE: &str = "immutable";
 /// The text that replaces [`IMMUTABLE`] in messages.
 const NOT_MUTABLE: &str = "not mutable";
@@ -127,7 +127,7 @@ pub const SHADOW: &str = "shadow";
 /// Maximum number of warnings. The API server cuts each warning to 256 characters, and keeps 4096 characters in total.
 /// So sixteen warnings fit.
 pub const MAX_WARNINGS: usize = 16;
-/// The length at which the API server cuts a warning.
+/// The length to which the API server truncates warnings, in characters.
 pub const MAX_WARNING_CHARS: usize = 256;
 /// The length that the API documentation recommends for a warning, in characters. Help text that does not fit is
 /// omitted, unless it is a suggestion.
@@ -228,9 +228,9 @@ impl Verdict {
         }
     }
 
-    /// Returns the answer in shadow mode. The answer admits the request unchanged. It has no warnings, except the
-    /// answer to `portcullis verify`. The audit annotations contain the findings. The annotation [`SHADOW`] contains
-    /// the outcome that the answer would have had.
+    /// Returns the answer in shadow mode. The answer admits the request unchanged. Its only warning is the one that
+    /// answers a request of `portcullis verify`. The audit annotations contain the findings. The annotation [`SHADOW`]
+    /// contains the outcome that the answer would have had.
     pub fn shadow_answer(&self, version: Version, uid: &str) -> Answer {
         let mut audit_annotations = self.audit_annotations();
         let would = match &self.refusal {
@@ -312,11 +312,11 @@ fn cause(finding: &Finding) -> Cause {
     }
 }
 
-/// Returns the warning for a finding. The warning contains the headline. It also contains the help if both fit into the
+/// Returns the warning for a finding. The warning consists of the headline, and of the help if both fit into the
 /// recommended length.
 ///
-/// Two kinds of help are added even if the warning then exceeds this length. These are a suggestion, and the help after
-/// a short headline.
+/// In two cases, the warning may exceed this length. These are a help text that suggests a similar name, and a headline
+/// of at most half this length.
 fn warning(finding: &Finding) -> String {
     let headline = match &finding.location {
         // The place comes before the message, because the end may be cut.

@@ -10,8 +10,8 @@ use super::{State, Unpacked, once};
 use crate::cache::{RecentFailures, SharedResult, SingleFlight};
 use crate::kustomize::delivery::Artifact;
 
-/// The unpacked tree of an artifact, or the reason why the artifact was not fetched. The reason is the end of a
-/// sentence.
+/// The unpacked tree of an artifact, or the reason why the artifact was not fetched. Messages use the reason as the end
+/// of a sentence.
 type Fetched = Result<Arc<Unpacked>, String>;
 /// The key of a fetch. It consists of digest and URL. The URL is part of the key, because the content at a URL may not
 /// have the digest.
@@ -23,8 +23,8 @@ pub(super) struct Fetches {
     state: Arc<State>,
     in_flight: SingleFlight<Key, Fetched>,
     failures: RecentFailures<Key>,
-    /// Limits the number of concurrent fetches from each host. The map is bounded, because it contains only allowed
-    /// hosts.
+    /// A semaphore for each host, which limits the concurrent fetches from the host. The map is bounded, because it
+    /// contains only allowed hosts.
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Limits the total bytes of archives in transit.
     arriving: Semaphore,
@@ -51,7 +51,7 @@ impl Fetches {
     /// fetch.
     ///
     /// # Errors
-    /// The reason why the artifact is not fetched, as the end of a sentence.
+    /// If the artifact cannot be fetched. The error is the reason, worded as the end of a sentence.
     pub(super) fn of(&self, artifact: &Artifact, hosts: &[String]) -> Result<Fetch, String> {
         if let Some(unpacked) = self.state.trees.get(&artifact.digest) {
             return Ok(Fetch::Cached(unpacked));
@@ -108,7 +108,7 @@ impl Fetch {
     /// Returns the tree, after waiting for a fetch in flight.
     ///
     /// # Errors
-    /// The reason why the artifact was not fetched, as the end of a sentence.
+    /// If the artifact was not fetched. The error is the reason, worded as the end of a sentence.
     pub(super) async fn tree(self) -> Fetched {
         match self {
             Self::Cached(unpacked) => Ok(unpacked),

@@ -9,8 +9,8 @@ use crate::catalog::Reference;
 
 /// The rule id of entries for objects that could not be parsed or judged.
 pub const UNREADABLE: &str = "unreadable";
-/// Maximum number of findings that are kept, because each finding takes some hundred bytes. If there are more findings,
-/// audit only some rules at a time.
+/// Maximum number of findings that are kept, because each finding takes a few hundred bytes. If there are more
+/// findings, audit only some rules at a time.
 const MAX_ENTRIES: usize = 50_000;
 /// Maximum length of a message in a report or table, in characters. Messages may quote user input.
 const MAX_MESSAGE_CHARS: usize = 1024;

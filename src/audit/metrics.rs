@@ -52,7 +52,8 @@ impl Metrics {
         self.found(audited);
     }
 
-    /// Sets the number of findings by rule and outcome. Audits of only some objects must call this function too.
+    /// Sets the number of findings by rule and outcome. Callers use this function after an audit of single objects,
+    /// instead of `done`.
     pub fn found(&self, audited: &Audited) {
         self.findings.clear();
         for entry in &audited.entries {

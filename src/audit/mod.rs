@@ -102,7 +102,7 @@ impl Audit {
     ///
     /// # Errors
     ///
-    /// If files or objects cannot be read. Contains one error for each of them.
+    /// If files or objects cannot be read. Returns one error for each of them.
     pub fn files(
         &self,
         paths: &[PathBuf],
@@ -232,7 +232,7 @@ pub struct Listed {
     pub families: Vec<&'static str>,
 }
 
-/// Returns the resources that an audit lists. Permissions for the audit are created from them.
+/// Returns the resources that an audit lists. The RBAC permissions of the audit are created from them.
 ///
 /// Composites are not included, because their kinds are known only at run time. Resources that only the guard (family
 /// `GD`) needs are not included either.

@@ -1,5 +1,5 @@
-//! Selects the stored objects to judge. An audit judges the objects of every resource that matchers of rules cover and
-//! that the cluster serves.
+//! Selects the stored objects to judge. An audit judges the objects of every resource that a rule matches and that the
+//! cluster serves.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -80,7 +80,7 @@ impl Certificate {
         self.expires
     }
 
-    /// Returns the time at which the certificate should be replaced: after two thirds of its life.
+    /// Returns the time at which the certificate should be replaced: after two thirds of its lifetime.
     pub fn due(&self) -> OffsetDateTime {
         self.issued + (self.expires - self.issued) * 2 / 3
     }
@@ -90,8 +90,8 @@ impl Certificate {
         self.issued - BACKDATED <= now && now < self.expires
     }
 
-    /// Returns whether the certificate should be replaced at `now`. This is the case if two thirds of its life are
-    /// over, or if it is not valid.
+    /// Returns whether the certificate should be replaced at `now`. This is the case after two thirds of its lifetime,
+    /// or if it is not valid.
     pub fn is_due(&self, now: OffsetDateTime) -> bool {
         now >= self.due() || !self.is_valid(now)
     }

@@ -25,7 +25,7 @@ pub struct Leaf {
 
 impl Leaf {
     /// Returns whether the leaf certificate should be replaced. This is the case if the CA `signer` did not sign it, or
-    /// if two thirds of its life are over ([`Certificate::is_due`]).
+    /// after two thirds of its lifetime ([`Certificate::is_due`]).
     pub fn is_due(&self, signer: &Certificate, now: OffsetDateTime) -> bool {
         self.signer != *signer || self.certificate.is_due(now)
     }

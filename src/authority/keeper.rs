@@ -80,8 +80,7 @@ pub struct Keeper {
     settings: Settings,
     cluster: Cluster,
     leaf: Option<Leaf>,
-    /// The last state of the CA that was read. The second part is the time of the monotonic clock at which this state
-    /// was first read.
+    /// The last state of the CA that was read, and the monotonic time at which this state was first read.
     known: Option<(State, Duration)>,
     /// The last state with a signing CA that was read. It is used to restore a lost Secret.
     remembered: Option<State>,

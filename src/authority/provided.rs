@@ -1,17 +1,17 @@
-//! Computes the steps of a replica with a provided certificate. Such a certificate is issued by cert-manager or by a
-//! person.
+//! Computes the steps of a replica with a provided certificate. Such a certificate is issued outside Portcullis, for
+//! example by cert-manager.
 //!
-//! The replica adds its CA to the caBundles too. The CA is recorded in the same Secret as a self-managed CA. The Secret
-//! lists it among the CAs whose leaf certificates replicas may serve. So all replicas agree on the bundles. This also
-//! holds while provided certificates replace self-managed ones, or the other way round:
+//! The replica adds its CA to the caBundles too. The Secret that stores a self-managed CA also records this CA, among
+//! the CAs whose leaf certificates replicas may serve. So all replicas agree on the bundles. They also agree while
+//! provided certificates replace self-managed ones, or the other way round:
 //!
 //! ```text
 //!                 Trust                  Publish, AnnounceProvided           an overlap later           Forget
 //! bundles A ─────────────▶ + provided B ──────────────────────────▶ bundles A, B ────────────▶ ready ─────────▶ bundles B
-//!                                                                                   (a leaf's life and an overlap later)
+//!                                                                              (a leaf's lifetime and an overlap later)
 //! ```
 //!
-//! The replica becomes ready only after every API server has had the time to see B. So no replica with A is stopped too
+//! The replica becomes ready only after every API server had enough time to read B. So no replica with A is stopped too
 //! early. When no replica can serve a leaf certificate of A any more, A is removed. If A was self-managed, its private
 //! key is removed too.
 //!
@@ -45,10 +45,10 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the state that trusts the provided CAs in addition to other CAs. CAs that only caBundles contain stay
-/// trusted, because replicas may serve leaf certificates of these CAs.
+/// Returns the state in which caBundles contain the provided CAs in addition to other CAs. CAs that are only in
+/// caBundles are kept, because replicas may serve leaf certificates of these CAs.
 ///
-/// If no other CA is trusted, sets [`State::announced`] to one overlap before now. So no replica waits until API
+/// If there are no other CAs, sets [`State::announced`] to one overlap before now. So no replica waits until API
 /// servers have seen the provided CAs.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
@@ -82,15 +82,16 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether replicas with other CAs could soon remove a provided CA. This is the case if caBundles also contain
-/// other CAs, and the Secret has no recent report that a replica uses the provided CA.
+/// Returns whether replicas must report that they use the provided CAs. Reports are needed only while caBundles also
+/// contain other CAs. Without a recent report, replicas with other CAs could remove the provided CAs.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)
 }
 
-/// Returns the reason why this replica is not ready. Some API servers may not trust leaf certificates of the provided
-/// CAs, or may stop trusting them before this replica's next report. `None` if every API server trusts them.
+/// Returns the reason why this replica is not ready; `None` if every API server trusts the provided CAs. The replica is
+/// not ready if some API servers may not trust leaf certificates of these CAs yet, or may stop trusting them before the
+/// replica's next report.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

@@ -6,28 +6,28 @@
 //! ```text
 //!            Prepare              Publish, then Announce          Switch                    Retire
 //! current A ─────────▶ + next B ─────────────────────────▶ + published ─────▶ current B, old A ─────▶ current B
-//! bundles A              bundles A and B                  an overlap long       a leaf's life long     bundles B
+//! bundles A              bundles A and B                  for an overlap        for a leaf's lifetime   bundles B
 //! ```
 //!
-//! For these reasons, no replica ever serves a leaf certificate that a bundle does not trust:
+//! These rules ensure that no replica serves a leaf certificate that a bundle does not trust:
 //!
-//! - A leaf certificate of B is signed only after Switch. Before Switch, this process must observe for an overlap that B
-//!   is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
-//! - A leaf certificate of A is signed only with a Secret that was just read. After Switch, the Secret has no key of A.
-//!   So the last leaf certificate of A expires one life of a leaf certificate after Switch. Retire follows an overlap
-//!   later.
+//! - B signs leaf certificates only after Switch. A process takes the step Switch only after it has observed for an
+//!   overlap that B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
+//! - A signs a leaf certificate only if the Secret was just read. After Switch, the Secret does not contain the key of
+//!   A. So the last leaf certificate of A expires one lifetime of a leaf certificate after Switch. Retire follows an
+//!   overlap later.
 //! - If provided CAs are trusted too (see [`super::provided`]), every replica reports that it uses its CA. It reports
 //!   this before it is ready, and then regularly. Retire waits until no replica can use a former CA any more.
 //! - If the Secret is lost, a replica may remember a CA that every bundle still contains. The replica restores this CA,
 //!   and no leaf certificate changes.
 //! - If there is no CA but bundles contain certificates, these may have signed the leaf certificates of other replicas.
-//!   Keep makes them former CAs.
+//!   The step Keep makes them former CAs.
 //! - The first CA signs without an overlap only if the bundles are empty. It signs only after a second observation,
 //!   because the bundles of the first observation may be older than the previous state of the Secret.
 //!
-//! Every step except Publish writes the Secret with its resourceVersion. So one of two concurrent replicas succeeds,
-//! and the other reads again. Bundles are read before the Secret. So a successful write of a bundle is based on a state
-//! that was current after that version of the bundle.
+//! Every step except Publish writes the Secret with its resourceVersion. If two replicas write at the same time, one of
+//! them succeeds, and the other reads again. Bundles are read before the Secret. So a successful write of a bundle is
+//! based on a state that was current after that version of the bundle.
 
 use time::{Duration, OffsetDateTime};
 
@@ -35,7 +35,7 @@ use super::certificate::Certificate;
 use super::state::{Authority, Next, State};
 
 /// Maximum number of former CAs in the Secret. The number is limited because each former CA makes the caBundles larger.
-/// If there are so many former CAs, a requested rotation waits until some are removed.
+/// At the limit, a requested rotation waits until some former CAs are removed.
 pub const MAX_OLD: usize = 8;
 /// Longest interval between two reads of the Secret and the caBundles. Watches usually report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
@@ -54,9 +54,9 @@ const MOMENT: Duration = Duration::milliseconds(100);
 /// The lifetimes of the CA and of leaf certificates, and the overlap of old and new CA in a rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// Life of a CA. A rotation begins after two thirds of this time.
+    /// Lifetime of a CA. A rotation begins after two thirds of this time.
     pub authority: Duration,
-    /// Life of a leaf certificate. A leaf certificate is replaced after two thirds of its life.
+    /// Lifetime of a leaf certificate. A leaf certificate is replaced after two thirds of its lifetime.
     pub leaf: Duration,
     /// The overlap of CAs in a rotation. During this time, every caBundle contains the old and the new CA, and the new
     /// CA does not sign yet. The overlap is longer than the time in which an API server notices a lost watch. It is
@@ -69,15 +69,15 @@ pub struct Timing {
 
 impl Default for Timing {
     /// Returns the default timing. CAs are valid for a year. Leaf certificates are valid for a week, because a replica
-    /// may lose the API server for a weekend. The overlap is five minutes, because HTTP/2 pings of client-go detect a
-    /// lost watch within 45 seconds.
+    /// may have no connection to the API server for a weekend. The overlap is five minutes, because HTTP/2 pings of
+    /// client-go detect a lost watch within 45 seconds.
     fn default() -> Self {
         Self::new(Duration::days(365), Duration::days(7), Duration::minutes(5))
     }
 }
 
 impl Timing {
-    /// Creates the timing from three durations. These are the life of a CA, the life of a leaf certificate, and the
+    /// Creates the timing from the lifetime of a CA (`authority`), the lifetime of a leaf certificate (`leaf`), and the
     /// overlap of the old and new CA.
     pub fn new(authority: Duration, leaf: Duration, overlap: Duration) -> Self {
         Self { authority, leaf, overlap, recovery: overlap.min(RECOVERY) }
@@ -102,21 +102,21 @@ impl Timing {
         Ok(())
     }
 
-    /// Returns for how long replicas may serve leaf certificates of a former CA after [`Step::Switch`]. This is the
-    /// life of a leaf certificate plus an overlap.
+    /// Returns how long replicas may serve leaf certificates of a former CA after [`Step::Switch`]. This is the
+    /// lifetime of a leaf certificate plus an overlap.
     pub(super) fn retirement(&self) -> Duration {
         self.leaf + self.overlap
     }
 
-    /// Returns the interval at which replicas report the CA of their leaf certificate. This is a quarter of the life of
-    /// a leaf certificate.
+    /// Returns the interval at which replicas report the CA of their leaf certificate. This is a quarter of the
+    /// lifetime of a leaf certificate.
     fn report(&self) -> Duration {
         self.leaf / 4
     }
 
-    /// Returns for how long a replica may serve leaf certificates of a CA after its last report about this CA. This
-    /// includes the interval until the next report. A replica that loses the API server renews its leaf certificate for
-    /// the last time before that report is due.
+    /// Returns how long a replica may serve leaf certificates of a CA after its last report about this CA. This
+    /// includes the interval until the next report. If a replica loses its connection to the API server, it may still
+    /// renew its leaf certificate until that report is due.
     fn lease(&self) -> Duration {
         self.retirement() + self.report()
     }
@@ -160,7 +160,8 @@ pub struct Seen<'s> {
 pub enum Step {
     /// Create the next CA.
     Prepare,
-    /// Record these CAs as former CAs. The Secret has no signing CA, but caBundles contain these CAs.
+    /// Record these CAs as former CAs. This step is needed if the Secret has no signing CA, but caBundles contain these
+    /// CAs.
     Keep(Vec<Certificate>),
     /// Write this state, because the Secret was lost. The state contains the signing CA that this process remembers.
     Restore(Box<State>),
@@ -172,13 +173,13 @@ pub enum Step {
     Announce,
     /// Make the next CA the signing one.
     Switch,
-    /// Set the recorded time of the last switch (`State::switched`) to the current time. The recorded time is missing
-    /// or in the future.
+    /// Set the recorded time of the last switch (`State::switched`) to the current time. This step is needed if the
+    /// recorded time is missing or in the future.
     Redate,
     /// Remove the former CAs from the Secret.
     Retire,
-    /// Write this state. It trusts the CAs of this replica's mounted certificate. They replace the other CAs, or are
-    /// added to them.
+    /// Write this state, in which caBundles contain the CAs of this replica's mounted certificate. Other CAs remain
+    /// while replicas may serve their leaf certificates, and are removed afterwards.
     Trust(Box<State>),
     /// Record that every caBundle contains the CAs of this replica's mounted certificate.
     AnnounceProvided,
@@ -246,8 +247,8 @@ fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether replicas with provided CAs could soon remove the signing CA. This is the case if caBundles also
-/// contain provided CAs, and the Secret has no recent report that a replica uses the signing CA.
+/// Returns whether replicas must report that they use the signing CA. Reports are needed only while caBundles also
+/// contain provided CAs. Without a recent report, replicas with provided CAs could remove the signing CA.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)
@@ -300,8 +301,9 @@ pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns the reason why this replica is not ready. Some API servers may not trust leaf certificates of the signing
-/// CA, or may stop trusting them before this replica's next report. `None` if every API server trusts them.
+/// Returns the reason why this replica is not ready; `None` if every API server trusts the signing CA. The replica is
+/// not ready if some API servers may not trust leaf certificates of this CA yet, or may stop trusting them before the
+/// replica's next report.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
@@ -319,12 +321,12 @@ pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     is_use_unreported(seen, certificate, timing).then(|| UNREPORTED.to_owned())
 }
 
-/// Returns the certificates in caBundles that are not in `wanted`. Returns at most as many as fit into the former CAs
-/// of the state ([`MAX_OLD`]).
+/// Returns the certificates in caBundles that are not in `wanted`. Limits their number so that the state has at most
+/// [`MAX_OLD`] former CAs.
 ///
-/// The order is the order in the caBundles. They list the signing CA first, and then the former CAs, the most recent
-/// first. Certificates that look expired are included, because the clock of this replica may be wrong. The time of
-/// issue is not used, because clocks differ.
+/// The certificates keep their order in the caBundles. A caBundle lists the signing CA first, and then the former CAs,
+/// the most recent first. Certificates that look expired are included, because the clock of this replica may be wrong.
+/// The time of issue is not used, because clocks differ.
 pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();
@@ -387,8 +389,8 @@ impl State {
 
     /// Returns the state with `authority` as the next CA.
     ///
-    /// If provided CAs are trusted, also records that the next CA is in use. So replicas with provided CAs keep the
-    /// next CA until it signs. Until then, they do not change the state.
+    /// If provided CAs are trusted, also records that the next CA is in use. Because of this record, replicas with
+    /// provided CAs do not remove the next CA before it signs.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         let mut after = self.clone();

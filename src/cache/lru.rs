@@ -1,4 +1,4 @@
-//! A cache that is bounded in weight and number, and evicts the least recently used entries.
+//! A cache with a maximum weight and a maximum number of entries. It evicts the least recently used entries.
 
 use std::hash::Hash;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ struct Entries<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Lru<K, V> {
-    /// Creates an empty cache. Callers choose the unit of weights, mostly bytes.
+    /// Creates an empty cache. Callers choose the unit of the weights, which is usually bytes.
     pub fn new(max_weight: u64, max_entries: usize) -> Self {
         Self(Mutex::new(Entries { values: LruCache::unbounded(), weight: 0, max_weight, max_entries }))
     }

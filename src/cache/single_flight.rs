@@ -48,8 +48,8 @@ where
 
     /// Returns the computation in flight for a key. If there is none, starts it on the current runtime.
     ///
-    /// If a computation stores its result in a cache, it must do so before it returns. The next caller after its return
-    /// starts another computation.
+    /// A computation that stores its result in a cache must do so before it returns. Afterwards, the next caller starts
+    /// a new computation unless it finds the result in the cache.
     ///
     /// # Errors
     /// [`Full`], if too many other computations are in flight.

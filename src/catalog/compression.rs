@@ -15,7 +15,7 @@ use super::uuids;
 /// The size of a dictionary, in bytes. A dictionary of twice this size saves 1 to 5 % of the memory, but searching it
 /// takes longer.
 const DICTIONARY_BYTES: usize = 8192;
-/// Maximum bytes that one object adds to a dictionary, so that several objects contribute to it.
+/// Maximum number of bytes that one object adds to a dictionary. The limit lets several objects contribute to it.
 const SAMPLE_BYTES: usize = 4096;
 /// Minimum length of texts that are compressed, in bytes. Shorter texts are stored as plain text.
 const MIN_BYTES: usize = 32;

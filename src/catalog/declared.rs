@@ -21,8 +21,8 @@ pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
 /// freed. No cluster serves so many kinds.
 const MAX_KINDS: usize = 5000;
 
-/// A description of declared kinds. It says which objects declare these kinds, and how the catalog stores objects of
-/// these kinds.
+/// A source of declared kinds, such as CompositeResourceDefinitions. It says which objects declare kinds, and how the
+/// catalog stores objects of the declared kinds.
 #[derive(Debug)]
 pub struct Declaration {
     /// The name of the declared kinds in messages and matchers, such as `composites`.

@@ -2,8 +2,8 @@
 //!
 //! The allocator mimalloc keeps freed memory for a while, because it may be needed again. It returns the freed memory
 //! of a running thread when this thread later allocates or ends. It returns the memory of ended threads when another
-//! thread ends. A server that only waits for requests does neither. So the server loads its catalog on a separate
-//! thread.
+//! thread ends. In a server that only waits for requests, no thread allocates or ends. So the server loads its catalog
+//! on a separate thread.
 
 use std::hint::black_box;
 use std::num::NonZero;
@@ -16,8 +16,8 @@ use std::time::Duration;
 /// keeps freed memory. mimalloc keeps pages for 10 ms and segments for 100 ms.
 const PURGE_DELAY: Duration = Duration::from_millis(150);
 
-/// Runs `work` on a separate thread. Soon after its end, the memory that `work` and its threads freed returns to the
-/// operating system.
+/// Runs `work` on a separate thread. Soon after the thread ends, the memory that `work` and its threads freed is
+/// returned to the operating system.
 pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| scope.spawn(work).join());
     // One thread for the thread of `work`, and one for each thread that `work` starts.

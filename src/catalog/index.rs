@@ -20,8 +20,8 @@ enum Posting {
 }
 
 impl Posting {
-    /// Returns the ids of this list, sorted by the names of the objects. Returns an empty slice if the list has more
-    /// than three ids.
+    /// Returns the ids that are stored inline, sorted by the names of the objects. Returns an empty slice for a list of
+    /// more than three ids, which is stored on the heap.
     fn few(&self) -> &[Id] {
         match self {
             Self::One(id) => std::slice::from_ref(id),
@@ -109,7 +109,8 @@ impl Hasher for Hashed {
 #[derive(Debug, Default)]
 pub(super) struct Postings {
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
-    /// Total number of ids in all lists that have more than three ids. It is needed to compute the size of the index.
+    /// Total number of ids in the posting lists that are stored on the heap. These lists have more than three ids. The
+    /// memory size of the index is computed from this number.
     shared: usize,
 }
 
@@ -164,7 +165,8 @@ impl Postings {
     }
 }
 
-/// Returns the number of ids in a list that has more than three ids. Returns 0 for a shorter list.
+/// Returns the number of ids that a posting list stores on the heap. Returns 0 for a list of up to three ids, which is
+/// stored inline.
 fn shared(posting: &Posting) -> usize {
     posting.many().map_or(0, Ordered::len)
 }

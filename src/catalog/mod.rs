@@ -1,5 +1,4 @@
-//! The catalog contains the objects that rules look up. Rules can read everything that is not in the request only
-//! through the catalog.
+//! The catalog contains the objects that rules look up. Rules have no other access to data outside the request.
 //!
 //! The catalog does not depend on any system, such as Crossplane or Landscaper. A system declares the [`Kind`]s that it
 //! looks up. Each kind has the [`Index`]es that the system needs. The catalog is filled by watches on a cluster
@@ -74,7 +73,7 @@ pub trait LiveReader: Send + Sync {
 /// exist, or the reason why the API server did not answer.
 pub type LiveReading<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + 'a>>;
 
-/// A cache of the objects of a cluster, or of a folder of manifests instead of a cluster.
+/// A cache of the objects in a cluster, or of the objects in a folder of manifests.
 pub struct Catalog {
     stores: Vec<(&'static Kind, RwLock<Store>)>,
     declared: DeclaredKinds,
@@ -257,11 +256,11 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits until `asked` completes, but not longer than until `last`. Returns `None` if the time runs out. `asked` is
-    /// a future that does live reads.
+    /// Waits for `asked`, a future that does live reads, but no longer than until `last`. Returns `None` if this
+    /// deadline expires.
     ///
-    /// If the catalog has no live reader, waits without a deadline. `asked` is then ready at once, and the runtime may
-    /// have no timer.
+    /// If the catalog has no live reader, waits without a deadline. In this case, `asked` completes at once, and the
+    /// runtime may have no timer.
     pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
         match self.live_reader {
             Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),

@@ -2,7 +2,7 @@
 
 use super::records::{Id, Records};
 
-/// Maximum ids per chunk. An insertion moves half of them on average.
+/// Maximum number of ids per chunk. An insertion moves half of them on average.
 const CHUNK: usize = 256;
 /// Number of ids by which the capacity of a chunk grows.
 const GROWTH: usize = 16;

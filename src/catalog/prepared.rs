@@ -48,8 +48,8 @@ pub(super) struct Prepared<'b> {
 
 /// A batch of objects that are ready to be stored.
 ///
-/// All objects of a batch share a few buffers, because one thread creates a batch and another thread frees it. In this
-/// case, the allocator would return many small allocations late.
+/// All objects of a batch share a few buffers, instead of an allocation for each object. One thread creates a batch and
+/// another thread frees it. The allocator is slow to reuse such memory if it consists of many small allocations.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     entries: Vec<Entry>,

@@ -36,11 +36,11 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Decodes the parts of an object that `part` selects from its JSON text.
+    /// Decodes the parts of an object that `part` selects. `text` is the JSON text of the object.
     ///
     /// # Errors
     ///
-    /// If the text is not a JSON object or is nested too deep, or its name is too long.
+    /// If the text is not a JSON object, if it is nested too deep, or if the name of the object is too long.
     pub(super) fn of(kind: &Kind, part: &Part, text: &str) -> Result<Self, Undecodable> {
         let mut decoded = Decoded::default();
         let checked = decode(part, text, &mut decoded).and_then(|()| check(&decoded));

@@ -268,7 +268,7 @@ impl Store {
         }
     }
 
-    /// Compresses again all objects that were stored before the dictionary was complete.
+    /// Recompresses all objects that were stored before the dictionary was complete.
     fn compress_first_objects(&mut self) {
         let Some(dictionary) = self.dictionary.clone() else { return };
         for id in self.records.ids().collect::<Vec<_>>() {

@@ -94,7 +94,8 @@ impl<'a> View<'a> {
     /// Returns the value that `make` computes from the request and this view.
     ///
     /// If the view has a cache (see [`View::sharing`]), the value is computed once, and all rules of the request share
-    /// it. The cache keeps one value. Values of other types are computed on each call.
+    /// it. The cache holds a single value, of the type that is requested first. A value of another type is computed on
+    /// each call.
     pub fn once<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
         match self.shared {
             Some(shared) => shared.get_or_compute(make),
@@ -122,13 +123,15 @@ impl<'a> View<'a> {
         self.catalog.declared()
     }
 
-    /// Returns whether all objects of a kind are known. Then an object that is not found does not exist.
+    /// Returns whether all objects of a kind are listed. If so, the catalog contains every object of the kind that
+    /// exists.
     pub fn is_complete(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Complete
     }
 
-    /// Returns whether a kind is not listed yet. Then an object that is not found may exist. In `portcullis check`, a
-    /// kind remains pending if the checked files may contain only some of its objects.
+    /// Returns whether the objects of a kind are not listed yet. If so, an object may exist although the catalog does
+    /// not contain it. In `portcullis check`, a kind remains pending if the checked files may contain only some of its
+    /// objects.
     pub fn is_pending(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Pending
     }

@@ -10,7 +10,7 @@ use super::stored::Held;
 use super::{Catalog, Change, Coverage, Kind, Listing, Projection, Stored, Undecodable};
 
 impl Catalog {
-    /// Extracts from the JSON text of an object the fields that the catalog stores for its kind.
+    /// Decodes the fields that the catalog stores for this kind from the JSON text of an object.
     ///
     /// # Errors
     ///
@@ -29,8 +29,8 @@ impl Catalog {
         batch.objects().for_each(|(_, prepared)| self.store_prepared(kind, &prepared));
     }
 
-    /// Compresses an object and computes its index keys. This happens while the store is not locked. Adds the result to
-    /// `batch`. `number` identifies the object's kind in the batch.
+    /// Compresses an object, computes its index keys, and adds the result to `batch`. Does not lock the store during
+    /// this work. `number` identifies the object's kind in the batch.
     pub(super) fn prepare(&self, number: usize, kind: &'static Kind, object: &Projection, batch: &mut Batch) {
         if let Some(preparation) = self.read(kind, Store::preparation) {
             batch.add(number, kind, object, &preparation);
@@ -57,8 +57,8 @@ impl Catalog {
         }
     }
 
-    /// Stores objects of any kinds, and replaces objects with the same namespace and name. Skips kinds that the catalog
-    /// does not have.
+    /// Stores objects of any kinds, and replaces objects with the same namespace and name. Skips objects whose kind the
+    /// catalog does not store.
     pub fn insert_all<'v>(&self, objects: impl Iterator<Item = &'v Value> + Clone) {
         self.insert_kinds(&self.kinds().collect::<Vec<_>>(), objects.clone());
         // Declared kinds are known only after their declaring objects are stored.
@@ -103,7 +103,7 @@ impl Catalog {
         listing.finish(coverage);
     }
 
-    /// Replaces all objects with `objects` of any kinds. Skips kinds that the catalog does not have.
+    /// Replaces all objects with `objects` of any kinds. Skips objects whose kind the catalog does not store.
     pub fn replace_all(&self, objects: Vec<Value>) {
         // Declared kinds are known only after their declaring objects are stored.
         let rest = self.replace_kinds(self.kinds().collect(), objects);

@@ -147,8 +147,8 @@ impl Serving {
         self.self_managed.clone().map(|secret| (source, secret))
     }
 
-    /// Returns the conditions for client certificates. These are the CA of `--client-ca` and the allowed names. Without
-    /// `--client-ca`, returns `None`, and the server accepts all clients.
+    /// Returns the requirements for client certificates: the CA of `--client-ca` and the allowed names. If
+    /// `--client-ca` is not set, returns `None`, and the server accepts all clients.
     pub(super) fn clients(&self) -> Result<Option<Arc<Clients>>, Unusable> {
         let clients = self.client_ca.as_ref().map(|file| Clients::from_file(file, self.client_names.clone()));
         clients

@@ -1,4 +1,4 @@
-//! `portcullis certs`: a CA and a serving certificate for development.
+//! `portcullis certs`: creates a CA and a serving certificate for development.
 
 use std::fs;
 use std::io::Write;

@@ -94,8 +94,8 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Finds the kustomizations in `files`. Then removes the files that only kustomize reads from `files`. These are
-    /// kustomization files, patches and data files.
+    /// Finds the kustomizations in `files`. Also removes kustomization files, patches and data files from `files`,
+    /// because only kustomize reads them.
     pub(super) fn of(files: &mut Vec<PathBuf>, options: &Options) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
         let (read, mut paths) = (Files::of_repository(), TreePaths::default());
@@ -122,7 +122,7 @@ impl Scan {
     }
 }
 
-/// Reads the git data of a folder, such as remotes and submodules. Without `.git` in that folder, the data are empty.
+/// Reads the git data of a folder, such as remotes and submodules. Returns empty data if the folder has no `.git`.
 pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
     let top = tree_path(folder)?;

@@ -63,7 +63,7 @@ pub(super) struct Configuration {
     /// The content of the configuration file at the last check. `None` if there was no check yet. `Some(None)` if the
     /// file could not be read.
     seen: Option<Option<Vec<u8>>>,
-    /// The error in the current configuration file. With an error, the file is not used. `None` if the file is in use.
+    /// The error that prevents the use of the current configuration file. `None` if the file is in use.
     problem: Option<String>,
     /// The expired exemptions that were already logged.
     reported: HashSet<String>,

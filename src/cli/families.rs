@@ -25,7 +25,7 @@ impl Families {
         all().into_iter().filter(|family| self.names.contains(family)).collect()
     }
 
-    /// Returns whether all families that are enabled by default are enabled.
+    /// Returns whether all families that are on by default are enabled. Further families may be enabled too.
     pub(super) fn are_default(&self) -> bool {
         by_default().iter().all(|family| self.names.contains(family))
     }

@@ -151,8 +151,8 @@ impl Args {
     }
 }
 
-/// Returns a predicate for optional manifest files. A file is optional if its controller needs a flag, or if it is a
-/// CRD that only some clusters need.
+/// Returns a predicate that says whether a manifest file is optional. A file is optional if its controller needs a
+/// flag, or if it is a CRD that only some clusters need.
 fn is_optional(controllers: &[Box<dyn Controller>]) -> impl Fn(&str) -> bool {
     move |file| {
         let mut optional = controllers.iter().filter(|one| one.is_optional());

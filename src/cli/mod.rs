@@ -1,7 +1,7 @@
 //! The commands, one file each.
 //!
-//! All commands use the same exit codes: 0 for success, 1 if something is denied (or differs), 2 if the input or the
-//! arguments cannot be used.
+//! Most commands use the same exit codes: 0 for success, 1 for a negative result, such as a denied object or a
+//! difference, and 2 if the input or the arguments cannot be used.
 
 mod audit;
 mod build;
@@ -45,7 +45,7 @@ use lazy::Lazy;
 
 /// Exit code for success.
 const OK: u8 = 0;
-/// Exit code if something is denied, or differs.
+/// Exit code for a negative result, such as a denied object or a difference.
 const DENIED: u8 = 1;
 /// Exit code if the input or the arguments cannot be used.
 const UNUSABLE: u8 = 2;

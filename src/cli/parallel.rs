@@ -3,11 +3,12 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-/// Number of results that each thread computes ahead. With this number, threads rarely wait and use little memory.
+/// Maximum number of results that a thread computes before the first of them is used. With this number, threads rarely
+/// wait, and the results need little memory.
 const AHEAD: usize = 16;
 /// Minimum number of batches for each thread, so that all threads end at about the same time.
 const BATCHES: usize = 16;
-/// Maximum number of threads. More would not read files faster.
+/// Maximum number of threads. More threads would not read files faster.
 const MAX_THREADS: usize = 8;
 
 /// Runs `work` on all items in parallel. Calls `take` with the index and the result of each item, in order. Does not

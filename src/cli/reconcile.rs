@@ -169,8 +169,8 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     Ok(())
 }
 
-/// Returns limits that keep the controller manager within the memory limit of the chart. The process may have two tree
-/// caches with these limits.
+/// Returns limits for fetched and cached artifacts that keep the controller manager within the memory limit of the
+/// chart. The process may have two tree caches with these limits.
 fn modest() -> artifacts::Limits {
     const MIB: u64 = 1 << 20;
     artifacts::Limits {
@@ -184,8 +184,8 @@ fn modest() -> artifacts::Limits {
     }
 }
 
-/// Returns the settings for plans of new revisions. They contain the limits of deletions, and the ids of all rules with
-/// a level below `warn`. Findings of these rules are not reported.
+/// Returns the settings for plans of new revisions: the limits of deletions, and the ids of all rules with a level
+/// below `warn`. Findings of these rules are not reported.
 fn plans(policy: &Policy) -> PlanSettings {
     let registry = Registry::standard();
     let is_silent = |info: &&RuleInfo| policy.level_of(info.id, info.family(), info.level, "") < Level::Warn;
@@ -275,8 +275,8 @@ impl Election {
         Ok(timing)
     }
 
-    /// Returns an identity that differs after each start. Otherwise a process could take the Lease of its previous
-    /// process for its own.
+    /// Returns an identity that is different after each start of the process. With the same identity, a process could
+    /// mistake the Lease of its previous run for its own.
     fn identity(&self) -> String {
         let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
         let name = self.identity.clone().or_else(host).unwrap_or_else(|| "portcullis".to_owned());

@@ -116,7 +116,7 @@ struct Report {
     differ: usize,
     /// Number of decisions that differ only in their wording.
     reworded: usize,
-    /// Number of differing decisions that cannot be compared, because the recording lacks data.
+    /// Number of decisions that differ, but possibly only because of gaps in the recording.
     not_comparable: usize,
     /// Number of requests without a recorded decision.
     undecided: usize,

@@ -45,8 +45,8 @@ pub(super) struct Located {
     pub(super) found: Option<String>,
     pub(super) allowed: Option<String>,
     pub(super) help: Option<String>,
-    /// The Kubernetes object that contains the finding. Has the API version, kind, namespace and name of the object.
-    /// `null` for a finding in a file.
+    /// API version, kind, namespace and name of the Kubernetes object that contains the finding. `null` for a finding
+    /// in a file.
     pub(super) object: Value,
     /// Whether the level was lowered because nothing builds the file of the finding.
     pub(super) is_unused: bool,
@@ -60,7 +60,8 @@ pub(super) struct Root {
     pub(super) reasons: Vec<String>,
     /// The objects that build the root, such as Flux Kustomizations.
     pub(super) owners: Vec<String>,
-    /// Whether nothing builds the root, as far as the files show.
+    /// Whether the root is unused. A root is unused if no object in the checked files, such as a Flux Kustomization,
+    /// builds it.
     pub(super) is_unused: bool,
     /// The findings in the root. A finding that several roots share is stored only once.
     pub(super) findings: Vec<Rc<Located>>,

@@ -28,15 +28,15 @@ pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     tree_path(path)
 }
 
-/// A converter from paths of the command line to paths in the tree of the file system. Fast for many files, because it
-/// resolves each folder only once.
+/// A converter from paths of the command line to paths in the tree of the file system. It resolves each folder only
+/// once, so it is fast for many files.
 #[derive(Default)]
 pub(super) struct TreePaths {
     folders: HashMap<PathBuf, TreePath>,
 }
 
 impl TreePaths {
-    /// Converts a path of a file like [`tree_path`], but resolves each folder only once.
+    /// Converts the path of a file as [`tree_path`] does, but resolves each folder only once.
     pub(super) fn of(&mut self, file: &Path) -> Result<TreePath, Unusable> {
         let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
             return tree_path(file);
@@ -47,8 +47,8 @@ impl TreePaths {
         Ok(self.folder(folder)?.join(name))
     }
 
-    /// Converts the path of a folder. Joins the names of most folders without help from the operating system. The
-    /// operating system resolves only symbolic links and the topmost folder of the path.
+    /// Converts the path of a folder, and caches the result. Joins the name of the folder to the converted path of its
+    /// parent. Only symbolic links and the topmost folder are resolved by the operating system.
     fn folder(&mut self, folder: &Path) -> Result<TreePath, Unusable> {
         if let Some(known) = self.folders.get(folder) {
             return Ok(known.clone());
@@ -74,7 +74,7 @@ pub(super) fn shown(path: &TreePath) -> String {
     }
 }
 
-/// Replaces paths below the current folder in a message by relative paths.
+/// Makes paths in a message relative if they are below the current folder.
 pub(super) fn with_display_paths(message: String) -> String {
     match current_folder().to_str().map(|current_folder| current_folder.trim_start_matches('/')) {
         Some(below) if !below.is_empty() => message.replace(&format!("{below}/"), ""),
@@ -101,7 +101,7 @@ pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String 
     seen + text.get(copied..).unwrap_or_default()
 }
 
-/// Replaces the path at the start of a message, such as `apps/a/x.yaml:3: …`, by a path for display.
+/// Replaces the path at the start of a message, such as `apps/a/x.yaml:3: …`, with a path for display.
 pub(super) fn reason_with_display_path(reason: &str) -> String {
     match reason.split_once(':') {
         Some((file, rest)) => format!("{}:{}", shown(&TreePath::from(file)), with_display_paths(rest.to_owned())),

@@ -36,7 +36,7 @@ pub(super) struct Args {
     families: Families,
 }
 
-/// Pause between two rounds of probes, while a probe is not answered.
+/// Pause before the next round of probes, if a probe was not answered.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Maximum size of a response of the API server to a dry-run creation, in bytes. The created objects are smaller.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
@@ -55,8 +55,8 @@ struct Probe {
 }
 
 const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
-/// The objects that `portcullis verify` creates in a dry run. There is one object for each rule family except GD. Of
-/// the kinds that the family's rules match, the object has the kind with the smallest valid object.
+/// The objects that `portcullis verify` creates in a dry run. There is one object for each rule family except GD, but
+/// the families DP and LS share one. Each is a minimal object of a kind that the rules of its families match.
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],

@@ -1,4 +1,4 @@
-//! `portcullis version`: the version of this program, or of kustomize.
+//! `portcullis version`: prints the version of this program, or of kustomize.
 
 use serde_json::json;
 

@@ -73,7 +73,8 @@ impl Progress {
         Self { what, begun: Instant::now(), shown: None }
     }
 
-    /// Shows that `done` of `all` items are done. Shows this only if the run is long and the output is a terminal.
+    /// Shows on the progress line that `done` of `all` items are done. Shows nothing if the run is short, or if the
+    /// output is not a terminal.
     pub(super) fn step(&mut self, done: usize, all: usize) {
         let due = self.shown.map_or(self.begun.elapsed() > LONG, |shown| shown.elapsed() > STEP);
         if due && std::io::stderr().is_terminal() {

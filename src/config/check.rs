@@ -145,7 +145,7 @@ impl Check<'_> {
         host.value
     }
 
-    /// Parses the time at which an exemption expires. A date includes its whole day.
+    /// Parses the time at which an exemption expires. A date without a time means the end of that day in UTC.
     fn until(&mut self, until: &Spanned<String>) -> Option<OffsetDateTime> {
         let text = &until.value;
         let end = || day(text)?.next_day().map(|next| next.midnight().assume_utc());
@@ -168,7 +168,7 @@ impl Check<'_> {
     }
 }
 
-/// Returns advice for an unknown rule id, such as `OW999`. The advice is the first and the last rule of the family.
+/// Returns a hint for an unknown rule id, such as `OW999`. The hint names the first and the last rule of the family.
 /// `None` if the family is unknown too.
 fn of_family(name: &str, rules: &[&str]) -> Option<String> {
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit());

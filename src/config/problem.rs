@@ -64,7 +64,7 @@ fn without_location(message: &str) -> String {
 }
 
 /// Parses a configuration file. Reports unknown keys and values and skips them, so that one call reports all problems.
-/// Returns `None` instead of the file if it has another kind of error.
+/// For any other error, returns `None` instead of the file.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>) {
     let (mut text, mut problems) = (text.to_owned(), Vec::new());
     for _ in 0..MAX_PROBLEMS {
@@ -82,8 +82,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>)
     (None, problems)
 }
 
-/// Returns the configuration text after a correction of `error`. Removes an unknown key, or replaces an unknown value
-/// with a valid one. Later lines keep their numbers. Returns `None` for other errors.
+/// Returns the configuration text without the cause of `error`. Removes an unknown key, or replaces an unknown value
+/// with a valid one. Line numbers do not change. Returns `None` for errors with another cause.
 fn without(text: &str, error: &Error) -> Option<String> {
     match error {
         Error::SerdeUnknownField { location, .. } => without_entry(text, location),

@@ -31,7 +31,8 @@ pub(super) struct Version {
 pub(super) struct Record {
     /// The versions of each DeployItem in order, by name.
     pub(super) versions: BTreeMap<String, Vec<Version>>,
-    /// The resource versions that the conformance kit itself wrote to DeployItems. The deployer did not write them.
+    /// The resource versions of DeployItems that result from writes of the conformance kit itself, and not of the
+    /// deployer.
     pub(super) own: BTreeSet<String>,
     broken: Option<String>,
 }

@@ -22,7 +22,7 @@ pub struct Report {
 pub struct Scenario {
     /// The name of the scenario, such as `reconcile`.
     pub name: &'static str,
-    /// The missing option because of which the scenario was skipped. `None` if the scenario ran.
+    /// The reason why the scenario was skipped: the option that it needs is missing. `None` if the scenario ran.
     pub not_tried: Option<String>,
 }
 

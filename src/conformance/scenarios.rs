@@ -47,8 +47,9 @@ pub(super) async fn all(kit: &Landscaper) -> Result<Outcome, ConformanceError> {
 }
 
 impl Run<'_> {
-    /// Runs the scenarios `reconcile` and `deletion`. First waits without a job. Then requests two jobs, with a pause
-    /// after each job. At the end deletes the DeployItem.
+    /// Runs the scenarios `reconcile` and `deletion` with one DeployItem. Requests two jobs. The deployer must not
+    /// write the DeployItem before, between and after these jobs. Finally deletes the DeployItem, and waits until the
+    /// deployer removes the finalizer.
     async fn reconcile(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("reconcile").await?;
         self.quiet(&name, promises::WAITS).await;
@@ -157,8 +158,8 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Waits for the duration `quiet` of the options. The deployer must not write the DeployItem during this time. The
-    /// record shows unexpected writes.
+    /// Tests a promise by waiting for the duration `quiet` of the options. The deployer must not write the DeployItem
+    /// during this time. The record of all writes shows whether it did.
     async fn quiet(&mut self, name: &str, promise: TestedPromise) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(promise, name, None);

@@ -19,8 +19,8 @@ pub struct EnvironmentConfigs {
     /// Whether Crossplane up to 1.17 runs with `--enable-environment-configs`. If it does, Crossplane computes
     /// environments itself.
     pub native: Native,
-    /// Names of CompositeResourceDefinitions, or `*` for all. The mutator writes the environment patches of functions
-    /// into `spec` and labels of the defined composites. Crossplane itself does not write them.
+    /// Names of CompositeResourceDefinitions, or `*` for all. The mutator writes the results of the functions'
+    /// environment patches into `spec` and labels of their composites, because Crossplane does not store these results.
     pub writes_to: Vec<String>,
 }
 

@@ -49,8 +49,8 @@ pub struct Effect {
     pub is_used: bool,
 }
 
-/// Computes the effects on `users` of the EnvironmentConfig `name` if the EnvironmentConfigs change from `before` to
-/// `after`.
+/// Computes how a change of EnvironmentConfigs from `before` to `after` affects `users`, the objects that use the
+/// EnvironmentConfig `name`.
 pub fn assess(users: &[User], name: &str, before: &dyn Configs, after: &dyn Configs, view: &View<'_>) -> Impact {
     let mut subjects = Subjects { view, found: Vec::new(), is_complete: users.len() < MAX_USERS };
     users.iter().for_each(|user| subjects.add(user));
@@ -123,8 +123,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds a composite to `found` if it uses the Composition or revision `text`. Returns whether the composite uses
-    /// it.
+    /// Adds a composite to `found` if it uses the Composition or CompositionRevision `text`. Returns whether the
+    /// composite uses it.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };

@@ -52,8 +52,8 @@ struct Evaluation<'t, C: ?Sized> {
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Adds a selection step to the steps with which later patches are computed. Only those sources of the step are
-    /// kept that select the same EnvironmentConfigs for every composite.
+    /// Adds a selection step to the steps that run before each later patch. Keeps only the sources of the step that
+    /// select the same EnvironmentConfigs for every composite.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };
@@ -81,7 +81,8 @@ impl<C: Configs + ?Sized> Evaluation<'_, C> {
         }
     }
 
-    /// Computes the environment and one patch, and records the patch if it fails.
+    /// Checks one patch: runs it alone after the selection steps in `before`, and records it if it fails for every
+    /// composite.
     fn patch(&mut self, step: &Step, field: FieldPath, patches: Patches) {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;

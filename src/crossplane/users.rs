@@ -15,7 +15,8 @@ use super::kinds::{BY_REFERENCE, BY_REFERRED_CONFIG, BY_SELECTED_LABEL, COMPOSIT
 use crate::admission::Metadata;
 use crate::catalog::{Kind, Reference, Stored, View};
 
-/// Maximum number of Compositions, revisions and composites that are searched. A message cannot list more users.
+/// Maximum number of users of an EnvironmentConfig that are looked up: Compositions, CompositionRevisions and
+/// composites. A message cannot list more users.
 pub const MAX_USERS: usize = 500;
 
 /// An object that uses an EnvironmentConfig.
@@ -33,7 +34,7 @@ pub struct User {
 pub enum Usage {
     /// The EnvironmentConfig must exist.
     Required,
-    /// Without the EnvironmentConfig, the environment has less data.
+    /// The EnvironmentConfig may be missing. Then the environment has less data.
     Optional,
     /// A pipeline step requires the EnvironmentConfig by `requirements.requiredResources`, and its function decides
     /// what happens without it.

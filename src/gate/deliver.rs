@@ -13,8 +13,8 @@ use crate::kustomize::delivery::{
     Consequences, Delivery, Judged, Outcome, Root, is_unchanged, not_judged, tree_findings,
 };
 
-/// Timeout for judging the other Kustomizations that apply to the same cluster. It is short, because only warnings
-/// depend on these Kustomizations. Results are cached for the next request.
+/// Timeout for judging the other Kustomizations that apply objects to the same cluster. It is short, because only
+/// warnings depend on these Kustomizations. Results are cached for the next request.
 const SIBLINGS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The inputs of a decision about the kustomize trees of one request.
@@ -71,7 +71,7 @@ impl DeliveryContext<'_> {
     }
 
     /// Returns findings about what happens to objects in the cluster after `root` is built, such as deletions. For
-    /// this, judges the other Kustomizations that apply to the same cluster. The time for this is limited to
+    /// this, it judges the other Kustomizations that apply objects to the same cluster, for at most
     /// [`SIBLINGS_TIMEOUT`].
     async fn of_consequences(&self, consequences: &Consequences, (root, judged): (&Root, &Judged)) -> Vec<Finding> {
         let siblings = (consequences.siblings)(self.request, self.view, root);

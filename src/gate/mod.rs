@@ -37,8 +37,8 @@ const LIVE_READ_ROUNDS: usize = 8;
 /// Time reserved before the deadline for writing the answer.
 const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 
-/// The annotation by which `portcullis verify` asks, in a dry run, whether a server answers. The server answers with a
-/// warning.
+/// The annotation of the dry-run requests that `portcullis verify` sends to check whether a server answers. The server
+/// answers such a request with a warning.
 pub const VERIFY_ANNOTATION: &str = "portcullis.dev/verify";
 
 /// The gate, which decides about admission requests. It runs the rules and mutators of its registry, and judges the

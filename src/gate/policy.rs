@@ -51,7 +51,7 @@ pub struct NamespaceLevels {
     pub levels: HashMap<String, Level>,
 }
 
-/// An exemption: reduces findings of a rule to level `audit`.
+/// An exemption, which reduces findings of a rule to level `audit`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exemption {
     /// A rule id or family, such as `OW001` or `OW`.

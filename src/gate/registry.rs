@@ -125,7 +125,7 @@ impl Registry {
         self.infos().into_iter().map(|info| info.id).collect()
     }
 
-    /// Reports whether a rule checks kustomize trees, and not requests.
+    /// Returns whether a rule checks kustomize trees instead of requests.
     pub fn is_about_trees(&self, info: &RuleInfo) -> bool {
         self.tree_rules.iter().any(|rule| rule.id == info.id)
     }

@@ -1,7 +1,7 @@
 //! Go's `strings.ToUpper` and `strings.ToLower`. These functions map each character to exactly one character.
 //!
-//! Rust differs in three points. It maps some characters to several characters. It maps a sigma at the end of a word to
-//! a different letter. Its Unicode tables are newer, so a few letters have an upper case form that Go does not know.
+//! Rust differs in three ways. It maps some characters to several characters. It maps a sigma at the end of a word to a
+//! different letter. Its Unicode tables are newer, so a few letters have an upper case form that Go does not know.
 
 /// Converts to upper case, like `strings.ToUpper`.
 pub fn to_upper(text: &str) -> String {

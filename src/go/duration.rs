@@ -54,8 +54,8 @@ fn sum(mut text: &str) -> Option<u64> {
     Some(total)
 }
 
-/// Converts a decimal number of a unit to nanoseconds. Fractions of a nanosecond are truncated. `unit` is the length of
-/// the unit in nanoseconds. Returns `None` if the number is invalid or too large.
+/// Converts a decimal number to nanoseconds. `unit` is the number of nanoseconds in the unit of the number. Fractions
+/// of a nanosecond are truncated. Returns `None` if the number is invalid or too large.
 fn part(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {

@@ -47,10 +47,10 @@ fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
     (digits, exponent.parse().unwrap_or(0))
 }
 
-/// Returns the digits of a number that `serde_json` printed, and the exponent of the first digit. Zeros at both ends
-/// are removed.
+/// Returns the significant digits of a number that `serde_json` printed, and the decimal exponent of the first digit.
+/// Zeros at both ends are removed.
 ///
-/// Several numbers of digits may parse to the same float. If two of the shortest numbers are equally near, Go and
+/// Several decimal numbers may parse to the same float. If the two shortest ones are equally near to it, Go and
 /// `serde_json` use the one with an even last digit. The standard library of Rust uses the larger one.
 fn shortest(json: &str) -> (String, i32) {
     let (mantissa, exponent) = json.split_once('e').unwrap_or((json, "0"));

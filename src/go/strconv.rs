@@ -99,8 +99,8 @@ fn hexadecimal(text: &str) -> Option<f64> {
     Some(assembled(digits.as_bytes(), exponent - 4 * i64::try_from(fraction.len()).ok()?))
 }
 
-/// Maximum magnitude of an exponent. A number with this exponent is out of range, because no mantissa in an object is
-/// long enough to compensate it.
+/// Maximum magnitude of a binary exponent. Larger exponents are reduced to this limit. The result is the same, because
+/// no mantissa in an object has enough digits to compensate for such an exponent.
 const BEYOND: i64 = 1 << 32;
 
 /// Returns the value of hexadecimal digits times two to the power of `exponent`. The value is rounded once, to the

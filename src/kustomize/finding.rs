@@ -12,7 +12,7 @@ use crate::yaml::Place;
 pub struct Site {
     /// The path of the file in the tree.
     pub file: TreePath,
-    /// The position of the place in the file.
+    /// The line, column and byte range in the file.
     pub place: Place,
     /// The field or entry, such as `resources[1]`; empty for the whole file.
     pub field: FieldPath,
@@ -24,7 +24,7 @@ impl Site {
         Self { file, place, field }
     }
 
-    /// Creates a site that stands for a whole file. Its position is the first line.
+    /// Creates a site that represents a whole file. Its position is the first line.
     pub fn of_file(file: TreePath) -> Self {
         Self::new(file, Place { line: 1, column: 1, start: 0, end: 0 }, FieldPath::root())
     }
@@ -54,7 +54,7 @@ pub struct InTree {
     pub fix: Option<Fix>,
 }
 
-/// An automatic fix of a finding, in its file.
+/// An automatic fix for a finding. It edits the file that the finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
     /// Moves an entry to another list of the same file.
@@ -86,7 +86,7 @@ impl RuleInfo {
 }
 
 impl TreeFinding {
-    /// Returns file, position and field of the finding.
+    /// Returns the file, position and field of the finding.
     pub fn site(&self) -> Site {
         Site::new(self.location.file.clone(), self.location.place, self.field.clone())
     }

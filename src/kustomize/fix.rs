@@ -167,7 +167,7 @@ fn path(list: &str) -> FieldPath {
     FieldPath::of([list])
 }
 
-/// Returns whether an entry needs no quotes in YAML. This is so for file paths without special characters.
+/// Returns whether an entry needs no quotes in YAML. File paths without special characters need no quotes.
 fn is_plain(entry: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     entry.starts_with(|c: char| c.is_ascii_alphabetic()) && entry.chars().all(is_safe) && yaml::is_plain_string(entry)

@@ -28,7 +28,8 @@ use crate::yaml::{self, Limits};
 
 /// The list to which the fix adds a forgotten manifest.
 const LIST: &str = "resources";
-/// Maximum size of a file that is searched for the names of other files, in bytes. A larger file contains data.
+/// Maximum size of a file that is searched for the names of other files, in bytes. Larger files usually contain data
+/// instead of references to files.
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
 
 /// API groups of objects that other tools read from files. These objects are not sent to an API server.
@@ -53,11 +54,12 @@ const GROUPS_OF_TOOLS: [&str; 17] = [
     "zarf.dev",
 ];
 
-/// Maximum number of forgotten manifests with the same file name. If there are more, the repository omits files of this
-/// name on purpose. The limit does not apply if any kustomization lists a file of this name.
+/// Maximum number of forgotten manifests with the same file name. If there are more, Portcullis assumes that the
+/// repository omits files of this name on purpose. The limit does not apply if any kustomization lists a file of this
+/// name.
 const MAX_SAME_NAME: usize = 8;
 
-/// The apiVersion of configurations of kustomize's own plugins.
+/// The apiVersion in configurations of kustomize's built-in plugins.
 const BUILTIN: &str = "builtin";
 
 /// API group and kind of objects that people often apply by hand. Secrets contain credentials that do not belong in the
@@ -71,8 +73,8 @@ const LOCAL: [&str; 2] = ["config.kubernetes.io/local-config", "config.kubernete
 /// manifests but does not list them in a kustomization.
 const ROLES_OF_KUBEBUILDER: [&str; 3] = ["_admin_role.yaml", "_editor_role.yaml", "_viewer_role.yaml"];
 
-/// Words in file and folder names. If a file or one of its nearest folders has such a word in its name, the file is not
-/// applied.
+/// Words that show that a file is not meant to be applied. Portcullis searches for them in the name of the file and in
+/// the names of its nearest parent folders.
 const WORDS: [&str; 13] = [
     "archive",
     "archived",
@@ -166,8 +168,8 @@ impl Search<'_> {
         String::from_utf8(self.tree.read(file).ok()?.to_vec()).ok()
     }
 
-    /// Returns whether another file in `folder` contains the file name `name`. This can be a script, or a comment in
-    /// the kustomization file.
+    /// Returns whether another file in `folder` contains the text `name`, which is the name of a file. The other file
+    /// can be a script, or a kustomization file with a comment.
     fn is_mentioned(&self, folder: &TreePath, name: &str) -> bool {
         let others = self.tree.names(folder).into_iter().filter(|other| other != name);
         others.map(|other| folder.join(&other)).filter(|path| self.tree.entry(path) == Some(Entry::File)).any(|path| {

@@ -53,8 +53,8 @@ impl Shapes {
         self.0.len() - 1
     }
 
-    /// Adds the schema of a field and returns its id. `how` and `what` are the words after the field's name in the
-    /// table. `how` is the first of these words, such as `list`.
+    /// Adds the schema of a field and returns its id. `how` is the first word after the field's name in the table, such
+    /// as `list`. `what` contains the remaining words.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {

@@ -1,4 +1,4 @@
-//! Patterns of Go's `path.Match`, in which `*` and `?` match no slash.
+//! Patterns of Go's `path.Match`, in which `*` and `?` do not match a slash.
 
 use regex::Regex;
 
@@ -51,7 +51,7 @@ pub(super) fn matching(tree: &Tree, root: &TreePath, glob: &str) -> Vec<String> 
     found
 }
 
-/// Adds to `folders` all folders below `top/folder`, at most `depth` levels deep. Their paths are relative to `top`.
+/// Adds all folders below `top/folder` to `folders`, at most `depth` levels deep. Their paths are relative to `top`.
 /// Skips hidden folders.
 pub(super) fn folders_below(tree: &Tree, top: &TreePath, folder: &str, depth: usize, folders: &mut Vec<String>) {
     let path = TreePath::from(&*format!("{top}/{folder}"));

@@ -1,8 +1,8 @@
 //! Kustomize: a build engine that also analyses trees, and rules about their errors.
 //!
 //! A tree is a folder with a kustomization file, and all files and folders that it refers to. kustomize stops at its
-//! first error, with a message that nests one file in another. This module reads a tree in kustomize's order, and
-//! reports all its errors at once, each with its position.
+//! first error, and its message nests the error of one file in the error of another. This module reads a tree in
+//! kustomize's order, and reports all its errors at once, each with its position.
 //!
 //! ```
 //! use portcullis::kustomize::options::Options;
@@ -25,7 +25,7 @@
 //! [`Verdict::Reject`] means that kustomize cannot build the tree, and [`Verdict::Accept`] that it can. Otherwise the
 //! verdict is [`Verdict::Unknown`] with the reasons, such as remote resources and external plugins.
 //!
-//! The semantics are those of kustomize 5.8.1, according to its source and its observed behaviour;
+//! The semantics are those of kustomize 5.8.1, according to its source and its observed behavior;
 //! `tests/vectors/kustomize` contains the test cases with its results.
 
 mod analysis;

@@ -45,7 +45,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The error that an option has a value that is not allowed.
+/// The error for an option value that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not {allowed}")]
 pub struct NotAllowed {
@@ -103,7 +103,7 @@ impl Version {
     /// The last version in which components run before generators. It is also the last version that accepts an empty
     /// file (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
-    /// The last version that accepts `..` inside a longer name in an entry (kustomize 29bf16c67).
+    /// The last version that accepts an entry with `..` inside a longer name, such as `a..b` (kustomize 29bf16c67).
     pub(super) const NEWEST_WITHOUT_AMBIGUITY: Self = Self { major: 5, minor: 8, patch: u16::MAX };
 }
 
@@ -216,8 +216,8 @@ impl PostBuild {
         self.from.is_empty() && !self.unknown.contains(name) && !self.substitute.contains_key(name)
     }
 
-    /// Returns whether Flux certainly substitutes variables. This is so if Flux always substitutes, or if there are
-    /// variables.
+    /// Returns whether Flux certainly substitutes variables, because `substituteStrategy` is `Always` or because there
+    /// are variables.
     pub(super) fn is_certain(&self) -> bool {
         self.always || !self.substitute.is_empty() || !self.unknown.is_empty()
     }

@@ -45,7 +45,7 @@ impl Pattern {
         }
     }
 
-    /// Returns whether the pattern contains a regular expression. `false` for [`Pattern::Any`].
+    /// Returns whether the pattern restricts which texts match. Returns `false` for [`Pattern::Any`].
     pub fn is_some(&self) -> bool {
         !matches!(self, Self::Any)
     }

@@ -43,8 +43,8 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
     found
 }
 
-/// Returns the roots among `folders`. A folder is a root if no other folder refers to it. If only members of a cycle
-/// refer to each other, one member of the cycle is a root. So every folder belongs to a root.
+/// Returns the roots among `folders`. A folder is a root if no other folder refers to it. Folders that refer to each
+/// other in a cycle may have no such root. Some of them are then returned too, so that every folder belongs to a root.
 ///
 /// `refers` returns the folders to which a folder refers.
 pub fn roots(folders: &[TreePath], refers: impl Fn(&TreePath) -> BTreeSet<TreePath>) -> Vec<TreePath> {

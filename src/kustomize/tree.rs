@@ -1,7 +1,7 @@
 //! A read-only tree of files: a folder on disk, a tar archive, a revision of a git repository, or files in memory.
 //!
-//! Paths are relative to the tree. Symbolic links are resolved one path component after the other, as in the kernel,
-//! and never lead out of the tree.
+//! Paths are relative to the tree. Symbolic links are resolved one path segment at a time, as the Linux kernel does. A
+//! path that leads out of the tree is an error.
 
 mod archive;
 mod fetch;
@@ -90,15 +90,15 @@ pub enum Located {
 /// The reason why a path cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// The path does not exist; contains its first missing component.
+    /// The path does not exist; contains the path up to its first missing segment.
     Missing(TreePath),
-    /// A component of the path is not a folder, and is not the last component. Contains the path of this component.
+    /// A path segment before the last one is not a folder. Contains the path of this segment.
     NotAFolder(TreePath),
     /// The path leads into a cycle of links.
     Loop,
     /// The path leads out of the tree.
     Outside {
-        /// Whether the path leads to a parent folder of the tree.
+        /// Whether the path leads to a parent folder of the tree's root.
         above: bool,
     },
 }
@@ -113,8 +113,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Creates a tree from a storage. `base` is the absolute path of the tree's root; absolute paths in kustomization
-    /// files are resolved against it.
+    /// Creates a tree that reads its files from `source`. `base` is the absolute path of the tree's root; absolute
+    /// paths in kustomization files are resolved against it.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
         Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0, fetch: None }
     }
@@ -188,7 +188,7 @@ impl Tree {
         }
     }
 
-    /// Resolves a path from the folder `here`. `ahead` contains the path components in reverse order.
+    /// Resolves a path, starting at the folder `here`. `ahead` contains the path segments in reverse order.
     fn evaluate(&self, mut here: TreePath, mut ahead: Vec<String>) -> Result<Located, Lost> {
         let mut entry = Entry::Folder;
         let mut links = 0;
@@ -226,12 +226,12 @@ impl Tree {
     }
 }
 
-/// The additional cost of a file with aliases. It is the size of plain YAML with as many values as aliases may create
-/// in one document.
+/// The additional cost of a file with aliases. Aliases can expand to many values in one document. The cost is the size
+/// of a YAML text that contains the same number of values without aliases.
 const ALIASES: u64 = 512 << 10;
 
-/// Returns the cost of parsing a file. The cost is the file size in bytes. A file with aliases costs a constant more,
-/// because aliases expand to more values.
+/// Returns the cost of parsing a file. The cost is the file size in bytes. If the file contains aliases, a constant is
+/// added, because aliases expand to more values.
 pub fn cost(content: &[u8]) -> u64 {
     let refers = |mark: u8| {
         let opens = |before: u8| b" \t\n[{,:-".contains(&before);
@@ -251,12 +251,12 @@ impl std::fmt::Debug for Tree {
     }
 }
 
-/// Returns whether an entry is a plain name in the same folder.
+/// Returns whether an entry is a single name: it contains no `/`, and is not empty, `.` or `..`.
 fn is_name(entry: &str) -> bool {
     !matches!(entry, "" | "." | "..") && !entry.contains('/')
 }
 
-/// Returns the components of a path in reverse order.
+/// Returns the segments of a path in reverse order, without empty segments and `.`.
 fn steps(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|step| !step.is_empty() && *step != ".").map(str::to_owned).collect()
 }

@@ -172,8 +172,8 @@ impl ComponentReference {
         }
     }
 
-    /// Sets the repository context of a Landscaper Context, if the reference has no repository context of its own.
-    /// Returns the reference.
+    /// Returns the reference, with `context` as its repository context if it has none of its own. `context` is the
+    /// repository context of a Landscaper Context.
     #[must_use]
     pub fn or_repository_context(mut self, context: Option<&RepositoryContext>) -> Self {
         if self.repository_context.is_none() {

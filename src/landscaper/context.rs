@@ -9,7 +9,7 @@ use super::decode::{Problem, text};
 use super::repository_context::RepositoryContext;
 use crate::admission::FieldPath;
 
-/// The name of the Context of an Installation that names none (`SetDefaults_Installation`).
+/// The name of the Context that an Installation uses if it does not name one (`SetDefaults_Installation`).
 pub const DEFAULT: &str = "default";
 
 /// The fields of a Landscaper Context that determine component references and overwrites.

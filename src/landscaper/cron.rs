@@ -5,8 +5,8 @@
 
 use super::duration;
 
-/// A field of a cron schedule, such as the month, with its range of numbers. `names` are alternative names of the
-/// numbers, such as `jan`. The first name stands for the number `least`.
+/// A field of a cron schedule, such as the month, with its range of numbers. `names` are the names that can be used
+/// instead of the numbers, such as `jan`, in order from `least`.
 struct Field {
     name: &'static str,
     least: u32,
@@ -93,7 +93,8 @@ const ZONES: &[&str] = &[
 
 /// Returns a description of the mistake in a cron schedule; `None` if Landscaper accepts the schedule.
 ///
-/// Of a time zone, only the area (such as `Europe`) is checked, because the list of cities changes every year.
+/// If a time zone has an area, such as `Europe`, only the area is checked, because the list of cities changes every
+/// year.
 pub fn problem(schedule: &str) -> Option<String> {
     let schedule = match schedule.strip_prefix("CRON_TZ=").or_else(|| schedule.strip_prefix("TZ=")) {
         Some(zoned) => {
@@ -164,7 +165,7 @@ impl Field {
     }
 }
 
-/// Parses a number as Go's `Atoi` does, without negative numbers.
+/// Parses a number in the same way as Go's `Atoi`, but accepts no negative numbers.
 fn number(text: &str) -> Option<u32> {
     text.strip_prefix('+').unwrap_or(text).bytes().all(|digit| digit.is_ascii_digit()).then(|| text.parse().ok())?
 }

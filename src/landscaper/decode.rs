@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::admission::{FieldPath, json as wire};
 
-/// A value that Landscaper cannot decode. Landscaper then cannot read the whole object.
+/// A value that Landscaper cannot decode. Because of this value, Landscaper cannot read the object at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The field path of the value.
@@ -27,8 +27,8 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Calls `read` for a part of an object, and adds the problems that `read` reports to `problems`. `place` returns the
-/// field path of the part. This path is put in front of the field path of each problem.
+/// Calls `read` for a part of an object, and adds the problems that `read` reports to `problems`. The field path of
+/// each problem is prefixed with the path of the part, which `place` returns.
 ///
 /// `place` is called only if there is a problem, because most objects have none.
 pub(super) fn within(

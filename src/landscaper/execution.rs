@@ -46,8 +46,8 @@ pub struct Templates {
     pub compressed: bool,
 }
 
-/// The reason why the templates of an Execution cannot be read. Landscaper cannot read them either, except for
-/// [`Unreadable::TooLarge`].
+/// The reason why the templates of an Execution cannot be read. [`Unreadable::TooLarge`] is a limit of Portcullis. For
+/// all other reasons, Landscaper cannot read the templates either.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// A field of the Execution has a value of the wrong type.
@@ -77,7 +77,7 @@ pub enum Unreadable {
 /// Reads the templates of an Execution from its `spec`.
 ///
 /// # Errors
-/// The first value that Landscaper cannot read, or [`Unreadable::TooLarge`].
+/// Returns the first value that Landscaper cannot read, or [`Unreadable::TooLarge`].
 pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
     let (list, compressed) = list(spec)?;
     Ok(Templates { items: read(list.as_deref())?, compressed })
@@ -87,7 +87,7 @@ pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
 /// second value is `true` if the list was decompressed from `spec.deployItemsCompressed`.
 ///
 /// # Errors
-/// As for [`templates`]. However, the elements of the list are not checked.
+/// Fails like [`templates`], but does not check the elements of the list.
 pub fn list(spec: &Value) -> Result<(Option<Cow<'_, Value>>, bool), Unreadable> {
     if !spec.is_object() {
         return Err(wrong("spec", spec, "an object"));

@@ -30,7 +30,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// Returns the JSON pointer, in the Installation, of an attribute of its component reference.
+    /// Returns the JSON pointer to an attribute of the component reference in the Installation.
     ///
     /// If an inline descriptor has no repository context, returns the pointer at which a JSON Patch can add one.
     pub fn pointer(self, attribute: Attribute) -> String {
@@ -45,8 +45,9 @@ impl Location {
         format!("/spec/componentDescriptor/inline/component/{part}")
     }
 
-    /// Returns the JSON value to write at [`Location::pointer`]. This is usually `value`. For a repository context, it
-    /// is a list with `value` if the inline descriptor has no list of repository contexts yet.
+    /// Returns the JSON value to write at [`Location::pointer`] to set an attribute to `value`. This is `value` itself,
+    /// with one exception: if the inline descriptor has no list of repository contexts yet, a repository context is
+    /// wrapped in a list.
     pub fn wrap(self, attribute: Attribute, value: Value) -> Value {
         match (self, attribute) {
             (Self::Inline { repository_contexts: None }, Attribute::RepositoryContext) => json!([value]),
@@ -58,7 +59,7 @@ impl Location {
 /// The paths of the fields of an Installation that determine its Context and its component.
 pub(super) const REFERENCE: &[Path] = &[&["spec", "context"], &["spec", "componentDescriptor"]];
 
-/// Reads the component reference of an Installation, and its place there; `None` if the Installation has no component
+/// Reads the component reference of an Installation and its location; `None` if the Installation has no component
 /// descriptor.
 ///
 /// Values that Landscaper cannot decode are added to `problems` and count as missing.

@@ -1,7 +1,7 @@
 //! Landscaper: Installations with their Executions and DeployItems, Contexts and ComponentVersionOverwrites
 //! (`landscaper.gardener.cloud/v1alpha1`), and DryRunConfigurations, a kind that Portcullis adds.
 //!
-//! The behaviour follows Landscaper's source code; results of running that code are recorded in
+//! The behavior follows Landscaper's source code; results of running that code are recorded in
 //! `tests/vectors/landscaper/`. The names are Landscaper's names.
 
 pub mod annotations;

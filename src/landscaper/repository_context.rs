@@ -26,7 +26,7 @@ struct Inner {
     value: Value,
 }
 
-/// The fields of a repository context of type `ociRegistry` that messages contain.
+/// The fields of a repository context of type `ociRegistry` that appear in messages.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct OciRegistry {
     /// The host of the registry, and an optional path.
@@ -36,10 +36,10 @@ pub struct OciRegistry {
 }
 
 impl RepositoryContext {
-    /// Parses a repository context from JSON and keeps the text; returns `None` for `null`.
+    /// Parses a repository context from JSON, and stores the original text. Returns `None` for `null`.
     ///
     /// # Errors
-    /// A [`Problem`], if the value is not an object or its `type` is not a string.
+    /// Returns a [`Problem`] if the value is not an object or its `type` is not a string.
     pub fn parse(text: &str, field: &FieldPath) -> Result<Option<Self>, Problem> {
         let value = json::parse(text).unwrap_or(Value::Null);
         if !value.is_object() {
@@ -69,8 +69,8 @@ impl RepositoryContext {
         })
     }
 
-    /// Returns the repository context as JSON text. This is the text that was received. If the repository context was
-    /// read from a JSON value, the text is generated.
+    /// Returns the repository context as JSON text. This is the received text, or a generated text if the repository
+    /// context was read from a JSON value.
     pub fn raw(&self) -> &str {
         self.0.raw.get_or_init(|| marshal(&integers(self.0.value.clone())))
     }
@@ -124,8 +124,8 @@ impl PartialEq for RepositoryContext {
 
 impl Eq for RepositoryContext {}
 
-/// Reports whether Go's JSON encoder writes the same text for two values. All numbers count as floats, so 1 equals 1.0.
-/// But 0 does not equal -0.
+/// Reports whether Go's JSON encoder writes the same text for two values. Numbers are compared as floats: 1 equals 1.0,
+/// but 0 does not equal -0.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits),
@@ -146,7 +146,7 @@ fn not_a_string(value: &Value, field: &FieldPath) -> Problem {
 }
 
 /// Decodes a string field as Go's `encoding/json` does: keys are case-insensitive, the last one wins, and `null` is
-/// ignored. The order of `members` is the order in the JSON of the API server.
+/// ignored. `members` has the order of the JSON from the API server.
 fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str, &'v Value> {
     let mut field = "";
     for (_, value) in members.iter().filter(|(key, _)| fold(key).eq(fold(name))) {

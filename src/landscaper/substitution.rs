@@ -12,8 +12,8 @@ use crate::admission::{FieldPath, Request, json};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::decode::{Problem, problem, within};
 
-/// An entry of the list `overwrites` in a ComponentVersionOverwrites object. It contains the condition for references
-/// that it matches, and the attributes that it sets in them.
+/// An entry of the list `overwrites` in a ComponentVersionOverwrites object: a condition on component references, and
+/// the attributes that the entry sets in matching references.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The condition of the entry. The entry matches a component reference if the reference has every attribute value
@@ -86,7 +86,8 @@ impl Entries {
         Self { list, problems }
     }
 
-    /// Reports whether the entry at index `at` contains a value that cannot be decoded, so that its meaning is unknown.
+    /// Reports whether the entry at index `at` contains a value that cannot be decoded. The effect of such an entry is
+    /// unknown.
     pub fn has_problem(&self, at: usize) -> bool {
         if self.problems.is_empty() {
             return false;
@@ -156,7 +157,7 @@ pub enum Outcome {
         /// The attributes in which `source` and the reference differ.
         differs: Vec<Attribute>,
     },
-    /// The entry was applied: it set its attributes in the reference.
+    /// The entry was applied to the reference.
     Applied {
         /// The attributes that the entry set; none for an empty substitution.
         set: Vec<Attribute>,

@@ -7,7 +7,7 @@ use super::Repository;
 pub(super) enum Challenge {
     /// HTTP basic authentication.
     Basic,
-    /// Authentication with a token of the token service `realm`.
+    /// Authentication with a token from the token service at the URL `realm`.
     Bearer {
         /// The URL of the token service.
         realm: String,

@@ -31,7 +31,8 @@ const REDIRECTS: usize = 5;
 const AT_ONCE: usize = 16;
 /// The maximum number of cached tokens; at the limit, the cache is cleared.
 const TOKENS: usize = 1_000;
-/// The lifetime of a token without `expires_in`, from the specification.
+/// The lifetime of a token if the response of the token service has no `expires_in`. The specification defines this
+/// default.
 const TOKEN_LIFE: Duration = Duration::from_secs(60);
 /// Safety margin before a token expires. The client no longer uses a token in this period.
 const TOKEN_MARGIN: Duration = Duration::from_secs(10);
@@ -123,7 +124,7 @@ impl Client {
     /// Fetches the manifest of a tag.
     ///
     /// # Errors
-    /// See [`Error`]. Also fails if the manifest does not have the digest in the header of the response.
+    /// See [`Error`]. Also fails if the digest of the manifest differs from the digest in the response header.
     pub async fn manifest(&self, from: &Repository, tag: &str, who: &Credentials) -> Result<Manifest, Error> {
         let reply = self.get(from, who, &format!("manifests/{tag}"), MANIFESTS, MAX_MANIFEST_BYTES).await?;
         let found = digest::of(&reply.body);
@@ -142,7 +143,7 @@ impl Client {
     /// Fetches a blob of at most `largest` bytes.
     ///
     /// # Errors
-    /// See [`Error`]. Also fails if the blob is too large or does not have its digest.
+    /// See [`Error`]. Also fails if the blob is too large, or if its content does not match the digest.
     pub async fn blob(
         &self,
         from: &Repository,
@@ -204,8 +205,8 @@ impl Client {
         Err(denied(from, who))
     }
 
-    /// Sends a request and follows redirects. Does not send credentials to another host, and does not change from TLS
-    /// to plain HTTP.
+    /// Sends a request and follows redirects. Credentials are not sent to another host. A redirect from TLS to plain
+    /// HTTP is an error.
     async fn follow(&self, mut ask: Ask<'_>) -> Result<Reply, Error> {
         for _ in 0..=REDIRECTS {
             let reply = self.transport.send(&ask).await?;

@@ -1,4 +1,4 @@
-//! Mirrors: registries that are used instead of other registries.
+//! Registry mirrors: registries from which the content of other registries is fetched.
 
 use std::str::FromStr;
 
@@ -28,8 +28,8 @@ impl FromStr for Mirror {
 }
 
 impl Mirror {
-    /// Returns the repository on the mirror of its registry. If the registry has no mirror, returns `repository`
-    /// unchanged. A mirror needs its own credentials.
+    /// Returns the address of a repository on the mirror of its registry. If the registry has no mirror, returns
+    /// `repository` unchanged. A mirror needs its own credentials.
     pub fn apply(mirrors: &[Self], repository: Repository) -> Result<Repository, RepositoryError> {
         match mirrors.iter().find(|mirror| mirror.host == repository.host) {
             Some(mirror) => Repository::new(&mirror.base, &repository.path),

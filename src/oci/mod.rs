@@ -33,7 +33,7 @@ pub enum Error {
     Denied {
         /// The host of the registry.
         host: String,
-        /// A hint about the credentials, such as that none are configured.
+        /// A hint about the cause, such as missing credentials for the registry. It is appended to the message.
         hint: &'static str,
     },
     /// The connection or the TLS handshake failed.
@@ -63,7 +63,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Reports whether the whole registry is unavailable, so that other requests to it would also fail now.
+    /// Reports whether the whole registry is unavailable. Other requests to it would also fail.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Slow { .. })
     }

@@ -24,8 +24,8 @@ use super::readiness::{Readiness, State as Condition};
 
 /// Maximum number of open connections: a kubelet and a few Prometheus servers need a handful.
 const CONNECTIONS: usize = 32;
-/// Timeout for receiving the head of a request. An idle connection can be closed early, because clients repeat GET
-/// requests.
+/// Timeout for receiving the head of a request. It also closes idle connections, which is safe because clients only
+/// send GET requests and can retry them.
 const HEAD: Duration = Duration::from_secs(10);
 /// Maximum duration of a connection. Without it, a client that does not read responses could keep a connection open
 /// forever.
@@ -57,7 +57,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Accepts and serves connections; does not return.
+    /// Accepts and serves connections. Never returns.
     pub async fn serve(self, listener: TcpListener) {
         let router = Router::new()
             .route("/livez", get(async || "ok"))

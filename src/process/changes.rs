@@ -26,7 +26,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Starts watching `folder`. Also polls the folder in the interval `every`.
+    /// Starts watching `folder`. Also polls the folder at the interval `every`.
     pub fn of(folder: &Path, every: Duration) -> Self {
         let changed = Arc::new(Notify::new());
         let _watcher = watch(folder, Arc::clone(&changed));
@@ -59,8 +59,8 @@ fn watch(folder: &Path, changed: Arc<Notify>) -> Option<RecommendedWatcher> {
         .ok()
 }
 
-/// Returns whether a file system event can be a change of a file. Ignores events of reading, because otherwise each
-/// read of a changed file would trigger the next read.
+/// Reports whether a file system event may be a change of a file. Ignores read events: otherwise, each read of a
+/// changed file would trigger the next read.
 fn changes(kind: EventKind) -> bool {
     !kind.is_access() || kind == EventKind::Access(AccessKind::Close(AccessMode::Write))
 }

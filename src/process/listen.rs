@@ -1,4 +1,4 @@
-//! Binds TCP listeners on both IP versions.
+//! Binds TCP listeners for IPv4 and IPv6.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,11 +7,11 @@ use tokio::net::TcpListener;
 
 /// Binds a TCP listener to an address.
 ///
-/// The unspecified IPv6 address (`[::]`) accepts IPv4 connections too, as is the default on Linux. If the machine has
-/// no IPv6, the unspecified IPv4 address is bound instead.
+/// A listener on the unspecified IPv6 address (`[::]`) also accepts IPv4 connections, which is the default on Linux. If
+/// the machine has no IPv6, the unspecified IPv4 address is bound instead.
 ///
 /// # Errors
-/// If the address cannot be bound.
+/// Fails if the address cannot be bound.
 pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     match TcpListener::bind(address).await {
         Err(error) if address.is_ipv6() && address.ip().is_unspecified() && has_no_ipv6(&error) => {
@@ -21,7 +21,8 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// Returns whether a bind error means that the kernel has no IPv6 (`EAFNOSUPPORT`), or that there is no IPv6 address.
+/// Reports whether a bind error means that IPv6 is not available: the kernel does not support it (`EAFNOSUPPORT`), or
+/// no IPv6 address is configured.
 fn has_no_ipv6(error: &io::Error) -> bool {
     const EAFNOSUPPORT: i32 = 97;
     error.kind() == ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(EAFNOSUPPORT)

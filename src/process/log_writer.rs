@@ -1,8 +1,8 @@
 //! Writes log records without blocking the caller. Records are appended to a buffer. A thread writes the content of the
-//! buffer to the output ten times a second. After an idle period, the thread writes the first record at once.
+//! buffer to the output ten times a second. After an idle period, the thread writes the first record immediately.
 //!
-//! For each record, the caller only copies the text. Records are dropped and counted if the reader of the log is too
-//! slow, or if the disk is full. So callers are never delayed.
+//! For each record, the caller only copies the text. If the reader of the log is too slow, or if the disk is full,
+//! records are dropped and counted instead of delaying the caller.
 
 use std::io::{self, Write};
 use std::mem;
@@ -14,10 +14,10 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Maximum time for which log records are collected in the buffer before they are written.
 const FLUSH: Duration = Duration::from_millis(100);
-/// Size in bytes at which the buffered log records are written at once.
+/// Size of the buffered log records, in bytes, at which they are written without waiting for the flush interval.
 const FULL: usize = 64 * 1024;
-/// Capacity of the buffer, in bytes. About ten thousand records fit into the buffer. The buffer is full only if the
-/// reader of the log is stuck. Then new records are dropped.
+/// Capacity of the buffer, in bytes. It holds about ten thousand records. The buffer fills up only if the reader of the
+/// log is stuck. New records are then dropped.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
 /// A buffer of log records, which a separate thread writes to the output.
@@ -46,8 +46,10 @@ impl LogWriter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes [`write_out`](Self::write_out) write the remaining records and end. Waits at most `timeout` for the end of
-    /// `write_out`, because the reader of the log may be stuck.
+    /// Closes the log. [`write_out`](Self::write_out) writes the remaining records and returns.
+    ///
+    /// Waits for `write_out` to return, but at most for `timeout`: if the reader of the log is stuck, `write_out`
+    /// blocks.
     pub(super) fn close(&self, timeout: Duration) {
         self.state().closed = true;
         self.wake.notify_all();
@@ -159,7 +161,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A log output whose batches a test receives.
+    /// A log output that sends each batch to a test through a channel.
     struct Pipe(Sender<Vec<u8>>);
 
     impl Write for Pipe {
@@ -264,7 +266,7 @@ mod tests {
 
     #[test]
     fn close_does_not_wait_for_a_stuck_reader() {
-        /// An output that blocks for ever.
+        /// An output whose writes block forever.
         struct Stuck;
         impl Write for Stuck {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Waits for SIGTERM or SIGINT.
 ///
 /// # Errors
-/// If the handlers cannot be installed.
+/// Fails if the signal handlers cannot be installed.
 pub async fn signalled() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

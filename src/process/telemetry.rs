@@ -54,12 +54,13 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Configures the log of the process, on standard error. Keep the returned handle until the end of `main`.
+    /// Configures the log of the process, which is written to standard error. Keep the returned handle until the end of
+    /// `main`.
     ///
     /// `filter` has the syntax of `RUST_LOG`, such as `info` or `warn,decision=debug`.
     ///
     /// # Errors
-    /// If the filter is invalid, or a log is already configured.
+    /// Fails if the filter is invalid, or a log is already configured.
     pub fn init(format: Format, filter: &str) -> Result<Self, TelemetryError> {
         let (telemetry, subscriber) = Self::new(format, filter, io::stderr())?;
         tracing::subscriber::set_global_default(subscriber)?;
@@ -70,7 +71,7 @@ impl Telemetry {
     ///
     /// # Errors
     ///
-    /// If the filter is invalid.
+    /// Fails if the filter is invalid.
     pub fn new(
         format: Format,
         filter: &str,

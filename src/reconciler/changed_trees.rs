@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 
 use crate::catalog::Reference;
 
-/// Maximum number of objects in the set, more than a cluster has Kustomizations. If the set is full, further objects
-/// are left to the next audit of the whole cluster.
+/// Maximum number of objects in the set, which is more than the number of Kustomizations in a cluster. If the set is
+/// full, further objects wait for the next audit of the whole cluster.
 const CAPACITY: usize = 20_000;
 
 /// A set of objects to audit again. One task waits for objects and takes them out of the set.

@@ -114,8 +114,8 @@ impl Controller for Composites {
 
 impl Composites {
     /// Returns the plural resource names of the composites that the selected CompositeResourceDefinitions declare, by
-    /// API group. With `with_claims`, the result also contains their claims. Claims get warnings and are never changed,
-    /// so only the validating configuration includes them.
+    /// API group. If `with_claims` is true, the result also contains their claims. Claims get warnings and are never
+    /// changed, so only the validating configuration includes them.
     fn resources(&self, catalog: &Catalog, with_claims: bool) -> BTreeMap<String, Vec<String>> {
         let declarations = if with_claims { &[&COMPOSITES, &CLAIMS][..] } else { &[&COMPOSITES][..] };
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -172,8 +172,8 @@ mod tests {
         assert!(patch(&configuration(Value::Null), &BTreeMap::new()).is_none());
     }
 
-    /// Checks that only the validating configuration also contains claims, so that their authors get warnings (issue
-    /// 18, Crossplane 10).
+    /// Checks that only the validating configuration contains claims, so that authors of claims get warnings (issue 18,
+    /// Crossplane 10).
     #[test]
     fn only_the_validating_configuration_names_claims() {
         let catalog = Catalog::new([&DEFINITIONS]);

@@ -26,7 +26,7 @@ pub trait Controller: Send + Sync + 'static {
     /// Returns the kinds that the controller watches. A change of an object of these kinds can start a reconciliation.
     fn watches(&self) -> &'static [&'static Kind];
 
-    /// Returns further kinds that the controller looks up in the catalog.
+    /// Returns the kinds that the controller looks up in the catalog but does not watch.
     fn looks_up(&self) -> &'static [&'static Kind] {
         &[]
     }

@@ -25,7 +25,7 @@ use crate::landscaper::owner::owner;
 const MANAGER: &str = "portcullis-dry-run-marks";
 /// The kinds of objects below a root Installation. The first kind is also the kind of the root.
 static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
-/// Maximum number of objects below a changed object that its change adds to the queue. Further objects are queued when
+/// Maximum number of objects below a changed object that are queued together with it. Further objects are queued when
 /// they change themselves.
 const MAX_BELOW: usize = 10_000;
 

@@ -308,7 +308,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that the Event does not claim that nothing was deployed if a deployer had deployed the item (issue 18).
+    /// Checks that the Event never says that nothing was deployed, because another deployer may have deployed the item
+    /// (issue 18).
     #[test]
     fn the_event_does_not_claim_that_nothing_was_deployed() {
         let note = |deployer: &str| {

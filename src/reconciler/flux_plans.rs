@@ -16,7 +16,7 @@ use crate::kustomize::object_id::ObjectId;
 /// The settings that select which findings about deleted, moved and shared objects of a new revision are reported.
 #[derive(Debug, Clone, Default)]
 pub struct PlanSettings {
-    /// The limits of deletions. Findings are reported for deletions beyond these limits.
+    /// The limits beyond which deletions are reported as findings.
     pub limits: DeletionLimits,
     /// Ids of the rules that are off. Findings of these rules are not reported.
     pub silent: Vec<&'static str>,

@@ -25,8 +25,8 @@ const NAME: &str = "flux-trees";
 const TIMEOUT: Duration = Duration::from_secs(40);
 /// Interval for retrying a tree that could not be fetched.
 const RETRY_INTERVAL: Duration = Duration::from_secs(120);
-/// Maximum number of remembered reports. It is more than a cluster has Kustomizations. Beyond this number, all reports
-/// are forgotten, so the controller reports them again.
+/// Maximum number of remembered reports, which is more than the number of Kustomizations in a cluster. If this number
+/// is exceeded, all reports are forgotten, so the controller reports them again.
 const MAX_REPORTED: usize = 20_000;
 
 /// The reason of Events about objects that a revision deletes, moves or shares.

@@ -44,7 +44,7 @@ struct Run {
 pub enum Lead {
     /// This process always leads. For tests, and for a single replica without competitors.
     Always,
-    /// The replica that holds the Lease of leader election leads.
+    /// The replica that holds the Lease of the leader election is the leader.
     Elected(Box<Elector>),
 }
 

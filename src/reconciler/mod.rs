@@ -62,7 +62,7 @@ pub struct Settings {
     pub audit: Option<AuditSettings>,
     /// The judge of Flux Kustomizations' trees; `None` if the controller `flux-trees` is not enabled.
     pub flux_trees: Option<Arc<dyn Judge>>,
-    /// Hosts from which artifacts may be fetched, besides Flux's own.
+    /// Hosts from which artifacts may be fetched, in addition to the hosts of Flux.
     pub artifact_hosts: Vec<String>,
     /// The settings that select which findings about new revisions of Flux Kustomizations are reported.
     pub plans: PlanSettings,

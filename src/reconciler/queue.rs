@@ -186,7 +186,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Waits until at most half of the capacity is in use after the queue was full.
+    /// Waits until the queue has been full, and at most half of its capacity is in use again.
     pub async fn caught_up(&self) {
         self.caught_up.notified().await;
     }

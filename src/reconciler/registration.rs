@@ -1,5 +1,5 @@
-//! The permissions of the controller manager, derived from its controllers. Each controller has a ClusterRole in its
-//! own file, because it may be enabled separately.
+//! The permissions of the controller manager, derived from its controllers. The ClusterRole of each controller is in a
+//! separate file, because controllers can be enabled separately.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Records the decisions of the gate in a wrapper between the gate and the server.
+//! A wrapper between the gate and the server that records the decisions of the gate.
 
 use std::sync::Arc;
 

@@ -145,7 +145,7 @@ pub struct Decision {
     /// during the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_at_end: Option<u64>,
-    /// The start of the decision, in RFC 3339. Exemptions expire by this time.
+    /// The start of the decision, in RFC 3339. It determines whether exemptions have expired.
     pub at: String,
     /// The phase, `mutate` or `validate`. It depends on the webhook that was called.
     pub phase: Phase,
@@ -184,8 +184,8 @@ pub struct LiveRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// Identifies the root of the kustomize tree within the decision. Consists of the field of the object that contains
-    /// the root, the digest of the root's artifact, and the root's path.
+    /// A text that identifies the root of the kustomize tree within the decision. Consists of the field of the object
+    /// that contains the root, the digest of the root's artifact, and the root's path.
     pub root: String,
     pub outcome: TreeOutcome,
 }
@@ -217,9 +217,9 @@ pub struct TreeFinding {
     pub rule: String,
     pub level: Level,
     pub file: String,
-    /// The line in the file, from 1.
+    /// The line in the file, counted from one.
     pub line: u32,
-    /// The column in the file, from 1.
+    /// The column in the file, counted from one.
     pub column: u32,
     /// The path of the field. It consists of keys and indexes, starting at the root of the file.
     pub field: Vec<Value>,

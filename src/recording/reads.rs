@@ -205,7 +205,7 @@ impl LiveReader for ReplayedReads {
     }
 }
 
-/// A judge of trees that answers with the recorded verdicts.
+/// A `Judge` of kustomize trees that returns recorded verdicts.
 pub(super) struct ReplayedTrees {
     trees: Mutex<Vec<Tree>>,
     rules: Vec<&'static str>,

@@ -18,8 +18,9 @@ use super::writer::{self, Writer};
 use crate::admission::{Phase, Request, Verdict};
 use crate::catalog::{Catalog, Change, Coverage, Kind, Observe};
 
-/// Maximum number of entries in the queue. It is large because a large cluster is listed within a second. A queued
-/// change costs little memory, because it is a pointer to an object in the catalog.
+/// Maximum number of entries in the queue. It is large because all objects of a large cluster are queued within a
+/// second when they are first listed. A queued change costs little memory, because it is a pointer to an object in the
+/// catalog.
 const MAX_ENTRIES: usize = 100_000;
 /// Maximum size of the decisions in the queue, in bytes. This is the size of some hundred large decisions, or of ten
 /// thousand typical ones.

@@ -21,7 +21,7 @@ use crate::gate::{Gate, Policy, Registry};
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct Malformed {
-    /// The number of the line in the file, from 1.
+    /// The number of the line in the file, counted from one.
     pub line: usize,
     /// The reason why the line cannot be parsed or replayed.
     pub problem: String,
@@ -44,7 +44,7 @@ pub struct Recording {
 /// A recorded decision, and the new decision about the same request.
 #[derive(Debug)]
 pub struct Replayed<'a> {
-    /// The number of the decision's line in the recording, from 1.
+    /// The number of the decision's line in the recording, counted from one.
     pub line: usize,
     /// The recorded decision.
     pub decision: &'a Decision,

@@ -14,9 +14,9 @@ use tokio::runtime::Runtime;
 
 use crate::https;
 
-/// Maximum time of one request with its answer.
+/// Timeout of one request, including its response.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// Maximum time of establishing a connection.
+/// Timeout for establishing a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum number of redirects, as in Go's client.
 const MAX_REDIRECTS: usize = 10;

@@ -58,7 +58,7 @@ impl Remotes {
         Self::new(&cache.ok_or(RemotesError::NoCache)?.join("portcullis").join("remotes"))
     }
 
-    /// Creates a fetcher with the folder `cache`. Creates the folder if it does not exist.
+    /// Creates a fetcher that uses the folder `cache` as its cache. Creates the folder if it does not exist.
     ///
     /// # Errors
     ///

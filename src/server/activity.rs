@@ -12,10 +12,10 @@ use tokio::time::sleep;
 
 use super::limits::Limits;
 
-/// Minimum interval between two checks of a connection's state, so that a very short timeout does not use up the
-/// processor.
+/// Minimum interval between two checks of a connection's state, so that a very short timeout does not cause a high CPU
+/// load.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
-/// Interval of the checks whether an answer has been sent. Sending an answer usually takes less time.
+/// Interval for checking whether an answer has been sent. Sending an answer usually takes less time.
 const ANSWER_TICK: Duration = Duration::from_millis(10);
 /// Maximum time for a new connection to send its first request. It is longer than most round trips take.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);

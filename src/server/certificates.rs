@@ -170,7 +170,7 @@ fn version_of(folder: &Path) -> PathBuf {
 /// the previous certificate for this time, because a handshake may have started with it.
 pub(super) const HANDSHAKE_TIME: Duration = Duration::from_secs(1);
 
-/// The current serving certificate. A replacement applies from the next handshake on.
+/// The current serving certificate. A new certificate is used from the next handshake on.
 #[derive(Debug)]
 pub struct Certificates {
     current: ArcSwap<Served>,
@@ -193,7 +193,7 @@ impl Certificates {
     /// Loads `tls.crt` and `tls.key` of a folder. A running server watches them for changes.
     ///
     /// # Errors
-    /// If they cannot be read or served.
+    /// If the files cannot be read, or are not a valid certificate with its key.
     pub fn from_folder(folder: impl Into<PathBuf>) -> Result<Self, CertificateError> {
         let folder = folder.into();
         let pair = Files::read(&folder)?.parse()?;

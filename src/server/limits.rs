@@ -19,7 +19,7 @@ pub const BODY: usize = 7 * MIB;
 pub const BUFFERED: usize = 64 * MIB;
 /// Maximum number of requests in flight. It allows for three API servers with 25 pooled connections each, and for a
 /// burst of about six times as many requests. The limit bounds memory, because most of these requests wait for their
-/// bodies or for the API server. The concurrency limiter bounds how many decisions compute.
+/// bodies or for the API server. The concurrency limiter bounds how many decisions are computed at the same time.
 pub const IN_FLIGHT: usize = 512;
 /// Maximum number of requests in the queue. The server needs a few milliseconds for this many usual requests. More
 /// requests would be rejected anyway, because their deadline would expire.
@@ -28,7 +28,7 @@ pub const WAITING: usize = 256;
 /// remaining 3 ms are for the decision before it, reading, timer resolution and the network.
 pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
 /// Computing time after which a thread yields to the runtime, so that the runtime can read new requests. In this time,
-/// a thread computes about six typical requests, which share the cost of the yield. The time is at most a tenth of
+/// a thread decides about six typical requests, which share the cost of the yield. The time is at most a tenth of
 /// [`OVERLOAD_DEADLINE`].
 pub const YIELD_AFTER: Duration = Duration::from_micros(200);
 /// Maximum time that a request waits in the queue without overload. It is a second, because the client would retry a
@@ -36,19 +36,19 @@ pub const YIELD_AFTER: Duration = Duration::from_micros(200);
 pub const QUEUE_DEADLINE: Duration = Duration::from_secs(1);
 /// Maximum duration of a burst. It is 100 ms, because a throttled control group gets new CPU time after this period.
 pub const BURST: Duration = Duration::from_millis(100);
-/// Burst credit earned per unit of idle time. With 5, a server that is busy for up to five sixths of the time has only
-/// bursts. A server that is busy for longer may be in overload.
+/// Idle credit earned per unit of idle time. With the value 5, a server that is busy for up to five sixths of the time
+/// has only bursts. A server that is busy for longer may be in overload.
 pub const IDLE_CREDIT: u32 = 5;
 /// Queue length that never counts as overload. Three API servers with 25 pooled connections each cannot have more
 /// requests in flight. Such requests are served as fast as possible, because the API servers would only retry rejected
 /// requests.
 pub const BURST_LENGTH: usize = 75;
-/// Size of a request body from which the request is decided on a blocking thread. A decision about 128 KiB takes half a
+/// Minimum size of a request body whose request is decided on a blocking thread. A decision about 128 KiB takes half a
 /// millisecond, which is as long as a dozen typical requests. The transfer to another thread costs a twentieth of this
 /// time.
 pub const LARGE: usize = 128 * 1024;
-/// Maximum number of large bodies that wait for a decision. The server needs a tenth of a second for this many
-/// decisions, and the bodies fit into [`BUFFERED`].
+/// Maximum number of large bodies that wait for a decision. The server makes this many decisions within a tenth of a
+/// second, and the bodies fit into [`BUFFERED`].
 pub const LARGE_WAITING: usize = 8;
 /// Maximum number of 429 answers per second that also close their connection, so that the client connects to another
 /// replica. Three API servers have 75 connections, so all of them can move within a second. The handshakes of that
@@ -92,8 +92,8 @@ pub struct Limits {
     pub buffered: usize,
     /// Maximum number of concurrent requests. Further requests are answered with 429.
     pub in_flight: usize,
-    /// Maximum number of decisions that compute concurrently, except those about large bodies. Default: the number of
-    /// processors.
+    /// Maximum number of decisions that are computed at the same time, except those about large bodies. Default: the
+    /// number of processors.
     pub deciding: usize,
     /// Capacity of the queue for decisions. If the queue is full, the oldest request in it is answered with 429.
     pub waiting: usize,
@@ -107,7 +107,7 @@ pub struct Limits {
     pub burst_length: usize,
     /// Computing time after which a thread yields to the runtime.
     pub yield_after: Duration,
-    /// Size of a body in bytes from which its review is decided on a blocking thread.
+    /// Minimum size in bytes of a body whose review is decided on a blocking thread.
     pub large: usize,
     /// Maximum number of 429 answers per second that close their connection.
     pub closes: u32,
@@ -185,7 +185,8 @@ impl Load {
         }
     }
 
-    /// Counts a request in flight until the permit is dropped. Returns `None` if there are too many.
+    /// Counts a request against the limit of requests in flight, until the permit is dropped. Returns `None` if the
+    /// limit is reached.
     pub(super) fn request(&self) -> Option<SemaphorePermit<'_>> {
         self.requests.try_acquire().ok()
     }
@@ -202,7 +203,7 @@ impl Load {
         Arc::clone(&self.large).acquire_owned().await.ok()
     }
 
-    /// Returns whether a 429 answer should also close its connection, according to the rate limit of closes.
+    /// Returns whether a 429 answer may also close its connection. The number of such closes per second is limited.
     pub(super) fn may_close(&self) -> bool {
         self.closes.allows(Instant::now())
     }

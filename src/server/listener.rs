@@ -23,8 +23,8 @@ use crate::process::{Admin, listen, signalled};
 
 /// Duration of the lame-duck period. Kubernetes takes a few seconds to remove an endpoint on every node.
 const LAME_DUCK: Duration = Duration::from_secs(5);
-/// Maximum time to wait at shutdown until the open connections end. Together with the lame-duck period, this is less
-/// than the 30 s after which a pod is killed.
+/// Maximum time to wait at shutdown for open connections to end. Together with the lame-duck period, this is less than
+/// the 30 s after which a pod is killed.
 const DRAIN: Duration = Duration::from_secs(20);
 /// Interval at which the certificates' folder is polled, in addition to file notifications.
 const CERTIFICATE_POLL: Duration = Duration::from_secs(5);
@@ -44,10 +44,10 @@ pub struct Options {
     pub clients: Option<Arc<Clients>>,
     /// The limits of sizes, times and concurrency.
     pub limits: Limits,
-    /// Duration of the lame-duck period. In this period after the start of the shutdown, the server still accepts
+    /// Duration of the lame-duck period, which begins with the shutdown. During this period, the server still accepts
     /// connections (C5).
     pub lame_duck: Duration,
-    /// Maximum time to wait until the open connections end, after the lame-duck period.
+    /// Maximum time to wait for open connections to end, after the lame-duck period.
     pub drain: Duration,
     /// Shadow mode: decisions are recorded, and every request is admitted unchanged.
     pub shadow: bool,
@@ -74,7 +74,7 @@ impl Options {
         }
     }
 
-    /// Binds both ports. From then on, connections wait in the backlog.
+    /// Binds both ports. Until the server starts, new connections wait in the backlog.
     ///
     /// # Errors
     /// If an address cannot be bound.
@@ -86,7 +86,7 @@ impl Options {
     }
 }
 
-/// An error of binding a port.
+/// An error from binding a port.
 #[derive(Debug, thiserror::Error)]
 #[error("the {port} port cannot listen on {address}: {source}")]
 pub struct BindError {
@@ -195,7 +195,7 @@ pub struct Running {
 /// The outcome of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were closed while busy, because the drain period ended.
+    /// Number of connections that were closed while busy, because the drain period ended.
     pub cut_off: usize,
 }
 
@@ -223,7 +223,8 @@ impl Running {
         self.task.await.map_err(io::Error::other)
     }
 
-    /// Serves until SIGTERM or SIGINT, then shuts down. A second signal ends the process at once.
+    /// Serves until SIGTERM or SIGINT, then shuts down. If a second signal arrives, returns an error at once instead of
+    /// waiting for open connections.
     ///
     /// # Errors
     /// If signals cannot be received, the server's task panicked, or a second signal arrived.
@@ -290,7 +291,7 @@ impl Acceptor {
 
 /// Accepts the remaining connections in the kernel's backlog, and closes the listener after the last one.
 ///
-/// Calls `accept` of the operating system directly, because tokio can report an empty backlog wrongly. tokio may not
+/// Calls `accept` of the operating system directly, because tokio can wrongly report an empty backlog. tokio may not
 /// have polled its driver recently, or its cooperative budget may withhold connections.
 fn backlog(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
     let listener = listener.into_std().inspect_err(|error| tracing::warn!(%error, "cannot drain the backlog")).ok();

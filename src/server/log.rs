@@ -54,7 +54,7 @@ pub(super) fn unhandled(phase: Phase, request: &Request<'_>) {
     );
 }
 
-/// A display of the rules with findings for the log, such as `KZ001=deny,KZ003=warn`.
+/// The rules with findings, formatted for the log, such as `KZ001=deny,KZ003=warn`.
 struct Rules<'a>(&'a [Finding]);
 
 impl fmt::Display for Rules<'_> {

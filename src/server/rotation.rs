@@ -29,8 +29,8 @@ trait Watched: Send + Sync + 'static {
     /// Returns the folder that contains the files.
     fn folder(&self) -> &Path;
 
-    /// Reads the files. Returns their state, and the parsed contents or an error if the state differs from `seen`.
-    /// Blocks the thread.
+    /// Reads the files, and returns their state. If the state differs from `seen`, also returns the parsed contents or
+    /// an error. Blocks the thread.
     fn load(&self, seen: Option<Seen>) -> (Seen, Option<Result<Self::Loaded, CertificateError>>);
 
     /// Puts `loaded` into use, in place of the previous contents.

@@ -69,7 +69,8 @@ impl Webhook {
         self.metrics.set_load(waiting, bytes);
     }
 
-    /// Dispatches a request by its path. The allocations of a router would cost as much as parsing the review.
+    /// Dispatches a request by its path. Does not use a router, because the router's allocations would cost as much as
+    /// parsing the review.
     pub(super) async fn respond(self: &Arc<Self>, request: HttpRequest) -> Response {
         match (request.uri().path(), request.method()) {
             ("/validate", &Method::POST) => self.call(Phase::Validate, request).await,

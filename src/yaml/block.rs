@@ -18,7 +18,8 @@ struct Header {
 /// Returns the text of a block scalar as go-yaml reads it. `part` is the range in the document from the end of the
 /// scalar's header to the next token. `indent` is the indentation of the scalar, or `None` if all its lines are empty.
 ///
-/// `None` if the text is unknown, because a line with less indentation may end the scalar.
+/// Returns `None` if a line has less indentation than the scalar. go-yaml may end the scalar there, so the text is
+/// unknown.
 pub(super) fn text(document: &str, part: Range<usize>, indent: Option<usize>) -> Option<String> {
     let Header { is_folded, chomping } = header(&document[..part.start])?;
     let indent = indent.unwrap_or(usize::MAX);

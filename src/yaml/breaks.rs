@@ -107,8 +107,8 @@ fn others(text: &str, part: &Range<usize>) -> impl Iterator<Item = usize> {
     breaks.map(move |(at, _)| start + at).filter(|at| !text[*at..].starts_with("\r\n"))
 }
 
-/// Where a text is read: within quotes, in a comment, or elsewhere. Starts again at each line feed, so that a quote that
-/// is not closed affects one line only.
+/// The state of a scan for quotes and comments. It is reset at each line feed, so that a quote that is not closed
+/// affects only one line.
 struct Quotes {
     /// The quote that is open.
     open: Option<char>,
@@ -153,8 +153,8 @@ fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t') || is_break(character)
 }
 
-/// Folds the lines of a plain or quoted scalar. A single line feed becomes a space, and further line feeds stay. U+2028
-/// and U+2029 always stay.
+/// Folds the lines of a plain or quoted scalar. A single line feed becomes a space. Of several line feeds, the first is
+/// removed. U+2028 and U+2029 always stay.
 pub(super) fn folded(scalar: &str) -> String {
     let (mut text, mut rest) = (String::with_capacity(scalar.len()), scalar);
     while let Some(start) = rest.find(is_space) {
@@ -232,7 +232,7 @@ mod tests {
         node.at_path(&["a", "b"])?.text().map(str::to_owned)
     }
 
-    /// Compares with the recorded output of `kustomize build`.
+    /// Compares the values with the recorded output of `kustomize build`.
     #[test]
     fn lines_break_where_go_yaml_breaks_them() {
         assert_eq!(value("a: {b: c\u{2028}d}\n").as_deref(), Some("c\u{2028}d"));
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(second.at_path(&["a", "b"]).and_then(crate::kustomize::node::Node::text), Some("c"));
     }
 
-    /// Compares with the recorded output of `kustomize build`.
+    /// Compares the values with the recorded output of `kustomize build`.
     #[test]
     fn quoted_lines_are_folded_where_go_yaml_folds_them() {
         for (quoted, expected) in [

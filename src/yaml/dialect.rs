@@ -12,7 +12,7 @@ use super::breaks;
 use super::error::Problem;
 use super::scalar;
 
-/// The type of file that a text comes from. It determines which parser's behaviour is reproduced.
+/// The type of file that a text comes from. It determines which parser's behavior is reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum As {
     /// An object as kubectl parses it. Its scalars have the types of go-yaml v2.
@@ -36,8 +36,8 @@ const TAG: &str = "a tag has a character in it with which others end";
 const MERGE: &str = "something else than `<<` has its tag";
 const NULL: &str = "a mapping or a list has the tag of null";
 
-/// Maximum length of a key that go-yaml certainly parses. The limit is needed because go-yaml cannot parse a key of 1
-/// 023 letters, although it can write such a key.
+/// Maximum length of a key that go-yaml certainly parses. The limit is needed because go-yaml can write a key of 1023
+/// letters, but cannot parse it.
 pub(super) const MAX_KEY_LENGTH: usize = 1_000;
 pub(super) const LONG: &str = "a key has more than a thousand bytes";
 

@@ -3,7 +3,7 @@
 //! Our parser requires that `...` is on its own line. go-yaml treats the text after `...` as another document, even if
 //! the text is on the same line. It scans one to three tokens of that text.
 //!
-//! Source: `yaml_parser_fetch_more_tokens` of go-yaml v3, and the observed behaviour of `kubectl kustomize`.
+//! Source: `yaml_parser_fetch_more_tokens` of go-yaml v3, and the observed behavior of `kubectl kustomize`.
 
 use super::error::{Problem, YamlError};
 use super::stream::Chunk;
@@ -12,8 +12,8 @@ const END: &str = "...";
 const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
 const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
 
-/// Splits a document at the `...` that ends it. Returns both parts. A `...` without a value before it is an error. With
-/// `may_be_marked`, it is not an error, because the document may have had a `---`.
+/// Splits a document at the `...` that ends it. Returns both parts. A `...` without a value before it is an error,
+/// unless `may_be_marked` says that the document may have had a `---`.
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;

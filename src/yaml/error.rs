@@ -19,7 +19,8 @@ pub enum Problem {
     /// The text is not valid YAML.
     #[error("{0}")]
     Syntax(String),
-    /// A line begins with `---` and continues. kubectl rejects such a line, although YAML allows it.
+    /// A line begins with `---`, followed by text other than a comment. kubectl rejects such a line, although YAML
+    /// allows it.
     #[error("invalid document separator: only a comment may follow `---`, not `{0}`")]
     Separator(String),
     /// A scalar does not have the type of its tag, such as `!!int abc`.
@@ -57,7 +58,7 @@ pub enum Problem {
     /// A mapping with two keys `<<`. kyaml rejects such a mapping.
     #[error("`<<` is in the mapping twice: merge a list, as in `<<: [*one, *other]`")]
     MergedTwice,
-    /// A merged mapping has an invalid `<<` itself. kyaml does not always detect this error.
+    /// An invalid `<<` within the value of another `<<`. kyaml does not always detect this error.
     #[error("a `<<` is in what another one names, and not as it should be")]
     WithinMerged,
     /// An anchor that is used within its own value.

@@ -11,7 +11,7 @@ use super::place::{Entry, Kids, Place, Spot};
 use super::reader::{Node, Reader, content, weight};
 use super::scalar::{self, Scalar};
 
-/// Compares entries by key, the order of entries in [`Kids::Map`].
+/// Compares entries by key. Entries in [`Kids::Map`] are sorted in this order.
 pub(super) fn by_key(a: &Entry, b: &Entry) -> Ordering {
     a.key.cmp(&b.key)
 }

@@ -4,7 +4,7 @@
 //! true, `0644` is 420, and the key `n` is `"false"`. With another parser, the checked objects would differ from those
 //! in the cluster. So this module reproduces three sources, in this order:
 //!
-//! 1. the observed behaviour of `kubectl` (the cases are in `tests/vectors/yaml`)
+//! 1. the observed behavior of `kubectl` (the cases are in `tests/vectors/yaml`)
 //! 2. the source of go-yaml v2
 //! 3. the YAML specification
 //!
@@ -97,8 +97,8 @@ pub struct Document {
     /// Number of values that were copied because of aliases, as in [`Limits::aliased`].
     pub aliased: usize,
     spot: Spot,
-    /// Whether a mapping may contain a duplicate key. The key may be its own, or come from a merge key. If `false`,
-    /// [`Document::duplicates`] does not search.
+    /// Whether a mapping of the document may have duplicate keys. Keys that are merged with `<<` count too. If `false`,
+    /// [`Document::duplicates`] skips the search.
     has_duplicates: bool,
 }
 
@@ -201,12 +201,12 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
     parse(Chunk::whole(text), limits, As::Kustomization).map(|documents| documents.into_iter().next())
 }
 
-/// Parses the documents of a text to nodes, as kustomize parses manifests and patches. The nodes preserve styles and
+/// Parses the documents of a text into nodes, as kustomize parses manifests and patches. The nodes preserve styles and
 /// tags.
 ///
 /// Splits the text at every whole line that begins with `---`, and parses the first YAML document of each part. Removes
-/// the first key `<<` of each mapping, even if the key is quoted. A second `<<` that merges is an error. `source` is
-/// the number of the file in the [origins](node::Origin) of nodes.
+/// the first key `<<` of each mapping, even if the key is quoted. A mapping with two merge keys is an error. `source`
+/// is the number of the file in the [origins](node::Origin) of nodes.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn nodes<'t>(

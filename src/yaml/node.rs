@@ -49,7 +49,7 @@ pub struct Origin {
 pub struct Node {
     /// The type of the node, such as `!!str`.
     pub tag: Tag,
-    /// Whether the text contains the tag. If so, the tag is also printed.
+    /// Whether the YAML text states the tag explicitly. Such a tag is also printed.
     pub tagged: bool,
     /// The style in which the node is printed.
     pub style: Style,
@@ -74,7 +74,7 @@ pub struct Node {
 pub enum Kind {
     /// A scalar and its text.
     Scalar(Arc<str>),
-    /// A mapping, in the order of the text. Keys may be duplicate.
+    /// A mapping, in the order of the text. It may contain duplicate keys.
     Map(Arc<Vec<Entry>>),
     /// A sequence.
     Seq(Arc<Vec<Node>>),
@@ -85,14 +85,14 @@ pub enum Kind {
 pub struct Entry {
     /// The text of the key. Empty if the key is a mapping or sequence.
     pub key: Arc<str>,
-    /// The type of the key. Only strings and merge keys can be printed.
+    /// The type of the key. Below the top level of a document, only strings and merge keys can be printed.
     pub key_tag: Tag,
     /// The value of the entry.
     pub value: Node,
 }
 
 impl Entry {
-    /// Creates an entry with a plain key without a tag. A key such as `1` is printed as a number.
+    /// Creates an entry with a plain key without a tag. The text determines the type of the key, so `1` is a number.
     pub fn new(key: impl Into<Arc<str>>, value: Node) -> Self {
         Self { key: key.into(), key_tag: Tag::None, value }
     }
@@ -143,7 +143,7 @@ impl Node {
         Self::new(Kind::Scalar(text.into()), Tag::None)
     }
 
-    /// Creates a scalar with the tag of strings, even for a text such as `1`.
+    /// Creates a scalar with the tag `!!str`. It is a string even if its text is, for example, `1`.
     pub fn string(text: impl Into<Arc<str>>) -> Self {
         Self::new(Kind::Scalar(text.into()), Tag::Str)
     }

@@ -22,8 +22,8 @@ use super::scalar;
 use super::stream::Chunk;
 use super::{Limits, quotes, strict};
 
-/// Parses the first document of a part of a manifest; `None` if the part is empty. With `with_anchors`, null keys are
-/// duplicated, as kyaml does when it expands anchors.
+/// Parses the first document of a part of a manifest; `None` if the part is empty. If `with_anchors` is true,
+/// duplicates null keys, as kyaml does when it expands anchors.
 pub(super) fn read(
     chunk: Chunk<'_>,
     source: u32,
@@ -44,8 +44,8 @@ pub(super) fn read(
     Ok(node)
 }
 
-/// Checks the text after `...`, because go-yaml scans the start of this text. Accepts the text if all of it is valid
-/// YAML.
+/// Returns an error if go-yaml rejects the text after `...`, or may reject it. go-yaml scans only the start of this
+/// text. So the text is accepted if our parser can parse all of it.
 fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     let checked = end::check(behind);
     let is_open = checked.as_ref().is_err_and(|error| error.problem == Problem::BehindEnd);
@@ -86,7 +86,7 @@ struct Built {
 struct NodeReader<'t, 'l> {
     events: Reader<'t, 'l>,
     source: u32,
-    /// The nodes of anchors. `None` while the value of the anchor is being parsed.
+    /// The value of each anchor. `None` while the value is being parsed.
     anchors: HashMap<usize, Option<Built>>,
     /// Whether the text contains a comment such as `# {…}`. Such a comment may be a schema of kyaml.
     has_schemas: bool,

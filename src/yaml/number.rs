@@ -23,8 +23,7 @@ pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     integer(&digits).or_else(|| float(&digits)).or_else(|| signed_binary(&digits))
 }
 
-/// Returns whether every `_` is between two digits. Go requires this in numbers from which go-yaml has not removed the
-/// `_`.
+/// Returns whether every `_` is between two digits. Go requires this in numbers whose `_` go-yaml keeps.
 fn separates_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);

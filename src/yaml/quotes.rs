@@ -3,8 +3,8 @@
 use super::error::YamlError;
 use super::stream::Chunk;
 
-/// Number of spaces that replace the missing indentation. It is enough for any nesting depth that occurs. Within
-/// quotes, all of these spaces count as one.
+/// Number of spaces that replace the missing indentation. It is enough for any nesting depth that occurs in practice.
+/// Within quotes, all of these spaces count as one.
 const BLANKS: usize = 256;
 /// Maximum number of bytes that are parsed again because a line within quotes is not indented.
 const MAX_BYTES: usize = 16 << 20;

@@ -124,8 +124,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Checks that the document ends after its value. With `is_read`, kustomize does not read the text after the value.
-    /// A syntax error in that text then becomes [`Problem::Dialect`].
+    /// Checks that the document ends after its value. `is_read` says that kustomize stops reading after the value. In
+    /// this case, a syntax error in the rest of the text becomes [`Problem::Dialect`].
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -400,8 +400,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         Some((self.chunk.text.get(..bytes.start)?, self.chunk.text.get(bytes.end..)?))
     }
 
-    /// Returns an error if a value has a tag and its type is therefore unknown. In objects for kubectl, tags are not
-    /// checked.
+    /// Returns an error if the tag of a value makes the type of the value unknown. Objects for kubectl are not checked.
     pub(super) fn tag(&self, event: &Event<'_>, span: Span) -> Result<(), YamlError> {
         let has_odd = || *self.odd_tags.get_or_init(|| dialect::has_odd_tag(self.chunk.text));
         let problem = dialect::tag(event, has_odd).filter(|_| self.what != As::Object);
@@ -414,7 +413,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 }
 
-/// Returns how many additional values a text counts as for [`Limits`]. 0 for a short text.
+/// Returns how many values a text counts as for [`Limits`], in addition to the first. 0 for a short text.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }

@@ -15,7 +15,7 @@ pub(super) use super::scalar_value::Scalar;
 /// The prefix of the tags `!!str`, `!!int`, ….
 pub(super) const NAMESPACE: &str = "tag:yaml.org,2002:";
 
-/// Resolves the type of a scalar. With a tag that go-yaml does not know, it is a string.
+/// Resolves the type of a scalar. A scalar with a tag that go-yaml does not know is a string.
 pub(super) fn resolve<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Result<Scalar<'a>, Problem> {
     let Some(tag) = tag else {
         return Ok(special(&text).filter(|_| plain).unwrap_or(Scalar::Text(text)));
@@ -34,7 +34,7 @@ pub(super) fn is_bare_tag(tag: &Tag) -> bool {
     tag.handle().is_empty() && tag.suffix() == "!"
 }
 
-/// The text of the merge key. With quotes or a tag, it may be an ordinary key; see [`is_merge`].
+/// The text of the merge key. A quoted or tagged `<<` may be an ordinary key; see [`is_merge`].
 pub(super) const MERGE: &str = "<<";
 
 /// Returns whether a key is the merge key `<<`.
@@ -90,7 +90,7 @@ fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     }
 }
 
-/// Decodes binary data in the form in which Go prints it into JSON. Invalid UTF-8 becomes U+FFFD.
+/// Decodes a `!!binary` scalar from base64 to a string, as Go writes it into JSON. Invalid UTF-8 becomes U+FFFD.
 fn binary<'a>(text: &str) -> Result<Scalar<'a>, Problem> {
     let packed = text.replace(['\r', '\n'], "");
     let bytes = STANDARD.decode(packed).map_err(|_| wrong_tag("binary", text))?;

@@ -43,8 +43,8 @@ pub(super) struct Strict<'t> {
     columns: Vec<usize>,
     /// Offset of the end of the last token.
     end: usize,
-    /// The column from which a tab belongs to the last scalar. `None` unless the last token is a scalar that may
-    /// continue on the next line.
+    /// The smallest column at which a tab on the next line belongs to the last scalar. `None` unless the last token is
+    /// a scalar that may continue on the next line.
     margin: Option<usize>,
 }
 
@@ -154,7 +154,8 @@ impl<'t> Strict<'t> {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Sets `margin` after a scalar. `margin` is the column from which a tab on the next line belongs to the scalar.
+    /// Sets `margin` after a scalar. `margin` is the smallest column at which a tab on the next line belongs to the
+    /// scalar.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),

@@ -14,9 +14,9 @@ pub(super) struct Timestamp {
 
 /// Maximum number of digits of a second's fraction, as in Go.
 const FRACTION: usize = 9;
-/// Maximum hours of a time zone in Go.
+/// Maximum number of hours in the offset of a time zone, as in Go.
 const HOURS_OF_ZONE: u32 = 24;
-/// Maximum minutes of a time zone in Go.
+/// Maximum number of minutes, in addition to the hours, in the offset of a time zone, as in Go.
 const MINUTES_OF_ZONE: u32 = 60;
 
 impl Timestamp {

@@ -13,8 +13,8 @@ use crate::catalog::frames::{Envelope, FrameError, Frames};
 
 /// Objects per page, as in client-go and kubectl.
 const PAGE: u32 = 500;
-/// Maximum number of times that a listing begins. A listing begins again if its continue token expires, which happens
-/// after five minutes.
+/// Maximum number of attempts at a listing. A listing starts over if its continue token expires, which happens after
+/// five minutes.
 const BEGINNINGS: usize = 3;
 
 /// A listing of objects that requests one page after another from the API server.

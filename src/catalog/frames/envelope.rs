@@ -1,10 +1,10 @@
-//! The members of a list besides its items, and the type of an object.
+//! The fields of a Kubernetes list response except `items`, and the `apiVersion` and `kind` of an object.
 
 use serde::Deserialize;
 
 use crate::admission::scan;
 
-/// The members of a list, except its items.
+/// The fields of a Kubernetes list response, except `items`.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Envelope {

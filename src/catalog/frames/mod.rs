@@ -10,7 +10,8 @@ use crate::admission::scan;
 
 /// Maximum size of an object, in bytes. etcd rejects objects of more than 1.5 MiB by default.
 const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
-/// Maximum size of the envelope of a list, in bytes. The envelope contains all members of the list except `items`.
+/// Maximum size of the envelope of a list, in bytes. The envelope consists of the fields of the list response, except
+/// `items`.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 
 /// An error in the JSON text of a list.
@@ -128,7 +129,7 @@ impl Frames {
             .map_err(|error| FrameError::Encoding(self.before + self.item.start + error.valid_up_to()))
     }
 
-    /// Returns the envelope of the list. It contains all members of the list except `items`.
+    /// Returns the envelope of the list. The envelope consists of the fields of the list response, except `items`.
     ///
     /// # Errors
     /// If the end of the list is not reached yet.

@@ -15,7 +15,7 @@ use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 ///
 /// # Errors
 ///
-/// If files or objects cannot be read. Contains all errors. The catalog is then unchanged.
+/// If files or objects cannot be read. Returns one error for each of them, and leaves the catalog unchanged.
 pub fn fill<P: AsRef<Path> + Sync>(
     catalog: &Catalog,
     paths: &[P],

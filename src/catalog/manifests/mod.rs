@@ -1,4 +1,4 @@
-//! Reads manifests from files. The manifests replace a cluster, or are the input of offline commands.
+//! Reads manifests from files. Manifests are the input of offline commands, or fill the catalog in place of a cluster.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -27,8 +27,8 @@ use crate::yaml::{self, Document, Place};
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum depth of folders. Deeper nesting is a mistake, such as a link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 64;
-/// Maximum number of values that YAML aliases create in all objects of a run. So many values take about 150 MB. Without
-/// this limit, two hundred short files could take gigabytes.
+/// Maximum number of values that YAML aliases create in all objects of a run. A million values take about 150 MB.
+/// Without this limit, two hundred short files could take gigabytes.
 const MAX_ALIASED: usize = 1_000_000;
 /// The namespace of objects that do not set one, as in kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -47,7 +47,7 @@ pub struct Source {
 /// A Kubernetes object in a file.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// The whole object. If the file does not set `metadata.namespace`, it contains the namespace that the caller
+    /// The whole object. If the file does not set `metadata.namespace`, the object has the namespace that the caller
     /// passed to `Manifests::load`.
     pub object: Value,
     /// The file that contains the object.
@@ -258,8 +258,8 @@ impl Manifests {
     }
 }
 
-/// Sets the namespace of an object in the same way as an API server that stores it. If the catalog has the kind as
-/// cluster-scoped, removes the namespace. Otherwise sets it to `namespace` if the object has none.
+/// Sets the namespace of an object in the same way as an API server that stores it. If its kind is cluster-scoped in
+/// the catalog, removes the namespace. Otherwise, sets the namespace to `namespace` if the object has none.
 pub fn set_stored_namespace(object: &mut Value, catalog: &Catalog, namespace: &str) {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));

@@ -8,15 +8,16 @@ use std::thread;
 use super::ManifestError;
 use super::read::{Found, Object, files_in, objects};
 
-/// Maximum number of finished batches that wait to be stored. So many batches keep all threads busy while one file is
-/// stored. They take about 1 MiB.
+/// Maximum number of finished batches that wait to be stored. This number keeps all threads busy while one file is
+/// stored. The batches take about 1 MiB.
 const BATCHES: usize = 64;
 
 /// Total size of files, in bytes, below which the calling thread reads them. Starting threads would take more time and
 /// memory.
 const SMALL: u64 = 256 * 1024;
 
-/// Returns whether files are so small that threads do not help. A file of unknown size is large.
+/// Returns whether the files are so small that several threads would not read them faster. Returns false if the size of
+/// a file is unknown.
 pub(super) fn are_small(files: &[Found]) -> bool {
     let size = |(path, _): &Found| path.metadata().ok().filter(std::fs::Metadata::is_file).map(|file| file.len());
     files.iter().try_fold(0, |sum: u64, file| Some(sum.saturating_add(size(file)?))).is_some_and(|sum| sum < SMALL)

@@ -47,10 +47,10 @@ pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Res
     files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
 }
 
-/// The path of a file, or of a folder that cannot be read, with the error.
+/// The path of a file. If a folder cannot be read, the path of the folder and the error.
 pub(super) type Found = (PathBuf, io::Result<()>);
 
-/// Returns the files at some paths. The files in a folder are sorted.
+/// Returns the files at the given paths. For a folder, returns the manifest files in it, sorted.
 pub(super) fn files_in<P: AsRef<Path>>(paths: &[P]) -> Vec<Found> {
     paths.iter().flat_map(|path| files(path.as_ref(), 0)).collect()
 }
@@ -124,7 +124,7 @@ impl Reading<'_, '_> {
         self.documents(pieces)
     }
 
-    /// Reads the file as a JSON list of any size, or as consecutive JSON objects.
+    /// Reads a JSON file. The file is a Kubernetes List of any size, or a sequence of objects.
     fn json(&mut self) -> Result<(), NoJson> {
         let mut pieces = Pieces::open(self.file)?;
         if pieces.fill(PIECE_BYTES)? {
@@ -263,8 +263,7 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
 
 /// Advances to the next item of a list.
 ///
-/// Returns a special error for a file that begins with another object and ends with a list. This object has `items` but
-/// is not a list.
+/// Returns a special error if the file ends with a list, but begins with another object that has `items`.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {

@@ -72,8 +72,8 @@ fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<
     Ok(roots)
 }
 
-/// The output of `build --all`: a folder with a file for each root. The file has the name of the root's folder, such as
-/// `apps/a.yaml`.
+/// The output of `build --all`: a folder with one file for each root. Each file is named after the folder of its root,
+/// such as `apps/a.yaml`.
 struct Outputs<'o> {
     output: &'o Path,
     /// The folder below which `build --all` searches for roots. The names of the output files are relative to this

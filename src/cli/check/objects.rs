@@ -100,8 +100,8 @@ fn default_contexts(found: &[Manifest], catalog: &Catalog) -> Vec<Value> {
     missing.map(context).collect()
 }
 
-/// Returns a catalog of the objects in the cluster. Without `--manifests` and `--complete`, the kinds of the catalog
-/// remain pending. Then an object may exist even if the catalog does not contain it.
+/// Returns a catalog with the objects of `--manifests`. Without `--manifests` and `--complete`, all kinds of the
+/// catalog are pending, so an object may exist in the cluster even if the catalog does not contain it.
 pub(super) fn catalog(registry: &Registry, args: &Args) -> Result<Catalog, Unusable> {
     match args.is_complete() {
         true => inputs::catalog(registry, &args.manifests, &args.namespace),
@@ -168,8 +168,8 @@ fn may_be_declared(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }
 
-/// Returns the plural name of a kind. Rules must match the kind, or another object must declare it, as for kinds of
-/// composites. `None` for other kinds.
+/// Returns the plural name of a kind that rules match, or that a definition in the catalog declares, such as a
+/// CompositeResourceDefinition. `None` for other kinds.
 fn plural(group: &str, kind: &str, gate: &Gate) -> Option<&'static str> {
     let declared = || gate.catalog().declared().into_iter().find(|held| held.group == group && held.kind == kind);
     resource(group, kind, gate.registry()).map(|matcher| matcher.plural).or_else(|| Some(declared()?.plural))

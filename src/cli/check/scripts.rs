@@ -1,5 +1,5 @@
-//! Reads the scripts of a checkout to find out how they build roots. Only roots that no object names need this. The
-//! scripts show the options of kustomize, and the files that are written before a build.
+//! Reads the scripts of a checkout to find out how they build kustomize roots. The scripts show which options of
+//! kustomize they use, which files they write before a build, and which files they mention.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const EXTENSIONS: [&str; 13] =
     ["bash", "go", "just", "md", "mk", "ps1", "py", "rb", "sh", "star", "toml", "yaml", "yml"];
 /// Names of folders that are skipped, because they contain files of other projects or of git.
 const FOREIGN: [&str; 4] = [".git", "node_modules", "third_party", "vendor"];
-/// Maximum size of a script. Larger files are data.
+/// Maximum size of a script, in bytes. Larger files are skipped, because they are data and not scripts.
 const MAX_BYTES: u64 = 1 << 19;
 
 /// Patterns for options of kustomize in scripts, with the rule whose findings depend on the option.
@@ -58,8 +58,8 @@ enum Flag {
     Plugins,
 }
 
-/// The scripts of a checkout, and the facts in them. These are options of kustomize, names of written files, and tools
-/// that write files. Each fact has the file and line where it is found first.
+/// The scripts of a checkout, with the kustomize options that they use, the files that they write, and their calls of
+/// tools that write files. Each of these has the file and line of its first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     files: Vec<PathBuf>,
@@ -121,8 +121,8 @@ impl Scripts {
             .collect()
     }
 
-    /// Sets kustomize options that the scripts use. Sets only the options on which the findings of `rule` depend.
-    /// Returns the file and line of the first option that was not set before.
+    /// Sets those kustomize options that scripts use and on which the findings of `rule` depend. Returns the file and
+    /// line of the first option that was not set before.
     pub(super) fn set(&self, rule: &str, options: &mut Options) -> Option<&str> {
         let mut first = None;
         for (_, flag, _) in FLAGS.iter().filter(|(_, _, affected)| *affected == rule) {

@@ -14,13 +14,13 @@ use crate::kustomize::tree::TreePath;
 /// The id of the rule that reports patches that select nothing.
 const RULE: &str = "KZ025";
 
-/// Counts of the findings about patches that select nothing. Each finding has its folder, and the number of roots with
-/// this finding.
+/// The findings about patches that select nothing. Each finding has its folder, and the number of roots in which it
+/// occurs.
 #[derive(Default)]
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
 impl SharedFindings {
-    /// Counts one more root that has this finding. Counts only findings about patches that select nothing.
+    /// Counts a root that has this finding, if the finding is about a patch that selects nothing.
     pub(super) fn count(&mut self, finding: &TreeFinding, located: &Rc<Located>) {
         if finding.rule == RULE {
             let folder = finding.location.file.parent().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Judges the kustomize roots in the checked files.
+//! Checks the kustomize roots in the checked files, and fixes some of their problems.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -48,8 +48,8 @@ pub(super) struct Trees {
 }
 
 impl Trees {
-    /// Finds the kustomizations in `files`. Then removes the files that only kustomize reads from `files`. These are
-    /// kustomization files, patches and data files.
+    /// Finds the kustomizations in `files`. Also removes kustomization files, patches and data files from `files`,
+    /// because only kustomize reads them.
     pub(super) fn of(args: &Args, sources: &Sources, files: &mut Vec<PathBuf>) -> Result<Self, Unusable> {
         let options = args.options();
         let mut scan = Scan::of(files, &options)?;
@@ -184,9 +184,9 @@ impl Trees {
         self.reads_scripts.then(|| self.scripts.get_or_init(read))
     }
 
-    /// Judges a root again with the kustomize options from the scripts of the checkout. Does so only if errors in
-    /// `judged` depend on these options. Returns `judged` unchanged for roots that Flux builds, because Flux has no
-    /// such options.
+    /// Judges a root again with the kustomize options that the scripts of the checkout use, if errors in `judged`
+    /// depend on these options. Otherwise, returns `judged` unchanged. Roots that Flux builds are not judged again,
+    /// because Flux has no such options.
     fn as_scripts_build(
         &self,
         build: &Build,
@@ -215,8 +215,8 @@ impl Trees {
         if is_needed { self.scripts() } else { None }
     }
 
-    /// Adds facts about the checkout to the report. These are problems, Kustomizations whose files come from other
-    /// sources, and Kustomizations whose root is unknown.
+    /// Adds the problems of the checkout to the report, the Kustomizations whose files come from other sources, and the
+    /// Kustomizations whose root is unknown. Also counts the findings in files that nothing builds.
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();

@@ -19,8 +19,9 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// Sets `is_used` of each build, and moves the unused builds to the end. If the objects in the checkout build less
-    /// than half of the roots, the other roots may be built elsewhere. Then all roots count as used.
+    /// Finds the used folders. Also sets `is_used` of each build, and moves the unused builds to the end. If the
+    /// objects in the checkout build less than half of the roots, all roots count as used, because something else may
+    /// build the other roots.
     pub(super) fn of(scan: &Scan, survey: &Survey, builds: &mut [Build]) -> Self {
         let roots = |is_used: bool| {
             let of_kind = builds.iter().filter(|build| build.is_used == is_used && build.owners.is_empty() != is_used);

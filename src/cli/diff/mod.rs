@@ -97,7 +97,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(args.code(&plan, &broken))
 }
 
-/// Builds both sides of the roots in parallel, and returns the plan.
+/// Builds the kustomize roots that changed files can affect, before and after the change, and returns the plan. Builds
+/// several roots in parallel.
 fn planned(sides: &Sides) -> Plan {
     let (old, new) = (&sides.old, &sides.new);
     let (roots, untouched) = reached(old, new, Some(&sides.changed));

@@ -1,5 +1,5 @@
-//! `portcullis explain deployer`: prints the contract between Landscaper and its deployers. The contract is a table,
-//! and rules enforce the same table.
+//! `portcullis explain deployer`: prints the contract between Landscaper and its deployers. The rules enforce the same
+//! contract.
 
 use super::super::print;
 use crate::landscaper::deployer::explain;

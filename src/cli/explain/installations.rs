@@ -87,8 +87,8 @@ impl Args {
         Unusable::because("there is no such Installation", name)
     }
 
-    /// Returns the value of `--namespace`, or `default` without this flag. Objects that specify no namespace are in
-    /// this namespace.
+    /// Returns the namespace for objects that specify none. This is the value of `--namespace`, or `default` if the
+    /// flag is not set.
     pub(super) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }

@@ -13,11 +13,11 @@ use crate::kustomize::tree::Tree;
 
 /// Maximum size of the body of an error response, in bytes.
 const MAX_ERROR: usize = 16 << 10;
-/// Name of the service proxy in messages about the sender of an artifact.
+/// Name of the service proxy in error messages.
 const PROXY: &str = "the service proxy of the API server";
 
-/// Fetches an artifact through the API server, or directly from its URL. Returns the tree of the artifact. The second
-/// part is a note if the artifact was fetched directly.
+/// Fetches an artifact through the API server. If this fails, fetches it directly from its URL, and also returns a note
+/// about this.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub(super) async fn fetch(client: &Client, artifact: &Artifact) -> Result<(Tree,
     }
 }
 
-/// Fetches an artifact through the service proxy, with the rights of the kubeconfig.
+/// Fetches an artifact through the service proxy, with the credentials of the kubeconfig.
 async fn through_proxy(
     client: &Client,
     service: &Service,
@@ -58,8 +58,8 @@ async fn through_proxy(
     artifacts::receive(artifact, PROXY, body, limits).await.map_err(|error| error.to_string())
 }
 
-/// Returns the message in the body of an error response. `None` if the body is not a `Status` object of the API server.
-/// Then the Service behind the proxy sent the response.
+/// Returns the message of an error response from the API server. `None` if the body is not a `Status` object, because
+/// the response then comes from the Service behind the proxy.
 async fn message(body: Body) -> Option<String> {
     let body = Limited::new(body, MAX_ERROR).collect().await.ok()?.to_bytes();
     let status: Value = serde_json::from_slice(&body).ok()?;

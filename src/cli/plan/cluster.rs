@@ -27,7 +27,8 @@ pub(super) struct Cluster {
 type Served = (ApiResource, bool);
 
 impl Cluster {
-    /// Reads a Flux Kustomization, and the other Kustomizations of its source that apply to the same cluster.
+    /// Reads a Flux Kustomization, and the other Kustomizations that have the same source and apply their objects to
+    /// the same cluster.
     pub(super) async fn open(kubeconfig: Option<&Path>, namespace: &str, name: &str) -> Result<Self, Unusable> {
         let client = inputs::client(kubeconfig).await?;
         let kind = GroupVersionKind::gvk("kustomize.toolkit.fluxcd.io", "v1", "Kustomization");
@@ -47,7 +48,7 @@ impl Cluster {
         &self.kustomization
     }
 
-    /// Returns the other Kustomizations that have the same source and apply to the same cluster.
+    /// Returns the other Kustomizations that have the same source and apply their objects to the same cluster.
     pub(super) fn siblings(&self) -> &[Value] {
         &self.siblings
     }
@@ -127,8 +128,8 @@ impl Cluster {
         }
     }
 
-    /// Returns `ids` without the namespaces of cluster-scoped objects, as the cluster stores these objects. kustomize
-    /// adds a namespace to objects of kinds that it does not know.
+    /// Removes the namespaces from the ids of cluster-scoped objects, and returns all ids. kustomize adds a namespace
+    /// to objects of kinds that it does not know, but the cluster stores cluster-scoped objects without one.
     pub(super) async fn stored(&self, mut ids: Vec<ObjectId>) -> Vec<ObjectId> {
         for id in ids.iter_mut().filter(|id| !id.namespace.is_empty()) {
             if let Ok(Some((_, false))) = self.resource(id).await {
@@ -159,7 +160,8 @@ impl Cluster {
     }
 }
 
-/// Returns the message of an error. A message of the API server says, for example, which permission is missing.
+/// Returns the text of an error. For an error of the API server, this is only its message, which says, for example,
+/// which permission is missing.
 fn reason(error: kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message,
@@ -172,7 +174,7 @@ fn to_value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// Returns whether two Flux Kustomizations have the same source and apply to the same cluster.
+/// Returns whether two Flux Kustomizations have the same source and apply their objects to the same cluster.
 fn is_sibling(one: &Value, other: &Value) -> bool {
     source_of(one) == source_of(other) && one.pointer("/spec/kubeConfig") == other.pointer("/spec/kubeConfig")
 }

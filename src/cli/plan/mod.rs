@@ -141,8 +141,8 @@ async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> 
     Ok(Report::of(title, &plan, &judged.excluded, &live))
 }
 
-/// Reads the live state of objects from the cluster. These are the objects that the new revision renders, and the
-/// objects that it does not render any more.
+/// Reads the live state of the objects in a plan from the cluster: the objects that the new revision renders, and the
+/// objects that it no longer renders.
 async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
     let replaced = plan.replaced();
     let dropped = plan.stale().into_iter().chain(replaced.iter().map(|(old, _)| *old));
@@ -158,8 +158,8 @@ async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
 }
 
 impl Presence {
-    /// Converts the result of reading an object from the cluster to its presence. An object exists, is absent, or is
-    /// unknown.
+    /// Converts the result of reading an object from the cluster to its presence: it exists, is absent, or cannot be
+    /// read.
     fn of(live: Result<Option<Value>, String>) -> Self {
         let live = match live {
             Ok(Some(live)) => live,

@@ -65,8 +65,8 @@ const ACTIONS: [(&str, char); 10] = [
 ];
 
 impl Row {
-    /// Returns kind, namespace and name of the object. If the object replaces another object, the result is `OLD ->
-    /// NEW`. Then NEW is only the name.
+    /// Returns kind, namespace and name of the object. If the object replaces another one, returns `OLD -> NEW`: the
+    /// kind, namespace and name of the old object, and the name of the new object.
     pub(super) fn subject(&self) -> String {
         match &self.replaces {
             Some(old) => format!("{} -> {}", ObjectId { name: old.clone(), ..self.id.clone() }, self.id.name),
@@ -108,8 +108,7 @@ impl Row {
     }
 }
 
-/// Converts the fate of an object to a prediction. The prediction says that Flux certainly, possibly or never deletes
-/// the object.
+/// Returns whether Flux certainly, possibly or never deletes an object with this fate.
 fn deletion(fate: &Fate) -> Deletion {
     match fate {
         Fate::Deleted => Deletion::Certain,

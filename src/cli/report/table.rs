@@ -12,8 +12,8 @@ const MAX_REASONS: usize = 5;
 /// The name of the row for roots that nothing builds.
 const UNUSED: &str = "(none)";
 
-/// Returns the table of roots. With `--verbose`, the Kustomizations that use other sources and the assumed options come
-/// before it. Omits the table if there is only one root, or if all roots are accepted without warnings.
+/// Returns the table of roots. With `--verbose`, lists the Kustomizations that use other sources and the assumed
+/// options before the table. Omits the table if there is only one root, or if all roots are accepted without warnings.
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     if report.is_verbose {

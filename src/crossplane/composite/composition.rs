@@ -24,10 +24,11 @@ use crate::crossplane::kinds::{
     self, BY_COMPOSITE_TYPE, BY_REVISED, COMPOSITION_LABEL, COMPOSITIONS, DEFINITIONS, REVISIONS,
 };
 
-/// Maximum number of Compositions that are searched for a composite. With more, the choice cannot be predicted.
+/// Maximum number of candidate Compositions for a composite. Candidates are sorted by name, and further ones are
+/// ignored.
 const MAX_CANDIDATES: usize = 100;
-/// Maximum number of revisions of one Composition that are searched. Crossplane keeps all revisions. There are few,
-/// because each revision is a change by a person.
+/// Maximum number of revisions of one Composition that are compared to find the newest. Crossplane keeps all revisions,
+/// but there are few, because each revision is a change by a person.
 const MAX_REVISIONS: usize = 1000;
 
 /// The Composition that a composite uses, as far as it can be predicted.
@@ -58,12 +59,13 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Selects the Composition in its current state. Crossplane creates the newest CompositionRevision from this state.
+    /// Creates a `Chosen` for the current state of a Composition. Crossplane creates the newest CompositionRevision
+    /// from this state.
     pub fn current(composition: Arc<Stored>) -> Self {
         Self { name: composition.name().to_owned(), text: composition, is_revision: false }
     }
 
-    /// Selects a CompositionRevision.
+    /// Creates a `Chosen` for a CompositionRevision.
     pub fn revision(revision: Arc<Stored>) -> Self {
         let name = kinds::revised(revision.value()).unwrap_or_default().to_owned();
         Self { name, text: revision, is_revision: true }
@@ -147,9 +149,9 @@ impl Choosing<'_> {
         }
     }
 
-    /// Returns the newest revision that the composite selects. Crossplane copies the current Composition and its labels
-    /// into a new revision. So if these labels match, this function returns the current Composition. It does so even
-    /// before the new revision exists.
+    /// Returns the newest revision of a Composition that matches the revision selector of the composite. Returns the
+    /// Composition itself if there is no selector, or if the update policy is not `Automatic`. Also returns it if its
+    /// own labels match the selector: Crossplane copies them into the next revision, which may not exist yet.
     fn revision_of(&self, current: Chosen) -> Choice {
         let default = || self.of_definition("defaultCompositionRevisionSelector");
         let selector = labels(self.inner("compositionRevisionSelector").or_else(default));

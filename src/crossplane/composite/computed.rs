@@ -46,8 +46,9 @@ pub fn of_request(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Computed
     view.once(|| computed(request.object(), request, view).map(Arc::new))
 }
 
-/// Returns the objects that must be read live, because they may be new. These are objects that the composite needs and
-/// the catalog does not have: the Composition, its revision and EnvironmentConfigs.
+/// Returns references to the objects that must be read live, from the API server. These are the Composition, its
+/// revision and EnvironmentConfigs that the composite needs by name, if the catalog does not contain them. They may
+/// have been created after the last watch event.
 pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let Subject { composite, plural } = Subject::of(request.object(), request, view);
     match choose(&composite, &request.resource.group, &plural, view) {

@@ -9,9 +9,9 @@ pub mod patch_problem;
 pub mod write_mode;
 pub mod writes;
 
-/// Annotation of a composite with the patches from its environment. Its value is a JSON object. For the name of each
-/// composed resource, the object has a JSON Patch for the base of this resource.
+/// Annotation of a composite that contains the patches from its environment as a JSON object. Its keys are the names of
+/// the composed resources. Each value is a JSON Patch for the base of the composed resource.
 pub const PATCHES_ANNOTATION: &str = "portcullis.dev/environment-patches";
-/// The annotation of a composite with the name and resourceVersion of each object from which [`PATCHES_ANNOTATION`] is
-/// computed.
+/// Annotation of a composite that lists the objects from which [`PATCHES_ANNOTATION`] is computed. It contains the name
+/// and resourceVersion of each object.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/environment-source";

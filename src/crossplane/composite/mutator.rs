@@ -141,8 +141,9 @@ impl Mutation<'_> {
     }
 }
 
-/// Removes an explicit null at a parent of `path` if the API server drops this null. The null prevents writes below it.
-/// The next request no longer has the null, so it could write a field there and give another result.
+/// Removes an explicit null at a parent of `path` if the API server drops this null when it stores the object. No value
+/// can be written below a null. If the null remained, only the next request could write the value, because its object
+/// no longer contains the null.
 fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     let [segment, below @ ..] = path else { return };
     match (segment, object, stored) {

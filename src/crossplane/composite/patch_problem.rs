@@ -55,8 +55,8 @@ impl Computed {
         Some(PatchProblem { place: format!("{}, {place}", self.composition.shown()), why, help: None })
     }
 
-    /// Returns the results of patches that read the environment. Each item has a text with the Composition and the
-    /// field of the patch. Its last part is the environment after the pipeline step of the patch.
+    /// Returns the results of patches that read the environment. Each item has a text that names the Composition and
+    /// the patch, the result of the patch, and the environment after the pipeline step of the patch.
     fn read(&self) -> impl Iterator<Item = (String, &PatchOutcome, &Value)> {
         let name = self.composition.shown();
         let of_composed = name.clone();
@@ -81,15 +81,15 @@ fn found(schema: &Schema, read: &Read) -> Option<Found> {
     Some(schema.at(&Path::parse(&read.path).ok()?))
 }
 
-/// Returns whether a patch was skipped because an optional field is missing. The schema declares an optional field, but
-/// does not require it.
+/// Returns whether a patch was skipped because an optional field is missing. A field is optional if the schema declares
+/// it but does not require it.
 fn may_be_missing(schema: Option<&Schema>, outcome: &PatchOutcome) -> bool {
     let missing = outcome.reads.iter().find(|read| read.value.is_none());
     let found = schema.zip(missing).and_then(|(schema, missing)| found(schema, missing));
     matches!(outcome.ending, Ending::Skipped(_)) && matches!(found, Some(Found::Something { is_required: false, .. }))
 }
 
-/// Returns a message if a value has another type than the schema declares.
+/// Returns a message if a value that the patch reads has a type that the schema does not declare.
 fn of_another_type(schema: &Schema, outcome: &PatchOutcome) -> Option<String> {
     outcome.reads.iter().find_map(|read| match (&read.value, found(schema, read)) {
         (Some(value), Some(Found::Something { types, .. })) if !types.meets(Types::of(value)) => {
@@ -123,7 +123,7 @@ fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<
     Some(PatchProblem { place, why, help: help(outcome, environment) })
 }
 
-/// Returns a help text with the keys of an object in the environment. This is the deepest object that exists on the
+/// Returns a help text that lists keys in the environment. They are the keys of the deepest object that exists on the
 /// path of the missing value.
 fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
     let missing = outcome.reads.iter().find(|read| read.value.is_none())?;

@@ -1,7 +1,7 @@
 //! Decides whether the mutator writes the values of environment patches into a composite.
 //!
 //! Crossplane up to 1.17 writes these values itself if it runs with `--enable-environment-configs`. Later versions drop
-//! the values that functions write into the composite, except its status. Writes at admission change this behaviour, so
+//! the values that functions write into the composite, except its status. Writes at admission change this behavior, so
 //! users must enable them.
 
 use super::writes::definition;

@@ -1,8 +1,9 @@
-//! The values that patches from the environment write into a composite, and the patches that cannot be written.
+//! The values that patches from the environment write into a composite, and the patches whose values the API server
+//! would not store.
 //!
-//! A mutating webhook may write `spec`, labels and annotations. Crossplane must handle values that the API server
-//! prunes, rejects or may reject. The webhook would write a pruned field again with every request. A rejected value
-//! would fail the request of a user who did not write the value.
+//! A mutating webhook may write `spec`, labels and annotations. It does not write values that the API server prunes,
+//! rejects or may reject, but leaves them to Crossplane. Otherwise, the webhook would write a pruned field again with
+//! every request. A rejected value would fail the request of a user who did not write the value.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub struct Writable {
     operation: Operation,
 }
 
-/// The values that patches from the environment write into a composite, and the patches that cannot be written.
+/// The values that patches from the environment write into a composite, and the patches whose values the API server
+/// would not store.
 #[derive(Debug, Default)]
 pub struct Writes {
     /// The fields that may be written, with their values.

@@ -1,7 +1,7 @@
 //! Checks of formats of Go's `fmt.Sprintf` against the known types of their values.
 //!
-//! Sprintf never fails: it writes mistakes into the text, as `%!d(float64=7)`, `%!s(MISSING)` or `%!(EXTRA string=2)`.
-//! The documentation of Go's package fmt says which verb takes which type.
+//! Sprintf never fails. It reports mistakes in its result, such as `%!d(float64=7)`, `%!s(MISSING)` or `%!(EXTRA
+//! string=2)`. The documentation of Go's package fmt says which verb takes which type.
 
 use super::transforms::Shape;
 

@@ -16,7 +16,7 @@ pub enum Topic {
     Expression,
     /// Invalid keys and values of labels.
     Label,
-    /// Invalid bounds and sort paths of selectors.
+    /// Invalid values of `minMatch`, `maxMatch` and `sortByFieldPath` in selectors.
     Bounds,
     /// Fields and patches without effect.
     Ignored,

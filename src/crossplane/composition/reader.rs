@@ -146,7 +146,7 @@ impl Reader {
     }
 
     /// Returns the string member `key`, which must be one of `words`. Reports any other value. If functions process the
-    /// Composition, another string is only a warning. Then `default` is returned, because the functions use it.
+    /// Composition, an unknown string is only a warning. The result is then `default`, which the functions use instead.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,

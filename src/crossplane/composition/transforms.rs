@@ -76,8 +76,9 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     }
 }
 
-/// Returns the string member `key`, which must be one of `words`. If the member is missing and has no default, reports
-/// it and returns `None`. The API server sets defaults for Crossplane, but not for functions.
+/// Returns the string member `key`, which must be one of `words`. If the member is missing, returns its default, which
+/// is the first word. If it has no default, reports the missing member and returns `None`. The API server sets defaults
+/// for Crossplane, but not for functions.
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
     if is_missing && (!reader.is_native() || key == "type" && words == TYPES) {

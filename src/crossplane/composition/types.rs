@@ -62,8 +62,8 @@ pub(super) fn check_composite(reader: &mut Reader, patch: &Node<'_>, kind: &str,
     }
 }
 
-/// Returns the part of `path` before the first wildcard if the schema declares a list there. `None` otherwise, and if
-/// `path` has no wildcard.
+/// Returns the part of `path` before the first wildcard if the schema declares a list there. Returns `None` if the
+/// schema does not declare a list, or if `path` has no wildcard.
 fn wildcard_of_list(path: &Path, schema: &Structural) -> Option<String> {
     let at = path.segments().iter().position(crate::crossplane::field_path::Segment::is_wildcard)?;
     let above = Path::of(&path.segments()[..at]);

@@ -21,7 +21,7 @@ pub struct PatchOutcome {
     pub steps: Vec<Any>,
     /// The paths to which the patch wrote its value.
     pub written: Vec<String>,
-    /// The formatted texts that contain an error from the format, such as `%!d(float64=7)`.
+    /// Formatted texts in which Go's `fmt.Sprintf` reports an error, such as `%!d(float64=7)`.
     pub mistakes: Vec<String>,
     /// How the patch ended, such as written, skipped or failed.
     pub ending: Ending,
@@ -206,8 +206,8 @@ impl Applying<'_> {
         Ok(value)
     }
 
-    /// Converts a value to the JSON that the patch writes into an object. The function encodes and decodes a copied
-    /// value as JSON before it merges the value. This method has the same effect on numbers.
+    /// Converts a value to the JSON that the patch writes into an object. function-patch-and-transform encodes a copied
+    /// value as JSON and decodes it again before it merges the value. This method converts numbers in the same way.
     fn json(&self, value: Any) -> Result<Value, Stop> {
         let value = value.into_value().map_err(|error| Stop::Failed(WriteError::NoJson(error).to_string()))?;
         let is_read_again = self.profile == Profile::Function && !is_combining(self.patch);
@@ -241,8 +241,8 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// Converts an error of writing the target field. The function handles a missing field in the target like a missing
-    /// field in the source.
+    /// Converts an error of writing the target field to the reason why the patch stops. function-patch-and-transform
+    /// handles a missing field in the target like a missing field in the source.
     fn write_error(&self, error: WriteError, prefix: &str) -> Stop {
         match error {
             WriteError::Path(error) if self.profile == Profile::Function && error.is_not_found() => {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, StringType, Transform};
 use crate::admission::FieldPath;
 
-/// The implementation of environments whose behaviour applies. This is native Crossplane or the functions.
+/// The implementation that computes environments: native Crossplane or the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Crossplane 1.17.6 itself, the last version that computes environments.
@@ -17,14 +17,14 @@ pub enum Profile {
 /// The environment that a Composition declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// The implementation whose semantics apply. This is native Crossplane or the functions.
+    /// The implementation whose semantics apply: native Crossplane or the functions.
     pub profile: Profile,
     /// The steps in order. For [`Profile::Native117`], these are the selection and then the patches of `spec`. For
     /// functions, these are the steps of the pipeline.
     pub steps: Vec<Step>,
 }
 
-/// A step of computing an environment, with its field in the Composition.
+/// A step in the computation of an environment, and the field of the Composition that declares it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// The name of the pipeline step; empty for native Crossplane.
@@ -52,7 +52,8 @@ pub enum Action {
 pub struct Selection {
     /// The lowest layer of the environment: `defaultData`.
     pub default_data: Option<Map<String, Value>>,
-    /// The sources of EnvironmentConfigs: `environmentConfigs`. If it is `None`, the function does nothing.
+    /// The entries of `environmentConfigs`, which select EnvironmentConfigs. If there are none, the function does not
+    /// change the environment.
     pub sources: Option<Vec<EnvironmentSource>>,
     /// The policy for resolving references to EnvironmentConfigs.
     pub policy: Policy,

@@ -59,8 +59,8 @@ impl Document {
         }
     }
 
-    /// Converts whole float numbers to integers. The first write converts the numbers in the whole object. Later writes
-    /// convert only the top-level members that `paths` change.
+    /// Converts floats without a fraction to integers. The first write converts the numbers of the entire object. Later
+    /// writes convert only the numbers in the top-level members that `paths` change.
     fn normalise(&mut self, paths: &[Path]) {
         if !self.is_normal {
             self.value = integers(std::mem::take(&mut self.value));
@@ -98,7 +98,7 @@ fn weight(value: &Value) -> usize {
 }
 
 /// Adds `apiVersion` and `kind` to an environment. If the data already contains these fields, native Crossplane
-/// overwrites them, and the function keeps them.
+/// overwrites them, and function-environment-configs keeps them.
 pub fn with_kind(profile: Profile, mut data: Map<String, Value>) -> Value {
     let says = |key| data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if profile == Profile::Native117 || !(says("apiVersion") || says("kind")) {

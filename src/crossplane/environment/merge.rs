@@ -1,6 +1,6 @@
 //! Merges EnvironmentConfigs and records the origin of each key.
 //!
-//! Maps are merged. Other values are replaced. `null` is an ordinary value. The behaviour of upstream is recorded in
+//! Maps are merged. Other values are replaced. `null` is an ordinary value. The behavior of upstream is recorded in
 //! `tests/vectors/crossplane/env_merge.json`.
 
 use std::collections::BTreeMap;
@@ -117,9 +117,9 @@ impl Merged {
         found
     }
 
-    /// Returns whether the order of the two layers of an overwrite is random. The function function-environment-configs
-    /// groups layers by `toFieldPath`. It merges the groups in random order. The computation in Portcullis merges
-    /// layers in the order of the list.
+    /// Returns whether the order of the two layers of an overwrite is random. function-environment-configs groups
+    /// layers by `toFieldPath`, and merges the groups in random order. The computation in Portcullis merges layers in
+    /// the order of the list.
     pub fn is_random(&self, overwrite: &Overwrite<'_>) -> bool {
         let layer = |at: usize| self.layers.get(at).filter(|layer| matches!(layer.name, LayerName::Config(_)));
         match (layer(overwrite.from), layer(overwrite.by)) {

@@ -2,9 +2,9 @@
 //!
 //! Crossplane up to version 1.17 computes environments itself, from `Composition.spec.environment`. In later versions,
 //! two functions compute them from the inputs of pipeline steps. Crossplane and the functions differ in many details,
-//! so [`Profile`] selects the behaviour. Both forms of Compositions are decoded into the same [`Declaration`].
+//! so [`Profile`] selects the behavior. Both forms of Compositions are decoded into the same [`Declaration`].
 //!
-//! The behaviour of native Crossplane 1.17.6, function-environment-configs and function-patch-and-transform is recorded
+//! The behavior of native Crossplane 1.17.6, function-environment-configs and function-patch-and-transform is recorded
 //! in `tests/vectors/crossplane/`.
 
 mod apply;

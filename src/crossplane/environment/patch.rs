@@ -140,10 +140,10 @@ impl Patch {
     }
 
     /// Returns the options for merging the value into its target. `None` if the value replaces the target. The options
-    /// depend on whether native Crossplane or the function (`profile`) applies the patch.
+    /// depend on whether native Crossplane or function-patch-and-transform applies the patch (`profile`).
     ///
     /// # Errors
-    /// The name of the policy, if the function does not support it.
+    /// The name of the policy, if function-patch-and-transform does not support it.
     pub fn merge_options(&self, profile: Profile) -> Result<Option<MergeOptions>, &str> {
         let Some(policy) = &self.policy else { return Ok(None) };
         match profile {

@@ -10,8 +10,8 @@ use crate::go::{integers, quote};
 
 /// The state of a composite and its environment while patches are applied.
 ///
-/// Native Crossplane reads and writes the same composite. The function reads the observed composite and writes a
-/// desired composite. At the end, the desired composite is applied over the observed one.
+/// Native Crossplane reads and writes the same composite. function-patch-and-transform reads the observed composite and
+/// writes a desired composite. At the end, the desired composite is applied over the observed one.
 #[derive(Debug, Clone)]
 pub struct Patching {
     profile: Profile,
@@ -65,8 +65,8 @@ impl Patching {
         &self.observed.value
     }
 
-    /// Returns the composite that patches write to. In native Crossplane this is the composite itself, in the function
-    /// it is the desired composite.
+    /// Returns the composite to which patches write. For native Crossplane, this is the composite itself. For
+    /// function-patch-and-transform, it is the desired composite.
     pub fn desired(&self) -> &Value {
         match self.profile {
             Profile::Native117 => &self.observed.value,

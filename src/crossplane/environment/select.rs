@@ -15,7 +15,7 @@ use crate::catalog::Stored;
 use crate::crossplane::field_path::{Path, PathError};
 use crate::go::{Any, floats, fmt, quote};
 
-/// A lookup for EnvironmentConfigs.
+/// A source in which EnvironmentConfigs are looked up by name or labels.
 pub trait Configs {
     /// Returns the EnvironmentConfig with this name.
     fn find(&self, name: &str) -> Option<Arc<Stored>>;
@@ -56,10 +56,10 @@ pub struct SourceOutcome {
     pub cut: Vec<Arc<Stored>>,
     /// The reason why the source selects nothing, if this is not an error.
     pub skipped: Option<String>,
-    /// Whether the source looks up EnvironmentConfigs. False if the function skips the source, because its type is
-    /// unknown or its selector has no labels.
+    /// Whether the source looks up EnvironmentConfigs. False if function-environment-configs skips the source, because
+    /// its type is unknown or its selector has no labels.
     pub asked: bool,
-    /// The path in the environment under which the data is merged. Only the function uses it.
+    /// The path in the environment under which the data is merged. Only function-environment-configs uses it.
     pub to_field_path: Option<String>,
     /// Upstream's error message if the source fails.
     pub error: Option<String>,
@@ -69,7 +69,7 @@ pub struct SourceOutcome {
 
 /// Evaluates the sources of a selection independently of each other.
 ///
-/// The numbers in `composite` must be decoded as for `profile`. For functions, every number is a float64.
+/// `profile` determines how the numbers in `composite` must be decoded: for functions, every number must be a float64.
 pub fn select(
     profile: Profile,
     selection: &Selection,
@@ -326,7 +326,7 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// Returns an object as native Crossplane or the function decodes it, depending on `profile`. In the function, every
+/// Returns an object as native Crossplane or the functions decode it, depending on `profile`. For the functions, every
 /// number becomes a float64.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {

@@ -78,7 +78,7 @@ fn native_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> 
     Ok(keys)
 }
 
-/// Returns an EnvironmentConfig as Go decodes it into its type. Empty maps are missing in the result.
+/// Returns an EnvironmentConfig as Go decodes it into the struct `EnvironmentConfig`: empty maps are omitted.
 fn typed(config: &Value) -> Cow<'_, Value> {
     const MAPS: [(&str, &str); 3] = [("", "data"), ("/metadata", "labels"), ("/metadata", "annotations")];
     let is_empty = |parent: &str, key: &str| {
@@ -93,8 +93,8 @@ fn typed(config: &Value) -> Cow<'_, Value> {
     typed
 }
 
-/// Returns the sort keys for the function. A missing or null key has the zero value of its type. All numbers have the
-/// same type.
+/// Returns the sort keys for function-environment-configs. If the value at the sort path is missing or null, its key is
+/// the zero value of the type of the other keys. All numbers have the same type.
 fn function_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     if path.is_empty() {
         return Err("cannot sort by empty field path".to_owned());

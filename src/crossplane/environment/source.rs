@@ -68,8 +68,8 @@ pub struct EnvironmentSource {
     pub reference: Option<Reference>,
     /// The selector of a source of type Selector.
     pub selector: Option<Selector>,
-    /// The path in the environment under which the data is merged. Only the function reads this field, since version
-    /// 0.7.
+    /// The path in the environment under which the data is merged. Only function-environment-configs reads this field,
+    /// since version 0.7.
     pub to_field_path: Option<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct Selector {
     /// Minimum number of EnvironmentConfigs, in mode Multiple.
     pub min_match: Option<u64>,
     /// The path in the EnvironmentConfig by which matches are sorted, in mode Multiple. `None` means `metadata.name`.
-    /// An empty path has a different meaning.
+    /// For function-environment-configs, an empty path means the same. Native Crossplane cannot sort by an empty path.
     pub sort_by_field_path: Option<String>,
     /// The labels that an EnvironmentConfig must have.
     #[serde(deserialize_with = "or_default")]
@@ -123,8 +123,8 @@ pub struct LabelMatcher {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
-    /// When native Crossplane resolves the references of a composite to EnvironmentConfigs. The function ignores this
-    /// field, because it resolves references at each reconcile.
+    /// When native Crossplane resolves the references of a composite to EnvironmentConfigs.
+    /// function-environment-configs ignores this field, because it resolves references at each reconcile.
     pub resolve: Resolve,
     /// Whether referenced EnvironmentConfigs must exist; `Required` by default.
     pub resolution: Presence,
@@ -143,8 +143,8 @@ impl Selector {
         or(&self.mode, self.mode.is_unset(), Mode::Single)
     }
 
-    /// Returns the sort path. The default is `metadata.name`. For the function, an empty path is the same as a missing
-    /// path.
+    /// Returns the sort path. The default is `metadata.name`. For function-environment-configs, an empty path is the
+    /// same as a missing path.
     pub fn sort_path(&self, profile: Profile) -> &str {
         let path = self.sort_by_field_path.as_deref();
         path.filter(|path| profile == Profile::Native117 || !path.is_empty()).unwrap_or("metadata.name")

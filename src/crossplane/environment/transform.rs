@@ -36,8 +36,8 @@ names! {
 names! {
     /// The operation of a `string` transform.
     StringType {
-        /// Formats with Go's `fmt.Sprintf`. The schema of Compositions sets this type by default. The code of
-        /// Crossplane and of the function has no default.
+        /// Formats with Go's `fmt.Sprintf`. The schema of Compositions sets this type by default. The code of native
+        /// Crossplane and of function-patch-and-transform has no default.
         Format = "Format",
         /// Applies a named conversion.
         Convert = "Convert",
@@ -49,7 +49,7 @@ names! {
         Regexp = "Regexp",
         /// Joins the elements of a list with a separator.
         Join = "Join",
-        /// Replaces each occurrence of a string. Only the function supports this operation.
+        /// Replaces each occurrence of a string. Only function-patch-and-transform supports this operation.
         Replace = "Replace",
     }
 }
@@ -127,7 +127,7 @@ pub struct MatchTransform {
 #[serde(default)]
 pub struct MatchPattern {
     /// Whether the input is compared with a literal or with a regular expression. The API schemas set the default
-    /// `literal`. The code of Crossplane and of the function has no default.
+    /// `literal`. The code of native Crossplane and of function-patch-and-transform has no default.
     #[serde(rename = "type")]
     pub pattern_type: PatternType,
     /// The string to compare with, for patterns of type `literal`.

@@ -50,7 +50,7 @@ impl Invalid {
     }
 }
 
-/// Returns the first mistake in `environment.patches`, relative to `environment`.
+/// Returns the first mistake in `environment.patches`. The path of the mistake is relative to `environment`.
 pub fn invalid_environment_patches(patches: &[Patch], profile: Profile) -> Option<Invalid> {
     let mut patches = patches.iter().enumerate();
     patches.find_map(|(at, patch)| {

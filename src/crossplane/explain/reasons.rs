@@ -6,7 +6,8 @@ use super::label;
 use crate::catalog::Stored;
 use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceOutcome, SourceType};
 
-/// Maximum number of EnvironmentConfigs that are listed as not selected. The most similar ones are listed first.
+/// Maximum number of EnvironmentConfigs that an explanation lists as not selected. Those with the fewest wrong labels
+/// are listed first.
 const MAX_OTHERS: usize = 20;
 
 /// Returns a description of a source, such as `Reference example` or `Selector stage=prod (Single)`.

@@ -1,4 +1,4 @@
-//! Errors of paths, with Crossplane's messages.
+//! Errors of parsing, reading and writing field paths, with Crossplane's messages.
 
 use super::{MAX_DEPTH, MAX_EXPANSIONS, MAX_INDEX, Segment, text_of};
 use crate::go::quote;

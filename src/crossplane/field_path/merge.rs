@@ -42,7 +42,8 @@ pub(super) fn merge(
     path.set(object, merged)
 }
 
-/// Removes the elements from a list that the target already has. Returns other values unchanged.
+/// Removes from a new list the elements that the existing list `there` already has. Returns `value` unchanged if lists
+/// are not appended, or if one of the two values is not a list.
 fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
     match (value, there) {
         (Value::Array(new), Value::Array(known)) if options.append_slice => {
@@ -54,7 +55,7 @@ fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
 }
 
 impl MergeOptions {
-    /// Merges `value` into the existing value `there`. The recursion depth is at most the depth of both values.
+    /// Merges `value` into the existing value `there`. The recursion depth is at most the depth of the shallower value.
     fn merged(self, there: Value, value: Value) -> Result<Value, PathError> {
         match (there, value) {
             // Upstream skips null members, and then treats the target as still empty.

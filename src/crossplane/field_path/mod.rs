@@ -85,7 +85,7 @@ impl Path {
         self.segments.is_empty()
     }
 
-    /// Returns whether a segment is `*`, in brackets or not.
+    /// Returns whether any segment is `*`, with or without brackets.
     pub fn has_wildcard(&self) -> bool {
         self.segments.iter().any(Segment::is_wildcard)
     }

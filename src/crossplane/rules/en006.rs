@@ -112,8 +112,9 @@ fn check_reference(source: &EnvironmentSource, field: &FieldPath, configs: &Conf
     })
 }
 
-/// Checks a selector without a composite. Matchers that read the composite are left out. They could only reduce the
-/// number of matches, so a finding about too few matches is still correct.
+/// Checks the number of EnvironmentConfigs that match a selector, independently of a composite. Matchers that read the
+/// composite are omitted, because they could only reduce the number of matches. So a finding about too few matches is
+/// still correct. Too many matches are reported only if no matcher is omitted.
 fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>) -> Option<Finding> {
     let mut labels: Vec<(&str, &str)> = Vec::new();
     for matcher in &selector.match_labels {

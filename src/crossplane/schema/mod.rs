@@ -21,10 +21,10 @@ use crate::yaml;
 pub use source::{ANNOTATION, CONFIG_MAPS, FROM_ANNOTATION, declared, live_reads};
 pub use types::Types;
 
-/// Maximum size of a schema in bytes. In an annotation, a schema cannot be larger, because all annotations of an object
-/// together may have 256 KiB. In a ConfigMap, a larger text is hardly the schema of an environment.
+/// Maximum size of a schema in bytes. All annotations of an object together are limited to the same size, so a schema
+/// in an annotation cannot be larger. A larger text in a ConfigMap is probably not the schema of an environment.
 pub const MAX_BYTES: usize = 256 << 10;
-/// Maximum number of subschemas. More would take too long during an admission request.
+/// Maximum number of subschemas in a schema. Larger schemas would take too long during an admission request.
 const MAX_PARTS: usize = 10_000;
 
 /// A parsed JSON Schema of an environment.
@@ -80,7 +80,7 @@ pub enum SchemaError {
     /// The annotation names a ConfigMap or a key that does not exist.
     #[error("names {0}, which does not exist")]
     Missing(String),
-    /// The ConfigMap that the annotation names cannot be read. The fields are the name of the ConfigMap and the reason.
+    /// The ConfigMap named in the annotation cannot be read. The fields are the name of the ConfigMap and the reason.
     #[error("names {0}, which portcullis cannot read{1}")]
     Unread(String, &'static str),
 }

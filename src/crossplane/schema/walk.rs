@@ -1,7 +1,7 @@
 //! Follows a path through a schema.
 //!
-//! If several combined schemas apply to a value, the value may have the members of all these schemas. JSON Schema can
-//! be stricter. So a valid path is never reported as missing.
+//! If several combined schemas apply to a value, this module accepts the members of all of them. JSON Schema can be
+//! stricter, so some invalid paths are accepted. But a valid path is never reported as missing.
 
 use serde_json::Value;
 

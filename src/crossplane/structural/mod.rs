@@ -1,9 +1,9 @@
-//! The schema of a kind of composites, and how the API server applies it: pruning, defaults, validation.
+//! The schema of a composite type, and how the API server applies it: pruning, defaults, validation.
 //!
 //! Crossplane creates a CustomResourceDefinition for each CompositeResourceDefinition. Crossplane takes `spec` and
 //! `status` from the schema, and adds its own fields to `spec` (`internal/xcrd` in Crossplane 1.17). The API server
-//! drops all other fields and reports no error. So if a mutator wrote such a field, it would write the field again at
-//! every request.
+//! drops all other fields and reports no error. So a mutator that wrote an unknown field would write it again at every
+//! request.
 
 mod path;
 mod store;
@@ -16,7 +16,7 @@ use crate::admission::Operation;
 use crate::suggestion::by_similarity;
 pub use validate::Violation;
 
-/// The fields of `spec` that Crossplane adds to every kind of composites.
+/// The fields that Crossplane adds to `spec` of every composite type.
 pub const CROSSPLANE_FIELDS: [&str; 11] = [
     "claimRef",
     "compositionRef",
@@ -33,7 +33,7 @@ pub const CROSSPLANE_FIELDS: [&str; 11] = [
 /// Maximum number of declared members that a message lists for a path that the schema does not have.
 const MAX_NAMES: usize = 8;
 
-/// The schema of `spec` of a kind of composites, in one version.
+/// The schema of the field `spec` in one version of a composite type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Structural {
     spec: Value,
@@ -84,7 +84,7 @@ impl Structural {
         stored
     }
 
-    /// Returns the part of the schema at a path that begins with `spec`.
+    /// Looks up a path that begins with `spec` in this schema.
     pub fn at(&self, path: &Path) -> Field<'_> {
         path::at(&self.spec, path)
     }

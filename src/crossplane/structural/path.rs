@@ -7,15 +7,16 @@ use super::{CROSSPLANE_FIELDS, Field, sorted};
 use crate::admission::Operation;
 use crate::crossplane::field_path::{Path, Segment};
 
-/// Maximum number of subschemas that are searched for rules. In larger schemas, it is unknown whether a rule may reject
-/// a value. Few definitions are so large, because the API server limits them to three million bytes.
+/// Maximum number of subschemas in which Portcullis looks for CEL rules and formats. In larger schemas, it is unknown
+/// whether a rule may reject a value. Few definitions are so large, because the API server limits them to three million
+/// bytes.
 const MAX_PARTS: usize = 10_000;
 
 /// The CEL rules of a subschema.
 #[derive(Debug, Clone, Copy)]
 struct Rules<'s>(&'s Value);
 
-/// Returns the part of a schema of `spec` at a path that begins with `spec`.
+/// Looks up a path that begins with `spec` in the schema of `spec`.
 pub(super) fn at<'s>(spec: &'s Value, path: &Path) -> Field<'s> {
     let mut place = "spec".to_owned();
     let mut schema = spec;

@@ -68,7 +68,8 @@ fn check(value: &Value, schema: &Value, at: &FieldPath, found: &mut Vec<Violatio
     }
 }
 
-/// Returns the type that the schema requires if a value has a different type.
+/// Returns the type that the schema requires, if the value does not have this type. `None` if the value has the right
+/// type, or if the schema requires no type.
 fn wrong_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str> {
     let is_whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
     if is_set(schema, "x-kubernetes-int-or-string") {

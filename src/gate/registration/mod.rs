@@ -83,7 +83,7 @@ pub const DECLARED_NAME: &str = "portcullis-composites";
 /// The template in the chart for further expressions of the namespace selector.
 const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.matchExpressions }}\n        \
                                 {{- toYaml . | nindent 8 }}\n        {{- end }}\n";
-/// The chart value that enables the CustomResourceDefinitions that are optional.
+/// The chart value that enables the optional CustomResourceDefinitions.
 const CHART_OPTIONAL: &str = ".Values.storedKustomizations";
 
 impl Registration {
@@ -239,8 +239,8 @@ impl Registration {
         format!("    clientConfig:\n{place}{ca}")
     }
 
-    /// Returns a selector that excludes the namespaces `kube-system` and that of Portcullis. They are excluded because
-    /// a cluster must be able to start without Portcullis.
+    /// Returns a selector that excludes the namespace `kube-system` and the namespace of Portcullis. They are excluded
+    /// because a cluster must be able to start without Portcullis.
     fn namespace_selector(&self) -> String {
         let further = if self.is_chart() { CHART_NAMESPACES } else { "" };
         format!(

@@ -91,12 +91,12 @@ pub(super) struct Rules {
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The rule families whose rules need these requests to fail closed if they do not meet the match condition. The
-    /// condition is needed if at least one of the families is enabled.
+    /// The condition under which requests that do not meet `match_condition` still need a webhook that fails closed. It
+    /// holds if at least one rule family with a fail-closed rule for the resource is enabled.
     pub(super) when: When,
 }
 
-/// A resource. The first part is its group, the second part is its plural name with the subresource.
+/// A resource. The first part is its group. The second part is its plural name, including the subresource.
 type Key = (&'static str, String);
 /// A request matcher and the family of its rule.
 type FamilyMatcher = (&'static str, &'static Match);

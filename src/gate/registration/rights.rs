@@ -46,8 +46,9 @@ impl Registration {
         )
     }
 
-    /// Returns the YAML of an aggregated ClusterRole and its binding. Kubernetes adds the rules of every ClusterRole
-    /// with the label [`CHOOSING_LABEL`] to it. For example, such a ClusterRole permits reading a kind of composites.
+    /// Returns the YAML of an aggregated ClusterRole and its binding. Kubernetes copies the rules of every ClusterRole
+    /// with the label [`CHOOSING_LABEL`] into the aggregated ClusterRole, such as the permission to read a composite
+    /// type.
     fn aggregated(&self, registry: &Registry) -> String {
         let when = When::any(registry.declaring().map(|(family, _)| family).collect());
         let role = format!(

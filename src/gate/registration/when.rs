@@ -12,7 +12,7 @@ pub(super) type Families = BTreeSet<&'static str>;
 /// The choice of families for a manifest: a fixed list, or the values of the chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// A fixed list: these families are enabled.
+    /// The families in this list, independently of the values of the chart.
     These(Vec<&'static str>),
     /// The families that the value `families` of a chart release turns on.
     Values,
@@ -111,9 +111,9 @@ impl Choice {
         }
     }
 
-    /// Adds a condition to the lines `text`: at least one of `families` must be enabled. For a fixed list of families,
-    /// returns the lines if the condition holds, and an empty text otherwise. For the chart, returns the lines inside a
-    /// Helm `if`.
+    /// Returns the lines `text` with the condition that at least one of `families` is enabled. For a fixed list of
+    /// families, the result is `text` if the condition holds, and otherwise empty. For the chart, the result is `text`
+    /// inside a Helm `if`.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }

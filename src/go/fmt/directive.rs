@@ -19,7 +19,7 @@ struct Reader<'f> {
     is_reordered: bool,
     /// Whether all argument numbers of the current directive are valid.
     numbers_are_valid: bool,
-    /// Whether an argument number, such as `[3]`, was parsed last.
+    /// Whether the reader is directly after an argument number, such as `[3]`.
     is_after_number: bool,
 }
 

@@ -112,7 +112,7 @@ fn character(value: i64) -> char {
     u32::try_from(value).ok().and_then(char::from_u32).unwrap_or('\u{fffd}')
 }
 
-/// Adds to a formatted float the decimal point and the zeros that the flag `#` keeps.
+/// Returns a formatted float with the decimal point and the trailing zeros that the flag `#` requires.
 fn with_point(number: &str, verb: char, precision: Option<usize>) -> String {
     let is_hexadecimal = matches!(verb, 'x' | 'X');
     let mut wanted = match verb {

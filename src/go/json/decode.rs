@@ -99,8 +99,8 @@ fn integer(number: &Number) -> Value {
 struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// The closing brackets that the text still needs for open objects and lists. The bracket of the innermost object
-    /// or list is last.
+    /// The closing brackets of the objects and lists that are still open. The bracket of the innermost object or list
+    /// is last.
     open: Vec<u8>,
 }
 
@@ -255,8 +255,8 @@ impl Scanner<'_> {
         Ok(byte)
     }
 
-    /// Returns the next byte. Spaces are not skipped. At the end of the text, returns Go's error for an unexpected
-    /// space.
+    /// Returns the next byte, which may be a space. At the end of the text, returns an error, with Go's message for an
+    /// invalid space.
     fn next_of(&mut self, context: &str) -> Result<u8, String> {
         self.next().map_err(|_| format!("invalid character ' ' {context}"))
     }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Maximum nesting depth. It is the limit of `serde_json`. Go accepts 10 000 levels. Requests with deeper objects are
-/// denied.
+/// Maximum nesting depth of JSON, which is the limit of `serde_json`. Go accepts 10 000 levels. Requests that exceed
+/// this limit are denied.
 pub const MAX_DEPTH: usize = 128;
 
 /// The error of a JSON text that cannot be parsed.

@@ -16,7 +16,7 @@ pub enum Code {
     PerlOperator,
     /// A repetition of a repetition, such as `a**`.
     RepeatOperator,
-    /// A repetition count that is too large or reversed.
+    /// A repetition whose count is too large, or whose minimum exceeds its maximum.
     RepeatSize,
     /// A character class without its closing bracket, such as `[a-z`.
     MissingBracket,

@@ -1,11 +1,11 @@
 //! Regular expressions in Go's syntax.
 //!
 //! A pattern is parsed like in Go's `regexp/syntax`, with the same error messages. Then it is translated to the syntax
-//! of the crate regex. Both engines find the same matches, because they prefer the leftmost first match. Both take
-//! linear time. Only the syntax differs. In Go:
+//! of the crate regex. Both engines find the same matches, because both use leftmost-first matching. Both take linear
+//! time. Only the syntax differs. In Go:
 //!
 //! - `\d`, `\w`, `\s` and `\b` mean ASCII.
-//! - `\Q..\E` quotes.
+//! - `\Q..\E` quotes a literal text.
 //! - `[a&&b]` and `[a[b]]` are plain classes.
 //! - Braces that are not a repetition are literal.
 //! - `a**` and more than 1000 repetitions are errors.
@@ -23,7 +23,7 @@ pub use error::{Code, SyntaxError};
 
 /// Maximum nesting of groups. It limits the recursion of the crate regex. Go allows 1000 levels.
 pub const MAX_NESTING: u32 = 250;
-/// Maximum number of cached patterns. With their maximum size they need 32 MiB.
+/// Maximum number of cached patterns. With `MAX_CACHED_SIZE` bytes each, they need 32 MiB.
 const MAX_CACHED: usize = 128;
 const MAX_CACHED_SIZE: usize = 256 << 10;
 /// Maximum length of a cached pattern in bytes. Longer patterns are compiled at each use.

@@ -139,7 +139,7 @@ impl<'p> Translator<'p> {
         }
     }
 
-    /// Translates a group that starts with `(?`: a name or flags.
+    /// Translates a group that starts with `(?`, which sets the name or the flags of the group.
     fn special_group(&mut self) -> Result<(), SyntaxError> {
         let rest = self.rest;
         for prefix in ["(?P<", "(?<"] {

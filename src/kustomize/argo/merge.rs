@@ -26,8 +26,8 @@ pub(in crate::kustomize) struct Own {
     /// The number of components in the original file, and one index for each added component. The index is the position
     /// of the component in the option `components`.
     components: (usize, Vec<usize>),
-    /// The other fields that the options set. Each pair has the name of the field in the kustomization file, and the
-    /// name of the option.
+    /// The remaining fields of the kustomization file that the options set. Each pair has the name of the field, and
+    /// the name of the option that sets it.
     set: Vec<(&'static str, &'static str)>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Affix<'s> {
     /// The file and line of the entry that configures the transformer. The nodes that the transformer changes get this
     /// origin.
     pub origin: Origin,
-    /// The memory limit of the build. The size of the new texts is counted towards this limit.
+    /// The memory limit of the build. The size of the new texts is counted against this limit.
     pub budget: &'s Budget,
 }
 

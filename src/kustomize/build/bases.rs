@@ -1,7 +1,7 @@
 //! A cache of built bases, which the builds of several roots share.
 //!
-//! The result of a base depends on its own files. It hardly depends on its referrer, because the root computes hashes,
-//! references between objects and vars. It depends on three properties of the referrer:
+//! The result of a base depends mainly on its own files. Hashes, references between objects and vars are computed by
+//! the root, so the result does not include them. It depends on only three properties of the referrer:
 //!
 //! - The schema in use (`openapi`). Bases that are built with a custom schema are not shared.
 //! - The annotations with the origin of objects (`buildMetadata` of the root).
@@ -17,8 +17,8 @@ use crate::kustomize::references::Loader;
 use crate::kustomize::schema::Preferred;
 use crate::kustomize::tree::TreePath;
 
-/// Maximum number of objects in the cache of a command. An object takes some kilobytes. When the limit is exceeded, the
-/// cache is emptied.
+/// Maximum number of objects in the base cache of a command. An object takes several kilobytes. When the limit is
+/// exceeded, the cache is emptied.
 const MAX_OBJECTS: usize = 50_000;
 
 /// The cached result of building a base.
@@ -26,7 +26,7 @@ const MAX_OBJECTS: usize = 50_000;
 pub(super) struct Base {
     /// The objects, field specs and vars of the base.
     pub(super) accumulator: Accumulator,
-    /// The size of the base: the number of bytes that its build added to the [`Budget`](super::budget::Budget).
+    /// The size of the base: the number of bytes that its build counted in the [`Budget`](super::budget::Budget).
     pub(super) bytes: u64,
     /// The total size in bytes of the files that were read to build the base.
     read: usize,
@@ -63,8 +63,9 @@ struct Known {
 }
 
 impl Bases {
-    /// Creates a cache of at most `max_bytes`. The cache is emptied before a new base would exceed this limit. The size
-    /// of a base is the number of bytes that its build adds to the [`Budget`](super::budget::Budget).
+    /// Creates a cache with a total size of at most `max_bytes`. The cache is emptied before a new base would exceed
+    /// this limit. The size of a base is the number of bytes that its build counted in the
+    /// [`Budget`](super::budget::Budget).
     pub(super) fn within(max_bytes: u64) -> Self {
         Self { known: RwLock::default(), max_bytes }
     }

@@ -12,7 +12,7 @@ use crate::kustomize::node::{Kind, Node};
 const MAX_BYTES: u64 = 256 << 20;
 /// Approximate size of a value in addition to its text, in bytes.
 const VALUE: u64 = 160;
-/// The cost of a transformer for each object that it may change.
+/// Number of bytes that count against the limit of the build for each object that a transformer may change.
 const STEP: u64 = 16;
 
 /// A counter of the memory and work of one build, in bytes. Counting fails if the total exceeds [`MAX_BYTES`].
@@ -27,7 +27,7 @@ pub(super) struct Budget {
 pub(super) struct Exceeded;
 
 impl Budget {
-    /// Adds a number of bytes to the memory counter of the build.
+    /// Counts a number of bytes against the memory limit of the build.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Budget {
         if spent > MAX_BYTES { Err(Exceeded) } else { Ok(()) }
     }
 
-    /// Adds the size of a scalar or key with this text to the memory counter of the build.
+    /// Counts the size of a scalar or key with this text against the memory limit of the build.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Budget {
         self.spend(VALUE + text.len() as u64)
     }
 
-    /// Adds the size of a node and everything in it to the memory counter of the build.
+    /// Counts the size of a node and everything in it against the memory limit of the build.
     ///
     /// # Errors
     ///
@@ -66,11 +66,11 @@ impl Budget {
         }
     }
 
-    /// Counts the work of a transformer that visits `objects` objects. The work is added to the total of the build.
+    /// Counts the work of a transformer that visits `objects` objects against the limit of the build.
     ///
     /// # Errors
     ///
-    /// If the limit of the build is exceeded.
+    /// If the limit is exceeded.
     pub(super) fn steps(&self, objects: usize) -> Result<(), Exceeded> {
         self.spend(STEP.saturating_mul(objects as u64))
     }

@@ -1,5 +1,5 @@
-//! Detects duplicate identities of objects that move to another namespace. This does not need a comparison of all pairs
-//! of objects.
+//! Detects objects that get the same identity when they move to another namespace. It counts the objects with each
+//! identity instead of comparing all pairs of objects.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Clash {
 }
 
 impl Clash {
-    /// Counts the current identities of all objects.
+    /// Creates a counter from the current identities of all objects.
     pub(super) fn new(map: &ResMap) -> Self {
         let keys: Vec<String> = map.resources().iter().map(|resource| key(resource, &map.scope)).collect();
         let mut counts = HashMap::with_capacity(keys.len());

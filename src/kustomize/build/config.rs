@@ -1,4 +1,5 @@
-//! The field specs of all transformers: the built-in ones, and those from files that `configurations` and `crds` name.
+//! The field specs of all transformers: the built-in ones, and those from files that are listed in the fields
+//! `configurations` and `crds`.
 //!
 //! Source: kustomize's `api/internal/plugins/builtinconfig`.
 
@@ -213,7 +214,7 @@ struct WrittenReference {
     field_specs: Vec<WrittenSpec>,
 }
 
-/// The decoded content of a file that the field `configurations` names.
+/// The decoded content of a file that is listed in the field `configurations`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Written {

@@ -41,7 +41,8 @@ impl PatchSite {
         Self { site: target.site(field.clone()), path: target.site(field.key("path")) }
     }
 
-    /// Creates the positions of a patch that an object configures. Both positions are the position of the object.
+    /// Creates the positions of a patch that a transformer object configures, such as a `PatchTransformer`. Both
+    /// positions are the position of the object.
     pub(super) fn of_object(site: Site) -> Self {
         Self { path: site.clone(), site }
     }
@@ -204,8 +205,8 @@ impl Run<'_> {
         Ok(What::PatchJson6902 { patch, target: selector })
     }
 
-    /// Returns all replacements of the list `replacements`. They include the replacements in files that entries of the
-    /// list name.
+    /// Returns all replacements of the list `replacements`, including those in files to which entries of the list
+    /// refer.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ use crate::yaml::{self, Limits, Place};
 /// Maximum depth of references between types in the definitions.
 const MAX_DEPTH: usize = 64;
 
-/// Derives field specs from a file that `crds` names.
+/// Derives field specs from a file that is listed in the field `crds`.
 ///
 /// # Errors
 ///

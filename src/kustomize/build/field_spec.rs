@@ -130,8 +130,8 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether applying the path `steps` to `node` has an effect. It finds an existing node, or it fails, for
-    /// example at a scalar. If there is no effect, the caller need not copy shared nodes.
+    /// Returns whether the path `steps` leads from `node` to an existing node, or to an error, such as a scalar before
+    /// the end of the path. If not, applying the field spec changes nothing, and the caller need not copy shared nodes.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -174,8 +174,8 @@ impl FieldSpec {
         }
     }
 
-    /// Returns the field of a mapping that a step of the path names. Creates a missing or null field if both `create`
-    /// and the field spec allow it.
+    /// Returns the value of the field in `map` to which the path step `step` leads. Creates a missing or null value if
+    /// both `create` and the field spec allow it.
     fn field<'n>(
         &self,
         map: &'n mut Node,
@@ -206,7 +206,8 @@ impl FieldSpec {
         Ok(Some(&mut field.value))
     }
 
-    /// Returns whether `other` has the path of this field spec, and selects its group, version and kind.
+    /// Returns whether `other` has the same path as this field spec, and selects all objects that this field spec
+    /// selects.
     fn covers(&self, other: &Self) -> bool {
         self.gvk().is_selected(&other.gvk()) && self.path == other.path
     }
@@ -217,8 +218,8 @@ impl FieldSpec {
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
 pub(super) struct Conflict(pub String);
 
-/// Adds a field spec to a list. Does nothing if the list has a field spec with the same path, and `spec` selects at
-/// least the same objects.
+/// Adds a field spec to a list. Does nothing if the list already has a field spec with the same path that selects the
+/// same or fewer objects.
 ///
 /// # Errors
 ///
@@ -234,8 +235,8 @@ pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
     }
 }
 
-/// Adds field specs to a list. Skips a field spec if the list already has one with the same path, and the skipped field
-/// spec selects at least the same objects.
+/// Adds field specs to a list. Skips a field spec if the list already has one with the same path that selects the same
+/// or fewer objects.
 ///
 /// # Errors
 ///

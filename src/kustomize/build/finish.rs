@@ -22,10 +22,10 @@ use crate::kustomize::rules::{kz013, kz031};
 use crate::yaml;
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// Maximum ratio of output to input, for larger trees. Without this limit, the output could grow very large because of
-/// aliases, and because of bases that are built many times.
+/// Maximum number of output bytes for each input byte, in addition to `MAX_TEXT_BYTES`. Without this limit, aliases and
+/// bases that are built many times could make the output very large.
 const MAX_GROWTH: usize = 4;
-/// Maximum size of the output of small trees, in bytes.
+/// Maximum size of the output of a build in bytes, in addition to `MAX_GROWTH` bytes for each input byte.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 /// Annotations that kustomize removes, even if the user wrote them.
 const REMOVED: [&str; 19] = [
@@ -165,7 +165,8 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     Ok(())
 }
 
-/// Returns the annotations to write: those of the object whose keys are `kept`, as strings, and the notes.
+/// Returns the annotations that kustomize writes: the annotations in `own` whose keys satisfy `kept`, converted to
+/// strings, and the annotations in `notes`.
 fn values(
     own: Option<&Node>,
     kept: impl Fn(&str) -> bool,

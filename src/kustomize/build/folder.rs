@@ -47,8 +47,8 @@ impl Run<'_> {
         }
     }
 
-    /// Records that the file that the current build step read last is in the wrong list. For example, an entry of
-    /// `components` must be a folder. Does nothing if steps are not recorded.
+    /// Records that the current build step read its last file from an entry of the wrong list. For example, an entry of
+    /// `components` must be a folder, not a file. Does nothing if steps are not recorded.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
@@ -158,8 +158,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reports duplicate objects after a component or patch changed identities. kustomize rejects such duplicates. The
-    /// reason is that it adds all objects to an empty accumulator again.
+    /// Reports objects that became duplicates when a component or patch changed identities. kustomize rejects such
+    /// duplicates, because it adds all objects to a new accumulator after the change.
     pub(super) fn unique(&self, map: &mut ResMap, site: &Site) -> Step<()> {
         if !map.may_have_duplicates() {
             return Ok(());

@@ -51,7 +51,7 @@ pub(super) enum BadPair {
     Literal(String),
     /// An entry of `files` that is neither `path` nor `key=path`.
     Source(String),
-    /// The number of a line of an environment file that is not UTF-8.
+    /// A line of an environment file is not UTF-8. Contains the number of the line.
     Encoding(usize),
 }
 
@@ -74,7 +74,8 @@ impl Pairs {
         Ok(())
     }
 
-    /// Adds the variables of an environment file. A line has the form `key=value`, for example.
+    /// Adds the variables of an environment file. Each line has the form `key=value`. Empty lines and comments are
+    /// skipped.
     ///
     /// # Errors
     ///

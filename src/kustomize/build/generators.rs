@@ -87,8 +87,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the result for Helm charts, because they are not rendered. If Helm is enabled, this is an unknown
-    /// result. Otherwise it is an error of kustomize.
+    /// Returns the result of a build step that needs Helm charts, which are not rendered here. If Helm is enabled, the
+    /// result is unknown. Otherwise kustomize fails with an error.
     pub(super) fn helm(&self, site: Site) -> Stop {
         match self.options.helm {
             true => Stop::unknown_by(Cause::Helm, site, "Helm charts are not inflated here"),

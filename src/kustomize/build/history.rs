@@ -37,8 +37,7 @@ impl History {
 }
 
 impl Run<'_> {
-    /// Records the new value of the field whose history is recorded. Does so for each object in which the field changed
-    /// since the last step.
+    /// Records the new value of the observed field in each object in which the field has changed since the last step.
     pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
         let Some(mut history) = self.history.take() else { return };
         for resource in map.resources().iter().filter(|resource| resource.kind() == history.kind) {
@@ -62,7 +61,8 @@ impl Run<'_> {
     }
 }
 
-/// Returns the origin of the first scalar in a node, because a merged mapping has several origins.
+/// Returns the origin of a node. For a mapping or sequence, returns the origin of its first scalar, because a merged
+/// mapping has several origins.
 pub(super) fn first_origin(node: &Node) -> crate::kustomize::node::Origin {
     let inner = node.entries().first().map(|entry| &entry.value).or_else(|| node.items().first());
     inner.map_or(node.origin, first_origin)

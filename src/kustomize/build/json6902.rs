@@ -180,8 +180,7 @@ fn steps(path: &str) -> Vec<String> {
     path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
-/// Returns the object or array that contains the last member or element of a path. Also returns the last step of the
-/// path.
+/// Returns the object or array that directly contains the value at a path, and the last step of the path.
 fn container<'v>(document: &'v mut Tree, path: &str) -> Applied<(&'v mut Tree, String)> {
     let mut steps = steps(path);
     let last = steps.pop().ok_or_else(|| format!("`{path}` does not begin with a slash"))?;

@@ -176,7 +176,7 @@ fn tokens(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// Returns whether a selector matches an object with the only label `app: web`; `None` if it is invalid.
+    /// Returns whether a selector matches an object whose only label is `app: web`; `None` if the selector is invalid.
     fn selects(text: &str) -> Option<bool> {
         let labels = Labels::parse(text)?;
         let value = |key: &str| (key == "app").then_some("web");

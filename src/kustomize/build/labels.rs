@@ -12,7 +12,7 @@ use crate::kustomize::node::{Entry, Node, Origin};
 ///
 /// # Errors
 ///
-/// If a path leads through a scalar, or to something that is not a mapping.
+/// If a field spec selects a value that is not a mapping, or if its path contains a scalar.
 pub(super) fn set(
     resource: &mut Resource,
     pairs: &BTreeMap<String, String>,

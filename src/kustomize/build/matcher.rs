@@ -16,7 +16,7 @@ pub(super) enum Create {
 }
 
 impl Create {
-    /// Returns the type of `value`, for a missing node that will contain this value.
+    /// Returns the type of node to create for a missing node that will get the value `value`.
     pub(super) fn like(value: &Node) -> Self {
         match value.kind {
             Kind::Scalar(_) => Self::Scalar,

@@ -112,7 +112,7 @@ pub enum Reorder {
     None,
 }
 
-/// The settings of a build that affect its output only.
+/// The settings of a build that affect only its output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The order of the objects in the output (`--reorder`).

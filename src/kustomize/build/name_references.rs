@@ -1,4 +1,4 @@
-//! Updates references by name after objects were renamed.
+//! Updates references to objects by name, after objects have been renamed.
 //!
 //! Source: kustomize's `api/internal/accumulator/namereferencetransformer.go` and `api/filters/nameref`.
 
@@ -111,8 +111,8 @@ impl Target {
         self.previous.iter().any(|(_, kind)| Gvk { group, version, kind }.is_selected(selector))
     }
 
-    /// Returns whether two objects have the same prefixes and suffixes. With `allow_empty`, an object without prefixes
-    /// and suffixes matches every object.
+    /// Returns whether the prefixes and suffixes of two objects agree. If two lists have different lengths, compares
+    /// only the entries that were added last. If `allow_empty` is set, an empty list agrees with every list.
     fn has_affixes_of(&self, other: &Self, allow_empty: bool) -> bool {
         let agree = |a: &[Arc<str>], b: &[Arc<str>]| match a.is_empty() || b.is_empty() {
             true => allow_empty || a.len() == b.len(),
@@ -273,8 +273,8 @@ impl Referrer<'_> {
     }
 
     /// Returns whether `target` is in the namespace that a reference names. Returns true if the reference names no
-    /// namespace. If the reference could mean any object that was originally in this namespace, compares the original
-    /// namespace of `target`. Otherwise compares its current namespace.
+    /// namespace. Compares the current namespace of `target`, with one exception: if the reference may refer to an
+    /// object that was originally in the named namespace, compares the original namespace of `target`.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)

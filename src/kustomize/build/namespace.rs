@@ -10,8 +10,8 @@ use crate::kustomize::node::{Node, Origin, Tag};
 /// The annotation of objects that Helm rendered. Helm sets their namespaces itself.
 pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 
-/// The subjects of RoleBindings and ClusterRoleBindings whose namespace is set. Corresponds to kustomize's field
-/// `setRoleBindingSubjects`.
+/// The subjects of RoleBindings and ClusterRoleBindings in which the transformer sets the namespace. Corresponds to
+/// kustomize's field `setRoleBindingSubjects`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
     /// The namespaces of subjects with the name `default` are set.
@@ -31,7 +31,7 @@ pub(super) struct Namespace<'s> {
     pub specs: &'s [FieldSpec],
     /// Whether fields that already have a namespace stay unchanged.
     pub unset_only: bool,
-    /// The subjects of role bindings whose namespace is set.
+    /// The subjects of role bindings in which the transformer sets the namespace.
     pub subjects: Subjects,
     /// File and line of the entry that configures the transformer. Nodes that the transformer changes get this origin.
     pub origin: Origin,

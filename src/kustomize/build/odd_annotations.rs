@@ -57,12 +57,12 @@ fn is_empty(annotations: &Node) -> bool {
     annotations.is_scalar() || annotations.is_null_or_empty()
 }
 
-/// Removes empty fields `annotations`. kustomize does the same when it stores the identity of an object in the first
-/// field `annotations`.
+/// Removes empty fields `annotations` from the metadata of an object, which may have several fields of this name.
+/// kustomize does the same when it stores the identity of the object in the first of these fields.
 ///
 /// # Errors
 ///
-/// If kustomize panics, because the first field is not a mapping.
+/// If the first field is not a mapping, because kustomize then panics.
 pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), &'static str> {
     for at in 0..IDENTITY_WRITES {
         // the first field is not empty if it has notes, or a part of the identity after the first write
@@ -92,8 +92,9 @@ fn refuse_notes(metadata: &Node) -> bool {
     fields(metadata).nth(1).is_some_and(|(_, second)| !second.is_map() && !second.is_null())
 }
 
-/// Merges several fields `annotations` of an object at the end of a build, as kustomize does when it removes its stored
-/// state. Drops an annotation if `kept` returns false for its key. Several fields can remain.
+/// Merges the fields `annotations` of an object that has several of them. kustomize does the same at the end of a
+/// build, when it removes its stored state. Drops an annotation if `kept` returns false for its key. More than one
+/// field may remain.
 ///
 /// # Errors
 ///

@@ -13,7 +13,8 @@ use super::budget::{Budget, Exceeded};
 use crate::go;
 
 const NULL: &str = "null";
-/// Characters that Go's JSON encoder escapes when it copies a text, with their escapes.
+/// Characters that Go's JSON encoder escapes even in JSON that is already encoded (`json.RawMessage`), with their
+/// escapes.
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
@@ -23,8 +24,8 @@ pub(super) enum Tree {
     /// `null` in the document, or a missing value.
     #[default]
     Null,
-    /// The member `value` of an operation, if the patch contains `null` there. The library json-patch does not treat
-    /// this value like [`Tree::Null`].
+    /// The `value` of a JSON patch operation that is `null` in the patch. The library json-patch does not treat it like
+    /// [`Tree::Null`].
     WrittenNull,
     /// The JSON text of a scalar. It is `null` only if an operation has copied [`Tree::WrittenNull`].
     Scalar(Box<str>),
@@ -127,7 +128,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// If a text is not JSON for Go, such as a number that is too large.
+    /// If Go cannot parse a text as JSON, for example because a number is too large.
     pub(super) fn value(&self) -> Result<Value, String> {
         Ok(match self {
             Self::Null | Self::WrittenNull => Value::Null,
@@ -153,11 +154,11 @@ impl Tree {
         }
     }
 
-    /// Adds the size of this JSON value to the memory counter of the build.
+    /// Counts the size of this JSON value against the memory limit of the build.
     ///
     /// # Errors
     ///
-    /// If the limit is exceeded; the rest of the value is not measured.
+    /// If the limit is exceeded. The rest of the value is then not counted.
     pub(super) fn charge(&self, budget: &Budget) -> Result<(), Exceeded> {
         match self {
             Self::Null | Self::WrittenNull => budget.text(""),

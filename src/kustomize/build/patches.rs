@@ -31,7 +31,7 @@ pub(super) enum Patch {
     Json(json6902::Patch),
 }
 
-/// The reason why a patch is invalid. Its message is the end of a sentence.
+/// The reason why a patch is invalid. The message completes a sentence whose subject is the patch.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum BadPatch {
     /// The text contains neither objects nor JSON patch operations.
@@ -333,7 +333,7 @@ impl Operations<'_, '_> {
         Ok(())
     }
 
-    /// Checks that the result of the JSON patch does not depend on what kustomize has stored in the object.
+    /// Checks that the result of the JSON patch does not depend on the state that kustomize has stored in the object.
     ///
     /// # Errors
     ///
@@ -354,9 +354,9 @@ impl Operations<'_, '_> {
         Err(Failed::Unknown(reason.to_owned()))
     }
 
-    /// Returns the error for an object that has an annotation without a name after a JSON patch. For the field
-    /// `patches`, removes all annotations instead. kustomize does the same, because it removes the annotations, then
-    /// fails, and ignores the error.
+    /// Handles an object that has an annotation without a name after a JSON patch. Returns an error, except for the
+    /// field `patches`. For this field, removes all annotations. kustomize does the same: it removes the annotations,
+    /// then fails, and ignores the error.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
             return Err("an annotation has no name".into());

@@ -118,7 +118,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If an entry is not a transformer, or invalid.
+    /// If an entry does not configure a transformer, or its configuration is invalid.
     pub(super) fn plugin_transformers(
         &mut self,
         target: &Target<'_>,

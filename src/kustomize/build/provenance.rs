@@ -48,8 +48,8 @@ fn comment(node: &Node, run: &Run<'_>, shown: &dyn Fn(&TreePath) -> String) -> O
     Some(format!("{}:{}", shown(&file).replace(char::is_control, "?"), node.origin.line))
 }
 
-/// Adds the nodes of all scalars, empty lists and empty mappings to `into`. The nodes have the order in which their
-/// values are printed.
+/// Appends the node of each scalar, empty list and empty mapping in `value` to `into`. The order of the nodes is the
+/// order in which the values are printed.
 fn flatten<'n>(value: &Value<'_>, node: &'n Node, into: &mut Vec<Option<&'n Node>>) {
     match value {
         Value::List(values) if !values.is_empty() && values.len() == node.items().len() => {

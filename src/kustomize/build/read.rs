@@ -13,7 +13,8 @@ use crate::yaml::{self, Limits, YamlError};
 const LIST: &str = "List";
 const RESOURCE_LIST: &str = "ResourceList";
 
-/// The reason why a text does not contain valid objects. Its message is the end of a sentence.
+/// The reason why a text does not contain valid objects. The message completes a sentence whose subject is the text,
+/// such as `the entry is UTF-16`.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadObjects {
     /// The text is not YAML.

@@ -22,8 +22,9 @@ pub(super) enum Lost {
 }
 
 impl Run<'_> {
-    /// Continues the build if a part of it failed. Records the error in `result`, and returns `None`. Raises `lost` to
-    /// `more`. `lost` is the loss so far, and `more` is the loss without the failed part.
+    /// Continues the build after a part that may have failed. Returns the value in `result`. If `result` is an error,
+    /// records the error and returns `None`. `lost` is the data that is missing so far, and `more` is the data that is
+    /// missing without the failed part. After an error, raises `lost` to at least `more`.
     ///
     /// # Errors
     ///
@@ -40,8 +41,8 @@ impl Run<'_> {
         }
     }
 
-    /// Continues the build if a step failed on one object. Records the error, and records that the object lacks
-    /// changes.
+    /// Continues the build after a step that may have failed on one object. If `result` is an error, records the error,
+    /// and records in the object that some of its changes are missing.
     ///
     /// # Errors
     ///
@@ -56,7 +57,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records an error or an unknown part. Ignores an error that may only be a consequence of `lost`, the loss so far.
+    /// Records an error or an unknown result. Ignores an error that may only be a consequence of `lost`, the data that
+    /// is missing so far.
     pub(super) fn record(&self, stop: Stop, lost: Lost) {
         let mut log = self.log.borrow_mut();
         match stop {

@@ -273,9 +273,9 @@ impl Resource {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
-    /// Returns whether kustomize stores previous identities in a field `annotations` that is null. Such a null field
-    /// can be the only one that is left of several fields `annotations`. A merge removes this field together with the
-    /// identities.
+    /// Returns whether kustomize stores previous identities of the object although its field `annotations` is null.
+    /// This can happen if the object had several fields `annotations`, and only the null field is left. A merge then
+    /// removes this field together with the identities.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
         are_null && !self.previous.is_empty() && !self.has_notes()

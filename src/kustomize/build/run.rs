@@ -77,8 +77,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates empty caches. The cache of bases is limited to `max_bytes`. If a base would exceed the limit, the cache
-    /// is emptied first. The size of a base is the number of bytes that its build adds to its memory budget.
+    /// Creates empty caches. The cache of bases holds at most `max_bytes`. It is emptied if a new base would exceed the
+    /// limit. The size of a base is the number of bytes that its build counts against the memory limit.
     pub fn within(max_bytes: u64) -> Self {
         Self { bases: Bases::within(max_bytes), ..Self::default() }
     }
@@ -214,9 +214,9 @@ impl<'a> Run<'a> {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that kustomize looks up whether the kinds of these objects are namespaced. This has effects only for a
-    /// kind outside of kustomize's precomputed table. If a custom schema is set, kustomize loads it now. Otherwise
-    /// kustomize will load its built-in schema in addition to the next custom schema.
+    /// Records that kustomize looks up whether the kinds of these objects are namespaced. Does nothing if all kinds are
+    /// in kustomize's precomputed table. If a custom schema is set, kustomize loads it now. Otherwise kustomize will
+    /// load its built-in schema in addition to the next custom schema.
     ///
     /// # Errors
     ///
@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts the visit of a folder by the build.
+    /// Counts a visit to a folder against the limit of the build.
     ///
     /// # Errors
     ///
@@ -262,7 +262,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Counts an entry of a list of files or folders, such as `resources`.
+    /// Counts an entry of a list of files or folders, such as `resources`, against the limit of the build.
     ///
     /// # Errors
     ///
@@ -304,7 +304,7 @@ impl<'a> Run<'a> {
         self.site_at(&path, origin.line)
     }
 
-    /// Returns the position of the text in a line of a file, without indentation.
+    /// Returns the position of a line in a file, from the end of the indentation to the end of the line.
     pub(super) fn site_at(&self, path: &TreePath, line: u32) -> Site {
         let line = line.max(1);
         let bytes = self.tree.read(path).unwrap_or_else(|_| [].into());

@@ -22,7 +22,7 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The maximum loss by earlier errors at which this error is still certain. After a greater loss, this error may
+    /// The maximum loss by earlier errors that certainly did not cause this error. After a greater loss, this error may
     /// only be a consequence of the earlier errors.
     pub(super) holds: Lost,
 }

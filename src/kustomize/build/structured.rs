@@ -20,7 +20,7 @@ pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
 ///
 /// # Errors
 ///
-/// If kustomize's result is not implemented here.
+/// If it is unknown which text kustomize writes.
 pub(super) fn set(node: &mut Node, value: &Node, steps: &[String], create: Option<Create>) -> Result<bool, String> {
     for count in 1..steps.len() {
         let (outer, inner) = steps.split_at(count);

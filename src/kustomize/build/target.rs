@@ -40,7 +40,7 @@ pub(super) struct Accumulator {
 }
 
 impl Accumulator {
-    /// Creates an accumulator without objects, field specs and vars.
+    /// Creates an accumulator without objects, field specs or vars.
     pub(super) fn new(scope: Scope) -> Self {
         Self { map: ResMap::new(scope), ..Self::default() }
     }
@@ -59,8 +59,8 @@ pub(super) struct Entry<'e> {
 }
 
 impl Entry<'_> {
-    /// Returns what the build loses if it skips the entry. A skipped component loses changes of objects. Any other
-    /// skipped entry loses objects.
+    /// Returns the kind of data that is missing if the build skips the entry. If the entry is a component, changes of
+    /// objects are missing. Otherwise, objects are missing.
     pub(super) fn loss(&self) -> Lost {
         if self.list == "components" { Lost::Changes } else { Lost::Objects }
     }
@@ -199,7 +199,7 @@ impl Run<'_> {
         self.merge_vars(acc, vars)
     }
 
-    /// Adds the size of new objects to the memory budget of the build, and returns an error if it is exceeded.
+    /// Counts the size of new objects against the memory limit of the build. Returns an error if the limit is exceeded.
     pub(super) fn afford(&self, resources: &[Resource], site: &Site) -> Step<()> {
         let measured = resources.iter().try_for_each(|resource| self.budget.node(&resource.node));
         measured.map_err(|exceeded| Stop::limit(site.clone(), exceeded))
@@ -308,8 +308,8 @@ impl Compared {
     }
 }
 
-/// Returns whether all values of an object come from the same lines of the same files as before. kustomize compares
-/// nodes with their lines and columns. So it detects that an equal value has replaced a value.
+/// Returns whether all values of an object come from the same lines of the same files as before. kustomize compares the
+/// lines and columns of nodes too. So it notices if a value was replaced by an equal value.
 fn have_same_origins(old: &Node, new: &Node) -> bool {
     let (values, items) = (old.entries().iter().zip(new.entries()), old.items().iter().zip(new.items()));
     let is_same = if new.made { old.made && old.tag == new.tag } else { old.origin == new.origin };

@@ -1,5 +1,5 @@
-//! Runs kustomize's built-in transformers. Entries of a kustomization or plugin configurations configure the
-//! transformers.
+//! Runs kustomize's built-in transformers. The settings of a transformer are in an entry of a kustomization or in a
+//! plugin configuration.
 
 use std::collections::BTreeMap;
 

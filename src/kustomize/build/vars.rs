@@ -22,7 +22,7 @@ use crate::kustomize::rules::kz017;
 
 const DEFAULT_PATH: &str = "metadata.name";
 
-/// The vars of a kustomization and its bases, by name, with the entries that define them.
+/// The vars of a kustomization and its bases, by name, each with the entry that defines it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Vars {
     vars: BTreeMap<String, (Var, Site)>,
@@ -200,8 +200,8 @@ fn expand(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> R
     Ok(())
 }
 
-/// Replaces all references to vars in a text by their values. If the text is only one reference, returns the value with
-/// its type.
+/// Replaces all references to vars in a text by their values. If the text consists of a single reference, returns the
+/// value with its type.
 fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -73,7 +73,7 @@ pub enum State {
     BeginsToBuild,
     /// The root builds only before the change. The changes of its objects are unknown.
     StopsBuilding(Cause),
-    /// The root builds neither before nor after the change.
+    /// The root can be built neither before nor after the change.
     Fails(Cause),
     /// The changes are unknown. The build before or after the change depends on something that is not executed here,
     /// such as a network request or another program.

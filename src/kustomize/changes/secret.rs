@@ -13,7 +13,7 @@ use crate::kustomize::node::{Node, text_of};
 static KEY: LazyLock<Option<hmac::Key>> =
     LazyLock::new(|| hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok());
 
-/// The fields of a Secret with values that are hidden.
+/// The fields of a Secret whose values are hidden.
 pub(super) const FIELDS: [&str; 2] = ["data", "stringData"];
 /// Length, in bytes, of the keyed hash that reports show instead of a value of a Secret.
 const SHOWN: usize = 4;

@@ -36,8 +36,7 @@ pub(super) enum Key {
         cluster: Option<TreePath>,
         /// Kind, namespace and name, such as `Kustomization flux-system/apps`.
         object: String,
-        /// The folder that is built, if the object may name several folders. For example, an Application may name
-        /// several folders. Otherwise `None`.
+        /// The folder of this root, if the object can have several roots, such as an Application. Otherwise `None`.
         folder: Option<TreePath>,
     },
 }

@@ -32,8 +32,8 @@ fn file_ignoring(tree: &Tree, top: &TreePath, path: &TreePath) -> Option<TreePat
     None
 }
 
-/// Matches `path` with the patterns of a `.gitignore` file. Matches the path both as a file and as a folder, because a
-/// missing path may be either.
+/// Matches `path` against the patterns of a `.gitignore` file. Matches the path both as a file and as a folder, because
+/// a missing path may be either.
 fn matched(tree: &Tree, folder: &TreePath, file: &TreePath, path: &TreePath) -> Match<()> {
     let Ok(bytes) = tree.read(file) else { return Match::None };
     let patterns = patterns(&String::from_utf8_lossy(&bytes));

@@ -1,12 +1,13 @@
-//! Finds out which system builds which root of a checkout. Reads only files, and uses no processes or network.
+//! Finds out which system builds which root of a checkout. Only reads files. Starts no processes, and does not use the
+//! network.
 //!
 //! ```text
 //! files ─► Kustomizations, sources ─► which sources are this checkout ─► render, find more, repeat ─► builds
 //! ```
 //!
 //! If a root contains a Flux Kustomization, the rendered form of the Kustomization is used. This form includes the
-//! namespace, patches, components and variables of the root. Flux builds from an artifact. An artifact has no links,
-//! and not all files of the checkout (see `ignore.rs`).
+//! namespace, patches, components and variables of the root. Flux builds from an artifact. An artifact contains no
+//! links, and only some of the files of the checkout (see `ignore.rs`).
 
 mod argo;
 mod flux;
@@ -79,12 +80,12 @@ pub struct Build {
 pub struct Survey {
     /// The roots that Flux, Argo CD, Fleet and Sveltos build from the checkout.
     pub builds: Vec<Build>,
-    /// The Kustomizations that are built from other repositories, with the name of the repository.
+    /// The Kustomizations that are built from other repositories, each with the name of the repository.
     pub elsewhere: Vec<(Object, String)>,
-    /// The Kustomizations that are built from an ExternalArtifact. Another controller writes this artifact. The second
-    /// part is the name of the artifact.
+    /// The Kustomizations that are built from an ExternalArtifact, each with the name of this artifact. Another
+    /// controller writes the artifact.
     pub composed: Vec<(Object, String)>,
-    /// The Kustomizations whose path or source is unknown, with the reason.
+    /// The Kustomizations whose path or source is unknown, each with the reason.
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
@@ -101,7 +102,7 @@ pub struct Survey {
     pub problems: Vec<String>,
 }
 
-/// The Flux Kustomizations that are applied to one cluster, as far as files show it.
+/// The Flux Kustomizations of one cluster, as far as they can be determined from files.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
     /// The folder with the objects that are applied by hand or by `flux bootstrap`. `None` for Kustomizations that no
@@ -170,7 +171,8 @@ pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
 /// Replaces errors by unknown results if they are about files that are probably generated before the build. These are:
 ///
 /// - Missing files that a `.gitignore` excludes.
-/// - Missing files that another place writes. `written_by` returns this place for the name of a file.
+/// - Missing files that a script may write. `written_by` receives the name of a file, and returns the position of a
+///   command that writes a file of this name.
 /// - Kustomization files that are templates of other tools.
 pub fn without_generated(
     tree: &Tree,
@@ -201,8 +203,8 @@ fn without_templates(tree: &Tree, report: Report) -> Report {
     })
 }
 
-/// Replaces errors about entries whose target does not exist by unknown results. `reason` receives the path of the
-/// target. If `reason` returns `None`, the error stays.
+/// Changes errors about entries whose target does not exist to unknown results. `reason` receives the path of the
+/// target, and returns the reason why the result is unknown. If it returns `None`, the error stays.
 fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<String>) -> Report {
     with_unknown(report, |finding| {
         let is_missing = MISSING.contains(&finding.rule);

@@ -153,8 +153,8 @@ fn installs_lenient(text: &str) -> bool {
     parsed.min().is_some_and(|version: (u32, u32)| version < FIRST_STRICT)
 }
 
-/// Words for a quick search. A text that contains none of these words, and not `INSTANCE_CHART`, is not parsed. Such a
-/// text defines no object that matters.
+/// Words for a quick search in files. A text is parsed only if it contains one of these words or `INSTANCE_CHART`. Any
+/// other text defines no object that is relevant for the survey.
 const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
 /// The word that identifies a file with a HelmRelease of a FluxInstance.
 const INSTANCE_CHART: &str = "flux-instance";

@@ -29,7 +29,8 @@ pub(super) enum Place {
 pub(super) const COMPOSED: &str = "ExternalArtifact";
 /// The file that `flux bootstrap` writes.
 const BOOTSTRAP: &str = "gotk-sync.yaml";
-/// Assumed branches of a checkout, if git does not name the default branch.
+/// Usual names of the default branch. A source that follows such a branch is assumed to follow the branch of the
+/// checkout.
 const DEFAULT_BRANCHES: [&str; 2] = ["main", "master"];
 /// The namespace in which Flux is installed, unless configured otherwise.
 const FLUX_NAMESPACE: &str = "flux-system";
@@ -235,9 +236,9 @@ impl<'a> Sources<'a> {
         self.tops.iter().find(|top| users.iter().any(|user| is_below(top, user))).cloned()
     }
 
-    /// Returns the folder of `tops` that is probably the root of the repository. Below this folder, most paths of the
-    /// Kustomizations `users` exist. If `is_needed` is set, returns `None` unless at least half of the paths exist
-    /// there.
+    /// Returns the folder of `tops` that is probably the root of the repository. It is the folder below which the
+    /// largest number of paths of the Kustomizations `users` exists. If `is_needed` is set, returns `None` unless at
+    /// least half of the paths exist there.
     fn most(&self, users: &[User], is_needed: bool) -> Option<TreePath> {
         let paths: BTreeSet<&str> = users.iter().map(|user| &*user.path).filter(|path| is_known(path)).collect();
         let count = |top: &&TreePath| {

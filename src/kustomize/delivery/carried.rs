@@ -13,8 +13,8 @@ use crate::kustomize::tree::{ArchiveLimits, Memory, Tree};
 
 /// The key of a ConfigMap or Secret under which Sveltos expects the archive of a tree.
 pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
-/// The limits of an archive. Sveltos unpacks at most 20 MiB. etcd stores objects of at most 1.5 MiB. An archive of this
-/// size unpacks to about five times as much.
+/// The limits for unpacking an archive. Sveltos unpacks at most 20 MiB. etcd stores objects of at most 1.5 MiB, and an
+/// archive of 1.5 MiB contains about 7.5 MiB of files.
 const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };
 
 /// Returns a [`Content`] that unpacks a base64-encoded `tar.gz` archive.

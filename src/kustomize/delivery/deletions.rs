@@ -20,7 +20,7 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::rules::kz063::Order;
 use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
 
-/// Reports the deletions and moves of objects that follow from building the Kustomization in a request.
+/// The check for objects that Flux deletes or moves when it builds the Kustomization in a request.
 pub(super) static OF_UPDATES: Consequences =
     Consequences { siblings: siblings::of_request, findings: of_request, replaces_tree_findings: false };
 
@@ -42,12 +42,13 @@ pub struct Plan<'a> {
     pub limits: DeletionLimits,
 }
 
-/// The prediction whether Flux deletes an object.
+/// A prediction of whether Flux deletes an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
     /// Flux deletes the object.
     Certain,
-    /// Flux may delete the object. This depends on an order or a live object that is unknown.
+    /// Flux may delete the object. Either it is unknown which Kustomization applies its revision first, or the live
+    /// object could not be read.
     Possible,
     /// Flux does not delete the object.
     Never,
@@ -99,8 +100,7 @@ fn of_request(
     plan.findings()
 }
 
-/// Returns the other Kustomizations whose rendered objects are known. The second part contains the rendered objects of
-/// the Kustomization.
+/// Returns the other Kustomizations whose rendered objects are known, each with these objects.
 pub fn with_objects(siblings: &[(Sibling, Arc<Judged>)]) -> Vec<(&Sibling, &[ObjectId])> {
     siblings.iter().filter_map(|(sibling, judged)| Some((sibling, judged.rendered.as_deref()?))).collect()
 }
@@ -139,8 +139,8 @@ impl Plan<'_> {
         if self.prunes() { self.compared().stale } else { Vec::new() }
     }
 
-    /// Returns pairs of generated objects whose names contain a hash. Flux deletes the first object, because its name
-    /// gets another hash. The second object is its successor. Returns none if Flux does not prune.
+    /// Returns the generated objects whose names get another hash. In each pair, the first object has the old name, and
+    /// Flux deletes it. The second object has the new name. Returns none if Flux does not prune.
     pub fn replaced(&self) -> Vec<(&ObjectId, &ObjectId)> {
         if self.prunes() { self.compared().replaced } else { Vec::new() }
     }
@@ -176,8 +176,8 @@ impl Plan<'_> {
         self.kustomization.at(&["spec", "prune"]) == Some(&Value::Bool(true))
     }
 
-    /// Returns the objects that move. The second part is the name of the Kustomization that renders the object from now
-    /// on. The third part predicts whether Flux deletes the object during the move.
+    /// Returns the objects that move, each with the name of the Kustomization that renders it after the move. The third
+    /// element predicts whether Flux deletes the object during the move.
     pub fn moved(&self) -> Vec<(&ObjectId, &str, Deletion)> {
         let mut moved = Vec::new();
         for one in self.moves(self.stale()) {
@@ -227,8 +227,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Returns a finding for each other Kustomization that renders the same objects. Ignores objects without the
-    /// namespace that their kind requires, because Flux cannot apply them.
+    /// Returns a finding for each other Kustomization that renders some of the same objects. Ignores objects without
+    /// the namespace that their kind requires, because Flux cannot apply them.
     fn shared(&self) -> Vec<Finding> {
         if self.siblings.is_empty() {
             return Vec::new();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     /// Returns the findings about the Kustomization `own`, each as rule id and message. `inventory` and `rendered` are
-    /// the objects of `own`. Each sibling has its rendered objects.
+    /// the objects of `own`. Each sibling comes with the objects that it renders.
     fn rules(own: &Value, [inventory, rendered]: [&[&str]; 2], siblings: &[(Value, &[&str])]) -> Vec<String> {
         let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1".into() };
         let siblings: Vec<_> =

@@ -77,8 +77,8 @@ pub fn source_of(catalog: &Catalog, kustomization: &Stored) -> Option<(&'static 
     Some((kind, catalog.find(kind, &source.namespace, &source.name)?))
 }
 
-/// Returns the other Kustomizations that apply to the same cluster as `kustomization`. `artifact` is the artifact from
-/// which `kustomization` is built.
+/// Returns the other Kustomizations that apply objects to the same cluster as `kustomization`. `artifact` is the
+/// artifact from which `kustomization` is built.
 pub fn siblings(catalog: &Catalog, kustomization: &Value, artifact: &Artifact) -> Vec<Sibling> {
     siblings::of_stored(catalog, kustomization, artifact)
 }

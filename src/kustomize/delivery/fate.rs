@@ -12,7 +12,7 @@ use crate::admission::Metadata;
 /// the value in lower case.
 pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "ignore")];
 
-/// The prediction whether Flux deletes an object that a revision does not render any more.
+/// A prediction of whether Flux deletes an object that a revision does not render any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// Flux deletes the object.

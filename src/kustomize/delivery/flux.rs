@@ -90,7 +90,7 @@ fn judged(request: &Request<'_>) -> Vec<Finding> {
     of_components.chain(patches(spec)).collect()
 }
 
-/// Reports patches in `spec.patches` that are invalid for any object.
+/// Reports patches in `spec.patches` that are invalid regardless of the objects in the tree.
 fn patches(spec: Option<&Value>) -> Vec<Finding> {
     let patches = spec.map(flux_spec).unwrap_or_default().patches;
     if patches.is_empty() || patches.iter().any(|patch| is_open(&patch.patch)) {
@@ -104,7 +104,7 @@ fn patches(spec: Option<&Value>) -> Vec<Finding> {
     refused.map(|finding| finding.with_location(None)).collect()
 }
 
-/// Reports an entry of `spec.components` that is invalid in any tree. `lenient` is the value of
+/// Reports an entry of `spec.components` that is invalid regardless of the files in the tree. `lenient` is the value of
 /// `spec.ignoreMissingComponents`.
 fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFinding> {
     let site = Site::of_file(folder.clone());

@@ -57,7 +57,8 @@ impl Judged {
 pub enum Outcome {
     /// The root was judged.
     Judged(Arc<Judged>),
-    /// The tree of the root could not be read, or not in time. Contains the reason, as the end of a sentence.
+    /// The tree of the root could not be read, or was not read before the deadline. Contains the reason, which
+    /// completes a sentence.
     Unknown(String),
     /// The root is not judged, because its tree must be fetched. Judges for offline commands do not fetch trees.
     Unasked,

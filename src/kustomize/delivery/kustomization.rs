@@ -45,7 +45,7 @@ pub(super) static BY_SOURCE: Index = Index {
     },
 };
 
-/// Index of Kustomizations by the cluster to which they apply; see [`cluster`].
+/// Index of Kustomizations by the cluster to which they apply their objects; see [`cluster`].
 pub(super) static BY_CLUSTER: Index = Index {
     name: "cluster",
     parts: &[&["spec"]],
@@ -55,8 +55,9 @@ pub(super) static BY_CLUSTER: Index = Index {
     },
 };
 
-/// Returns a key of the cluster to which a Kustomization applies. The Secret in `spec.kubeConfig` is in the namespace
-/// of the Kustomization, so the same name in another namespace may mean another cluster.
+/// Returns a text that identifies the cluster to which a Kustomization applies its objects. It includes the namespace,
+/// because the Secret in `spec.kubeConfig` is in the namespace of the Kustomization. A Secret of the same name in
+/// another namespace may belong to another cluster.
 pub(super) fn cluster(object: &Value, namespace: &str) -> String {
     match object.at(&["spec", "kubeConfig"]) {
         Some(config) => format!("{namespace}/{config}"),

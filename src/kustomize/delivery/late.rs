@@ -16,8 +16,8 @@ pub const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 /// The labels with the namespace and name of the Flux Kustomization that applies an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
-/// Returns the reason why Flux may build the Kustomization `object` from another artifact of `source` than the current
-/// one. `None` if there is no such reason.
+/// Returns the reason why Flux may build the Kustomization `object` from an artifact of `source` that is not the
+/// current one. `None` if there is no such reason.
 pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     if !is_observed(source) {
         return Some("the source has changed since its artifact was made");

@@ -1,4 +1,4 @@
-//! The section `deletions` of the configuration file: which deletions are reported.
+//! The section `deletions` of the configuration file. It sets which deletions are reported.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,15 +16,16 @@ pub struct DeletionLimits {
     /// Kinds whose deletion is always reported, such as `Namespace`. A kind can include its group, such as
     /// `StatefulSet.apps`.
     pub protected_kinds: Vec<String>,
-    /// Number of deletions up to which a change is not reported. A change that deletes all objects is always reported.
+    /// Maximum number of deletions that are not reported. KZ061 reports more deletions only if they also exceed
+    /// `max_percent`. A change that deletes all objects is always reported.
     pub max_count: usize,
-    /// Share of the applied objects, in percent, up to which their deletion is not reported. A change that deletes all
-    /// objects is always reported. The guard does not use this limit.
+    /// Maximum percentage of the applied objects whose deletion is not reported. A change is reported if it exceeds
+    /// both this limit and `max_count`, or if it deletes all objects. The guard does not use this limit.
     pub max_percent: u8,
 }
 
-/// The kinds that are protected by default. The second part describes what else is lost if such an object is deleted,
-/// such as `its pods`.
+/// The kinds that are protected by default. The second element of each pair describes what else is lost if such an
+/// object is deleted, such as `its pods`.
 const PROTECTED: [(&str, &str); 7] = [
     ("Namespace", "everything in the namespace"),
     ("CustomResourceDefinition.apiextensions.k8s.io", "all objects of its kind"),

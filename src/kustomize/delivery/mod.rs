@@ -143,8 +143,8 @@ pub struct Root {
     pub at: At,
     /// The options of the system that builds the root, such as the version of kustomize.
     pub options: Options,
-    /// The reason why the next revision may fix findings, if there is such a reason. Findings then only warn, and never
-    /// deny.
+    /// The reason why Flux may build another revision than this one, if any. If there is a reason, findings only warn
+    /// and never deny, because the other revision may fix them.
     pub late: Option<&'static str>,
     /// Whether the object that names the root may change with the same revision, because Flux applies it.
     pub follows_revision: bool,

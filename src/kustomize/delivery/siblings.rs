@@ -1,4 +1,5 @@
-//! Finds the other Kustomizations that apply to the same cluster, from the same source or from others.
+//! Finds the other Kustomizations that apply their objects to the same cluster. They can have the same source or a
+//! different one.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -12,14 +13,14 @@ use crate::admission::json::Lookup as _;
 use crate::admission::{Metadata, Request};
 use crate::catalog::{Catalog, LiveReads, Stored, View};
 
-/// Maximum number of Kustomizations that are compared with another Kustomization. A larger number would take longer
-/// than a request may take.
+/// Maximum number of other Kustomizations that are compared with a Kustomization. More comparisons would exceed the
+/// time limit of a request.
 const MAX_SIBLINGS: usize = 200;
 /// Maximum number of other sources whose Kustomizations are compared. The limit exists because the artifacts of these
 /// sources may have to be fetched. Too many fetches would delay other requests.
 const MAX_SOURCES: usize = 50;
 
-/// A Flux Kustomization that applies to the same cluster as the Kustomization that is judged.
+/// A Flux Kustomization that applies its objects to the same cluster as the Kustomization that is being checked.
 #[derive(Debug, Clone)]
 pub struct Sibling {
     /// Namespace and name, such as `flux-system/apps`.
@@ -29,7 +30,7 @@ pub struct Sibling {
     /// The Kustomizations for which this one waits, from `spec.dependsOn`, such as `flux-system/infra`.
     pub depends_on: Vec<String>,
     /// The source with its revision, such as `revision main@sha1:1 of GitRepository flux-system/web`; `None` if the
-    /// Kustomization that is judged has the same source.
+    /// Kustomization that is being checked has the same source.
     pub elsewhere: Option<String>,
 }
 
@@ -52,8 +53,8 @@ impl Sibling {
     }
 }
 
-/// Returns the siblings of the Kustomization in the request: the other Kustomizations that apply to the same cluster.
-/// `root` is the root that the Kustomization in the request builds.
+/// Returns the siblings of the Kustomization in the request: the other Kustomizations that apply their objects to the
+/// same cluster. `root` is the root that the Kustomization in the request builds.
 pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) -> Vec<Sibling> {
     let (Some(source), Some(artifact), None) = (source_of(request), root.artifact(), root.late) else {
         return Vec::new();
@@ -62,8 +63,8 @@ pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) ->
     Own { namespace, name, object: request.object(), source: &source, artifact }.siblings(view)
 }
 
-/// Returns the siblings of the stored Kustomization `object`: the other Kustomizations that apply to the same cluster.
-/// `object` builds from `artifact`.
+/// Returns the siblings of the stored Kustomization `object`: the other Kustomizations that apply their objects to the
+/// same cluster. `object` builds from `artifact`.
 pub(super) fn of_stored(catalog: &Catalog, object: &Value, artifact: &Artifact) -> Vec<Sibling> {
     let metadata = Metadata::of(object);
     let (namespace, name) = (metadata.namespace(), metadata.name());
@@ -72,8 +73,8 @@ pub(super) fn of_stored(catalog: &Catalog, object: &Value, artifact: &Artifact) 
     own.siblings(&View::new(catalog, &LiveReads::new()))
 }
 
-/// A Kustomization and the data for finding its siblings. Siblings are the other Kustomizations that apply to the same
-/// cluster.
+/// A Kustomization and the data for finding its siblings. Siblings are the other Kustomizations that apply their
+/// objects to the same cluster.
 struct Own<'a> {
     namespace: &'a str,
     name: &'a str,
@@ -83,7 +84,8 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Returns the other Kustomizations that apply to the same cluster. Kustomizations with the same source come first.
+    /// Returns the other Kustomizations that apply their objects to the same cluster. Kustomizations with the same
+    /// source come first.
     fn siblings(&self, view: &View<'_>) -> Vec<Sibling> {
         let same = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_SIBLINGS);
         let key = cluster(self.object, self.namespace);
@@ -94,8 +96,8 @@ impl Own<'_> {
         of_source.chain(self.of_other_sources(&all, view)).take(MAX_SIBLINGS).collect()
     }
 
-    /// Returns the Kustomizations of other sources that apply to the same cluster. Each result contains the current
-    /// artifact of its source. Omits Kustomizations if the artifact of their source is unknown.
+    /// Returns the Kustomizations of other sources that apply their objects to the same cluster. Each result contains
+    /// the current artifact of its source. Omits Kustomizations if the artifact of their source is unknown.
     fn of_other_sources(&self, all: &[Arc<Stored>], view: &View<'_>) -> Vec<Sibling> {
         let mut sources: Vec<(SourceRef, Option<Artifact>)> = Vec::new();
         let sibling = |stored: &Arc<Stored>| {

@@ -31,8 +31,7 @@ pub static GIT_REPOSITORIES: Kind = source("GitRepository", "gitrepositories");
 pub static OCI_REPOSITORIES: Kind = source("OCIRepository", "ocirepositories");
 /// The kind Bucket of Flux.
 pub static BUCKETS: Kind = source("Bucket", "buckets");
-/// The kind ExternalArtifact of Flux. Its objects refer to artifacts that other controllers create, such as
-/// source-watcher.
+/// The kind ExternalArtifact of Flux. Its objects refer to artifacts of other controllers, such as source-watcher.
 pub static EXTERNAL_ARTIFACTS: Kind = source("ExternalArtifact", "externalartifacts");
 
 /// The kinds of all Flux sources.
@@ -83,7 +82,7 @@ impl Artifact {
     }
 }
 
-/// The state of the source that a Kustomization names.
+/// The state of the source to which a Kustomization refers.
 pub(super) enum Known {
     /// The source has an artifact. Contains the artifact and the stored source object.
     Artifact(Artifact, Arc<Stored>),

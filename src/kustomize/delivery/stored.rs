@@ -148,7 +148,7 @@ fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     Some(here)
 }
 
-/// A request for a stored Kustomization or Component. Also gives access to the other stored objects of the namespace.
+/// A request for a stored Kustomization or Component, with a view of the other stored objects in the namespace.
 struct Stage<'a> {
     request: &'a Request<'a>,
     view: &'a View<'a>,
@@ -176,8 +176,8 @@ impl<'a> Stage<'a> {
         findings
     }
 
-    /// Returns whether objects are deleted in arbitrary order. This is so if the namespace of the request is being
-    /// deleted, or if the garbage collector sends the request.
+    /// Returns whether objects may be deleted in any order, because the namespace of the request is being deleted or
+    /// because the garbage collector sends the request.
     fn is_clearing(&self) -> bool {
         let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
         let is_deleting = |stored: Arc<Stored>| Metadata::of(stored.value()).is_deleting();
@@ -213,8 +213,8 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Returns the errors that the request would cause in another object, if it was admitted. `user` is an object with
-    /// entries that refer to the folder `own`.
+    /// Returns findings about entries of `user` that the request would make invalid. These entries refer to `own`, the
+    /// folder of the object under admission, but their list does not allow an object of this kind.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
@@ -284,7 +284,7 @@ fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldP
     Some(of_rule(rule, field, format!("\"{text}\" is {what} ({who})")).help(help))
 }
 
-/// Converts a tree rule's error to a finding about an object.
+/// Creates a finding of a tree rule about a field of an object.
 fn of_rule(rule: &RuleInfo, field: FieldPath, message: String) -> Finding {
     Finding::new(rule.id, rule.level, field, message)
 }
@@ -293,12 +293,12 @@ fn is_component(kind: &Kind) -> bool {
     std::ptr::eq(kind, &COMPONENTS)
 }
 
-/// Returns the field of the annotation [`PATH_ANNOTATION`].
+/// Returns the field path of the annotation [`PATH_ANNOTATION`].
 fn annotation() -> FieldPath {
     FieldPath::of(["metadata", "annotations", PATH_ANNOTATION])
 }
 
-/// Returns kind and name: `Kustomization app`.
+/// Returns the kind and name of an object, such as `Kustomization app`.
 fn named(kind: &Kind, name: &str) -> String {
     format!("{} {name}", kind.kind)
 }

@@ -8,7 +8,7 @@ use crate::kustomize::finding::{InTree, Site, TreeFinding};
 use crate::kustomize::rules::{kz004, kz040, kz064};
 use crate::kustomize::tree::TreePath;
 
-/// Converts the findings in the tree of `root` to findings about the object that names the root.
+/// Converts the findings in the tree of `root` to findings about the object that refers to `root`.
 pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     let mut findings: Vec<_> = judged.findings.iter().map(|finding| one(root, finding)).collect();
     if judged.left_out > 0 {
@@ -22,8 +22,8 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a finding in a tree is about the effect of the objects on the cluster. Other findings are about the
-/// build. Only findings of KZ064 are about the cluster.
+/// Returns whether a finding in a tree is about the effect of the objects on the cluster, not about the build. Only
+/// findings of KZ064 are about the cluster.
 pub fn is_planned(finding: &Finding) -> bool {
     finding.rule == kz064::RULE.id
 }

@@ -3,8 +3,8 @@
 //! source-controller writes the status of a source in two requests. The first request writes the conditions, which
 //! report the new revision as ready. The second request writes the artifact. If only the second request were denied,
 //! the source would have `Ready: True` with the old artifact. To prevent this, Portcullis does not report `Ready: True`
-//! until the artifact of the condition is in the status. Portcullis replaces a denied artifact by the previous
-//! artifact, and writes the finding into `Ready`.
+//! for a revision until the artifact of this revision is in the status. It replaces a denied artifact with the previous
+//! artifact, and writes the finding into the condition `Ready`.
 //!
 //! Source: `Helper.Patch` in fluxcd/pkg's `runtime/patch`, and `reconcileArtifact` of source-controller's controllers.
 
@@ -23,8 +23,8 @@ const STORED: &str = "ArtifactInStorage";
 /// the whole message.
 const MAX_FINDINGS_LENGTH: usize = 8_000;
 
-/// Replaces a denied artifact in the status of a source by the previous artifact, and updates the condition `Ready`. If
-/// the artifact is not denied, only updates `Ready`.
+/// Replaces a denied artifact in the status of a source with the previous artifact, and updates the condition `Ready`.
+/// If the artifact is not denied, only updates `Ready`.
 pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut Draft<'_>) {
     let (new, old) = (request.object(), request.old_object());
     if !denials.is_empty() {
@@ -89,8 +89,8 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     }
 }
 
-/// Returns whether the condition `stored` describes the artifact in the status. This is so if its message contains the
-/// revision, or if its message does not start with `stored artifact`.
+/// Returns whether the condition `stored` describes the artifact in the status. It does so if its message contains the
+/// revision of the artifact, or if the message does not start with `stored artifact`.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.at(&["status", "artifact", "revision"]).and_then(Value::as_str);

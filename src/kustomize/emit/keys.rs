@@ -61,8 +61,8 @@ fn common_prefix(left: &str, right: &str) -> usize {
         .map_or_else(|| left.len().min(right.len()), |((at, _), _)| at)
 }
 
-/// Compares the numbers that begin at byte `at` in both texts. Compares the values first, then the numbers of digits.
-/// Returns `None` if both are equal.
+/// Compares the numbers that begin at byte `at` in both texts: first by value, then by number of digits. Returns `None`
+/// if both are equal.
 fn numbers(left: &str, right: &str, at: usize) -> Option<Ordering> {
     let (left_tail, right_tail) = (&left[at..], &right[at..]);
     let zero = left_tail.starts_with('0') || right_tail.starts_with('0');

@@ -3,8 +3,8 @@
 use super::Problem;
 use crate::go::format_float;
 
-/// The smallest magnitude of a float that Go writes to JSON with an exponent. YAML parses such a number as a float
-/// again.
+/// Magnitude from which Go's JSON encoder writes a float with an exponent. YAML does not parse a number with an
+/// exponent as an integer.
 const JSON_EXPONENT: f64 = 1e21;
 
 /// Formats a float as kustomize prints it. A float without a fraction that fits into 64 bits is printed as an integer,
@@ -20,8 +20,8 @@ pub(super) fn float(float: f64) -> Result<String, Problem> {
     Ok(integer.unwrap_or_else(|| format_float(float, 'g', None)))
 }
 
-/// Returns the integer that YAML parses from `digits`, as text. Returns `None` if the integer does not fit into 64
-/// bits. `digits` is the text that Go prints for a float. This text is not always the exact value of the float.
+/// Parses `digits` as an integer and formats it again, so that `-0` becomes `0`. Returns `None` if the integer does not
+/// fit into 64 bits. `digits` is the text that Go prints for a float, which is not always the exact value of the float.
 fn integer(digits: &str) -> Option<String> {
     match digits.parse::<i64>() {
         Ok(int) => Some(int.to_string()),

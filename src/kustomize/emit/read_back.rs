@@ -7,14 +7,14 @@ use std::borrow::Cow;
 
 use super::Problem;
 
-/// Maximum length of a key that YAML parses in a flow mapping, in characters. The length is that of the key in JSON,
-/// with quotes.
+/// Maximum length of a key that YAML parses in a flow mapping, in characters. The length includes the quotes and
+/// escapes of the key in JSON.
 pub(super) const MAX_KEY: usize = 1024;
 /// The next-line character, a line break in YAML 1.1.
 const BREAK: char = '\u{85}';
 
-/// Returns the string that YAML parses from Go's JSON for `text`. YAML replaces a run of spaces and `n` line breaks
-/// U+0085. If `n` is 1, one space replaces the run. If `n` is larger, `n - 1` line feeds replace the run.
+/// Returns the string that YAML parses from Go's JSON for `text`. YAML folds the line breaks U+0085, and removes the
+/// spaces around them. A single line break becomes a space. A sequence of `n` line breaks becomes `n - 1` line feeds.
 pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     if text.bytes().all(|byte| byte < 0x7f) {
         return Ok(Cow::Borrowed(text));
@@ -37,7 +37,7 @@ pub(super) fn key(key: &str) -> Result<(), Problem> {
     if is_long { Err(Problem::LongKey) } else { Ok(()) }
 }
 
-/// Returns whether YAML does not allow a character.
+/// Returns whether YAML forbids a character.
 ///
 /// Source: `yaml_parser_update_buffer` in go-yaml v2.
 fn is_refused(char: char) -> bool {
@@ -67,7 +67,7 @@ fn folded(text: &str) -> String {
     folded
 }
 
-/// Returns the length of a text in Go's JSON in characters, including quotes.
+/// Returns the number of characters in the JSON that Go writes for a text, including the quotes.
 fn json_length(text: &str) -> usize {
     text.chars().map(escaped_length).sum::<usize>() + 2
 }

@@ -143,8 +143,8 @@ impl Seen {
     }
 }
 
-/// Returns whether a character has a special meaning in a plain scalar. `before` and `after` are its neighbors. `None`
-/// at the start or end of the text.
+/// Returns whether a character has a special meaning in a plain scalar. `before` and `after` are the neighboring
+/// characters, or `None` at the start or end of the text.
 fn is_indicator(before: Option<char>, char: char, after: Option<char>) -> bool {
     let ends_word = after.is_none_or(|after| matches!(after, ' ' | '\t'));
     match (before, char) {

@@ -1,4 +1,4 @@
-//! The values of a document to print, as a tree.
+//! The tree of values that is printed as a document.
 
 use std::borrow::Cow;
 

@@ -171,8 +171,8 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Writes one space of a single-quoted string. `at` is the position of the space in `text`. Begins a new line
-    /// instead if the current line is too long. `fold` is the indentation of this new line. `None` if lines are not
+    /// Writes one space of a single-quoted string, or begins a new line instead if the current line is too long. `at`
+    /// is the position of the space in `text`. `fold` is the indentation of the new line, or `None` if lines are not
     /// folded.
     fn space(&mut self, text: &str, at: usize, fold: Option<usize>) {
         let is_inside = at > 0 && at + 1 < text.len();

@@ -55,7 +55,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Creates a step without effects and inner steps.
+    /// Creates a step without effects or inner steps.
     pub(super) fn new(list: &'static str, entry: &str, path: Option<TreePath>, kind: StepKind) -> Self {
         Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
     }

@@ -3,7 +3,7 @@
 use super::{Step, StepKind};
 
 impl Step {
-    /// Formats the step and its parts as an indented tree, one line each, followed by its effects.
+    /// Formats the step and its parts as an indented tree. Each line contains one step and its effects.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         self.write_text(&mut text, "", "");

@@ -54,8 +54,8 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Decodes the members of a mapping in the order of their keys, with upper case first. If several keys name the
-    /// same field, the last key wins.
+    /// Decodes the fields of a mapping in the byte order of its keys, so that upper-case letters come first. If several
+    /// keys match the same field, the value of the last key wins.
     fn fields(&mut self, value: &Value, fields: &'static Fields, path: &FieldPath) -> Value {
         let Value::Object(members) = value else {
             return self.wrong(value, "a mapping", path, Value::Object(Map::new()));

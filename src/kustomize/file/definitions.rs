@@ -100,7 +100,8 @@ pub fn definitions(text: &str) -> Definitions {
     read.found
 }
 
-/// Decodes the schemas in `definitions` of an OpenAPI document. `is_json` is whether the file of the document is JSON.
+/// Decodes the schemas in `definitions` of an OpenAPI document. `is_json` states whether the document was parsed from
+/// JSON.
 pub(in crate::kustomize) fn schemas(definitions: &Map<String, Value>, is_json: bool) -> Definitions {
     let mut read = Reader::new(is_json, "");
     read.members(definitions, Shape::Schema, &FieldPath::of(["definitions"]));
@@ -233,7 +234,7 @@ impl Reader {
         }
     }
 
-    /// Reports types that refer to themselves, because kustomize follows such references without end
+    /// Reports types that refer to themselves, because kustomize follows such references endlessly
     /// (`loadCrdIntoConfig`).
     fn cycles(&mut self, members: &Map<String, Value>) {
         for (name, definition) in members {
@@ -339,7 +340,7 @@ fn properties(definition: &Value) -> Option<&Map<String, Value>> {
     schemas.next_back()?.1["properties"].as_object()
 }
 
-/// Returns whether a float is an integer of 64 bits.
+/// Returns whether a float is an integer that fits into 64 bits.
 fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < i64::MAX as f64
 }

@@ -53,8 +53,7 @@ pub struct KustomizationFile {
     pub faults: Vec<Fault>,
     /// The unknown fields in the root's file, which Flux drops. Empty if the file was decoded as kustomize does.
     pub ignored: Vec<Fault>,
-    /// Whether kustomize treats the file as empty. This is so if no field other than `kind` and `apiVersion` has a
-    /// value.
+    /// Whether kustomize treats the file as empty, because no field other than `kind` and `apiVersion` has a value.
     pub empty: bool,
     /// The duplicate keys in the file.
     pub duplicates: Vec<Duplicate>,
@@ -186,8 +185,8 @@ impl KustomizationFile {
         }
     }
 
-    /// Returns the position of a field in the file. `path` contains the names of kustomize's schema. If the field is
-    /// not in the file, returns the position of its closest parent.
+    /// Returns the position of a field in the file. The keys in `path` are the field names in kustomize's schema. If
+    /// the field is not in the file, returns the position of its closest parent.
     pub fn place(&self, path: &FieldPath) -> Place {
         match &self.document {
             Some(document) => document.nearest(&written(&document.value, path)),

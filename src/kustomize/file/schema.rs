@@ -7,7 +7,7 @@ pub(super) enum Type {
     Text,
     /// The field contains a boolean.
     Flag,
-    /// The field contains an integer of 64 bits.
+    /// The field contains a 64-bit integer.
     Integer,
     /// The field contains a mapping with any content.
     Anything,

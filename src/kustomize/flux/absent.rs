@@ -1,7 +1,7 @@
 //! Generates the kustomization file of the folder `spec.path` if there is none, as Flux does.
 //!
-//! Each folder below that has a kustomization file becomes a resource, even if it contains a Component. Each other YAML
-//! file becomes a resource too.
+//! Each subfolder with a kustomization file becomes a resource, even if it contains a Component. Each other YAML file
+//! becomes a resource too.
 //!
 //! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`.
 
@@ -27,7 +27,7 @@ pub(in crate::kustomize) struct Generated {
 const PLACEHOLDER: &str = "_placeholder";
 /// Maximum depth of folders that are searched.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of files that are searched. A repository of 1 000 roots has some 20 000 files.
+/// Maximum number of files that are searched. A repository of 1 000 roots has about 20 000 files.
 const MAX_FILES: usize = 100_000;
 
 /// Returns the kustomization file that Flux generates for the folder `root`, which has no kustomization file.

@@ -10,8 +10,8 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::FluxSpec;
 use crate::kustomize::rules::kz011;
 
-/// A record of the entries and fields of a kustomization file before the spec of a Flux Kustomization is merged into
-/// it.
+/// A record of the parts of a kustomization file that do not come from the spec of a Flux Kustomization. It is needed
+/// after the spec is merged into the file.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kustomize) struct Own {
     components: usize,
@@ -60,7 +60,7 @@ impl Own {
     }
 }
 
-/// Sets the defaults that Flux sets in the root's kustomization file before it merges the spec into it.
+/// Sets Flux's defaults in the root's kustomization file. Flux does this before it merges the spec into the file.
 pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
     if kustomization.resources.is_empty() {
         kustomization.build_metadata = vec![ORIGINS.to_owned()];
@@ -98,7 +98,8 @@ pub(in crate::kustomize) fn merge(
     (own, findings)
 }
 
-/// Adds an image, or replaces tag and digest of the image with the same name.
+/// Adds an image to the list. If the list already has an image with the same name, changes its new name, tag and digest
+/// to those that `image` sets.
 fn set_image(images: &mut Vec<Image>, image: &Image) {
     let Some(own) = images.iter_mut().find(|own| own.name == image.name) else {
         return images.push(image.clone());

@@ -63,12 +63,12 @@ impl ObjectId {
 /// The differences between an inventory and the objects that a revision renders.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct Compared<'p> {
-    /// The applied objects that the revision no longer renders. Generated objects that only get another hash in their
+    /// The applied objects that the revision no longer renders. Generated objects that change only the hash in their
     /// names are in `replaced` instead.
     pub(in crate::kustomize) stale: Vec<&'p ObjectId>,
-    /// The generated objects that only get another hash in their names. Each tuple contains the old and the new object.
+    /// The generated objects that change only the hash in their names. Each tuple contains the old and the new object.
     pub(in crate::kustomize) replaced: Vec<(&'p ObjectId, &'p ObjectId)>,
-    /// The rendered objects that are not in the inventory. Generated objects that only get another hash in their names
+    /// The rendered objects that are not in the inventory. Generated objects that change only the hash in their names
     /// are in `replaced` instead.
     pub(in crate::kustomize) created: Vec<&'p ObjectId>,
 }

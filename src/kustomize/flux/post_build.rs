@@ -1,4 +1,5 @@
-//! The steps of kustomize-controller after a build. Each document must be an object, and variables are substituted.
+//! The steps of kustomize-controller after a build: it checks that each document is an object, and substitutes
+//! variables.
 
 use std::collections::HashMap;
 
@@ -118,7 +119,7 @@ fn is_name(text: &str) -> bool {
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Where an object comes from, and whether the substitution of variables changed its identity.
+/// The origin of an object, and whether the substitution of variables changed the object's identity.
 #[derive(Clone)]
 struct Named {
     origin: Origin,

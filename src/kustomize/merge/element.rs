@@ -6,7 +6,7 @@ use super::Problem;
 use super::error::kind_name;
 use crate::kustomize::node::Node;
 
-/// Replaces all elements of a list that have `values` at `keys` by `element`. Appends `element` if there are no such
+/// Replaces all elements of a list that have `values` at `keys` with `element`. Appends `element` if there are no such
 /// elements. If `element` is `None`, removes them.
 ///
 /// Drops empty elements and null elements. An empty value matches any value. A missing value matches nothing.
@@ -74,8 +74,8 @@ fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     Ok(item.get(key).is_some_and(|found| value.is_empty() || text(found) == value))
 }
 
-/// Returns the index of the first element that has exactly `values` at `keys`. Each key must exist in the element.
-/// Without a key, returns the index of the first scalar that equals the first value.
+/// Returns the index of the first element that has exactly `values` at `keys`. Each key must exist in the element. If
+/// there is no key, returns the index of the first scalar that equals the first value.
 pub(super) fn find(items: &[Node], keys: &[&str], values: &[&str]) -> Option<usize> {
     if keys.first().is_none_or(|key| key.is_empty()) {
         let value = values.first().copied().unwrap_or_default();

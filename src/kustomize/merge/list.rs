@@ -1,6 +1,6 @@
 //! Merges lists by the keys of their elements.
 //!
-//! This reproduces kustomize step by step, including results that are hardly intended.
+//! Reproduces the steps of kustomize exactly, even if the result is probably not intended.
 //!
 //! Source: `kyaml/yaml/walk/associative_sequence.go`.
 
@@ -119,8 +119,8 @@ impl Walker<'_> {
     }
 }
 
-/// Applies the `$patch` directive of a list in a patch. Returns `Ok` with the lists to merge, and with the side from
-/// which the result comes. Returns `Err` with the result if nothing is left to merge.
+/// Applies the `$patch` directive of a list in a patch. If the lists must still be merged, returns them as `Ok`,
+/// together with the side from which the result comes. Otherwise returns the final result as `Err`.
 ///
 /// Source: `Merger.VisitList`.
 fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {
@@ -189,7 +189,8 @@ impl Lists {
         }
     }
 
-    /// Replaces the merged element by `merged`: in the object's list or in the patch's list, depending on `side`.
+    /// Replaces an element with its merged form, `merged`. The element is in the object's list or in the patch's list,
+    /// depending on `side`.
     fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
         let place = match side {
             Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),
@@ -210,8 +211,8 @@ impl Lists {
     }
 }
 
-/// Adds missing merge keys to an element, with the corresponding value from `values`. If the element is a scalar,
-/// replaces the element by the value.
+/// Adds missing merge keys to an element, with the corresponding values from `values`. A scalar element is replaced
+/// with the value.
 fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     for (key, value) in keys.iter().zip(values) {
         if value.is_empty() || element.get(key).is_some() {

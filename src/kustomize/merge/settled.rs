@@ -8,7 +8,7 @@ use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The reason why a part of an object is merged with an empty patch.
+/// The patch value for a part of an object that the patch does not change: no value, or the part itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.

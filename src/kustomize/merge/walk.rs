@@ -19,7 +19,7 @@ pub(super) struct Sources {
     pub(super) dest: Option<Node>,
     /// The node of the patch.
     pub(super) patch: Option<Node>,
-    /// Whether the object and the patch share one node. This is so if this part of the patch was moved into the object.
+    /// Whether the object and the patch share one node, because this part of the patch was moved into the object.
     pub(super) same: bool,
 }
 
@@ -173,8 +173,8 @@ enum Visited {
     Merge(Side),
 }
 
-/// Applies the `$patch` directive of a mapping in a patch. If the directive decides the result, returns this result.
-/// Otherwise returns that the fields must be merged.
+/// Applies the `$patch` directive of a mapping in a patch. Returns the final result if the directive determines it.
+/// Otherwise returns that the fields must still be merged.
 ///
 /// Source: `Merger.VisitMap`.
 fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
@@ -242,8 +242,8 @@ fn set_field(map: &mut Node, name: &str, walked: Walked, key_tag: Tag) {
     }
 }
 
-/// Replaces a node but keeps its style, and keeps whether its tag is printed. Also keeps the origin of the old node if
-/// the new node has none.
+/// Replaces `old` with `new`, but keeps the style and the flag `tagged` of `old`. Also keeps the origin of `old` if
+/// `new` has none.
 pub(super) fn overwrite(old: &mut Node, new: Node) {
     let (style, tagged) = (old.style, old.tagged);
     let origin = if new.origin == Origin::default() { old.origin } else { new.origin };

@@ -1,4 +1,5 @@
-//! Operations on single nodes as kustomize does them, such as typing scalars for printing.
+//! Operations on single nodes that give the same results as in kustomize, such as the conversion of a node to its
+//! printed value.
 
 mod folded;
 mod print;

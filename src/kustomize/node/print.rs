@@ -15,7 +15,8 @@ use super::{Entry, Kind, Node, Origin, Style, Tag, folded};
 use crate::kustomize::emit::value::Value;
 use crate::yaml::core::{self, Resolved};
 
-/// Maximum number of entries in a mapping for which duplicate keys are found by a comparison of all pairs.
+/// Maximum size of a mapping in which duplicate keys are found by comparing all pairs of keys. Larger mappings use a
+/// hash set.
 const SMALL: usize = 16;
 
 /// The error of a node that kustomize cannot print.
@@ -88,7 +89,8 @@ pub fn printed_inner(node: &Node) -> Result<Value<'_>, Unprintable> {
 struct Within {
     /// Whether the node is inside brackets or braces.
     flow: bool,
-    /// Whether the node is the whole document. Every key of the document's top-level mapping counts as a string.
+    /// Whether the node is the whole document. Only in the top-level mapping of a document does kustomize accept keys
+    /// that are not strings.
     top: bool,
 }
 

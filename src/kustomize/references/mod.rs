@@ -128,8 +128,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns the path in the tree of `folder`, which is a path in a fetched repository. `top` is the path of the
-    /// repository's top folder in the tree.
+    /// Resolves `folder`, a path in a fetched repository, to a path in the tree. `top` is the path of the repository's
+    /// top folder in the tree.
     fn folder_in(&self, tree: &Tree, top: &TreePath, folder: &str) -> Result<TreePath, String> {
         match tree.locate(top, folder) {
             Ok(Located::Folder(found)) if !found.is_within(top) => Err(format!("{folder} leads out of the repository")),

@@ -41,7 +41,7 @@ pub struct Repository {
     pub host: String,
     /// The path of the repository on the host, such as `org/repo`.
     pub path: String,
-    /// The folder in the repository that is built; empty for its top.
+    /// The folder in the repository that is built; empty for the top folder.
     pub folder: String,
     /// The branch, tag or commit; empty for the default branch.
     pub reference: String,
@@ -154,7 +154,8 @@ fn leads_out(folder: &str) -> bool {
     false
 }
 
-/// Returns the parameter `ref` of a URL query, or otherwise `version`; empty if Go cannot parse the query.
+/// Returns the parameter `ref` of a URL query, or the parameter `version` if there is no `ref`. Returns an empty string
+/// if there is neither, or if Go cannot parse the query.
 fn reference(query: &str) -> String {
     let Some(pairs) = pairs(query) else { return String::new() };
     let first = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());

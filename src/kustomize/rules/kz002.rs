@@ -15,7 +15,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 };
 
 /// Returns a finding about a Kustomization in `components`. `index` is the position of the entry in the list. `defined`
-/// is the position of the kind in the file of the Kustomization. `said` is whether this file sets the kind.
+/// is the position of the kind in the file of the Kustomization. `said` is `true` if this file sets the kind.
 pub(in crate::kustomize) fn found(site: Site, index: usize, entry: &str, defined: &Site, said: bool) -> TreeFinding {
     let why = if said { "" } else { ", as it says no kind" };
     RULE.at(site, format!("\"{entry}\" is a Kustomization{why} ({defined})"))

@@ -67,7 +67,7 @@ pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprin
     }
 }
 
-/// Describes for a message why a key or value cannot be printed.
+/// Returns a text for messages that explains why a key or value cannot be printed.
 pub(in crate::kustomize) fn fault_words(fault: &Unprintable) -> String {
     let Unprintable { pointer, kind, .. } = fault;
     match kind {

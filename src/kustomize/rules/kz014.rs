@@ -52,7 +52,7 @@ pub(in crate::kustomize) fn invalid_selector(site: Site, text: &str) -> TreeFind
     RULE.at(site, format!("`{text}` is not a selector of labels")).found(text).help("correct it")
 }
 
-/// Returns a finding about a JSON patch without target.
+/// Returns a finding about a JSON patch without a target.
 pub(in crate::kustomize) fn missing_target(site: Site) -> TreeFinding {
     RULE.at(site, "a JSON patch needs a target").help("say under \"target:\" what it is for")
 }

@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ016.md"),
 };
 
-/// Returns a finding about a generator without name.
+/// Returns a finding about a generator without a name.
 pub(in crate::kustomize) fn missing_name(site: Site, kind: &str) -> TreeFinding {
     RULE.at(site, format!("the {kind} has no name")).help("give it a name")
 }

@@ -1,4 +1,4 @@
-//! KZ022: text in a kustomization file that kustomize ignores.
+//! KZ022: text that kustomize ignores in a kustomization file.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

@@ -12,7 +12,7 @@ use crate::yaml::{self, Limits};
 const DEFINITIONS: &str = "#/definitions/";
 /// The OpenAPI extension with the group, version and kind of the objects that a definition or operation describes.
 const KINDS: &str = "x-kubernetes-group-version-kind";
-/// A part of API paths. A path that contains this part applies to namespaced objects.
+/// The part of an API path that shows that the path is for namespaced objects.
 const NAMESPACE: &str = "namespaces/{namespace}";
 
 /// The reason why a text is not a valid OpenAPI document.
@@ -28,7 +28,7 @@ pub enum BadSchema {
     /// A field of a schema has the wrong type.
     #[error("{0}")]
     Field(String),
-    /// The text is YAML that kustomize may read differently.
+    /// The text is YAML that kustomize may parse differently than Portcullis.
     #[error("{0}")]
     Unknown(String),
     /// A part of the document has the wrong type.

@@ -30,7 +30,7 @@ impl Shape {
     }
 }
 
-/// Definitions with their names and kinds. They can be looked up only after [`Definitions::sort`].
+/// Schema definitions, indexed by name and by kind. Lookups work only after [`Definitions::sort`].
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     pub(super) shapes: Cow<'static, [Shape]>,
@@ -57,7 +57,8 @@ impl Definitions {
         self.shapes.to_mut().get_mut(id)
     }
 
-    /// Sets the kind of a definition. If it is set several times, the last one wins.
+    /// Registers a definition as the schema of a kind. If several definitions are registered for the same kind, the
+    /// last one wins.
     pub(super) fn add_kind(&mut self, api_version: Name, kind: Name, id: ShapeId) {
         self.kinds.to_mut().push((kind, api_version, id));
     }

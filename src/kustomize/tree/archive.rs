@@ -16,7 +16,7 @@ const MAX_PATH_LENGTH: usize = 4096;
 /// The magic number of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Limits and mode of reading an archive.
+/// The limits for reading an archive, and whether to read it as strictly as Flux does.
 #[derive(Debug, Clone, Copy)]
 pub struct ArchiveLimits {
     /// Maximum size of the unpacked archive in bytes, which includes the metadata of the archive.

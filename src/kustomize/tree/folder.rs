@@ -41,7 +41,7 @@ struct Folder {
     folders: RwLock<HashSet<TreePath>>,
 }
 
-/// Maximum number of cached paths. Each path needs some hundred bytes. When the cache is full, it is emptied.
+/// Maximum number of cached paths. Each path needs a few hundred bytes. When the cache is full, it is emptied.
 const MAX_FOLDERS: usize = 5_000;
 
 impl Folder {

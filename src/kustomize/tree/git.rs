@@ -17,7 +17,7 @@ const SHALLOW: &str = "; the clone is shallow: fetch its history, for example wi
 #[derive(Debug, thiserror::Error)]
 #[error("{subject}: {reason}")]
 pub struct GitError {
-    /// What cannot be read: the path of the repository or the name of the revision.
+    /// The unreadable item: the path of the repository or the name of the revision.
     pub subject: String,
     /// The error of the git library.
     pub reason: String,
@@ -121,7 +121,8 @@ enum Node {
 }
 
 impl Revision {
-    /// Returns the files and links that differ from another revision, including those in only one of both.
+    /// Returns the paths of the files and links that differ between this revision and another one. These include paths
+    /// that exist in only one of the two revisions.
     pub fn changed_files(&self, other: &Self) -> BTreeSet<TreePath> {
         let differs = |nodes: &HashMap<TreePath, Node>, (path, node): (&TreePath, &Node)| {
             let is_changed = !matches!(node, Node::Folder(_)) && nodes.get(path) != Some(node);

@@ -81,7 +81,7 @@ impl fmt::Display for TreePath {
     }
 }
 
-/// Returns whether a relative path has no `.`, no `..` and no empty name.
+/// Returns whether a relative path has no `.` segments, no `..` segments and no empty segments.
 fn is_clean(path: &str) -> bool {
     path.is_empty() || path.split('/').all(|name| !matches!(name, "" | "." | ".."))
 }

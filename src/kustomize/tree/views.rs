@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Entry, Source, Tree, TreePath, Unreadable, cost};
 
 impl Tree {
-    /// Returns a view of the tree that limits how much is read from it: at most `bytes` bytes, counted by [`cost`]. A
-    /// read that exceeds this limit fails.
+    /// Returns a view of the tree that limits reads to a total [`cost`] of `bytes`. A read that exceeds this limit
+    /// fails.
     #[must_use]
     pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
         self.over(Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes })
@@ -19,14 +19,14 @@ impl Tree {
         Self::new(Edited { tree: Arc::clone(self), path, content: content.into() }, &self.base)
     }
 
-    /// Returns a view of the tree that hides all entries for which `hides` returns true. For example, artifacts exclude
-    /// some files.
+    /// Returns a view of the tree that hides all entries for which `hides` returns true, such as files that an artifact
+    /// excludes.
     #[must_use]
     pub fn without(self: &Arc<Self>, hides: impl Fn(&TreePath, &Entry) -> bool + Send + Sync + 'static) -> Self {
         self.over(Filtered { tree: Arc::clone(self), hides: Box::new(hides) })
     }
 
-    /// Returns a view with the same root that reads from another storage.
+    /// Returns a view of the tree that has the same root, but reads its files from `source`.
     fn over(&self, source: impl Source + 'static) -> Self {
         let Self { base, weight, kustomizations, fetch, .. } = self;
         let (weight, kustomizations) = (*weight, *kustomizations);

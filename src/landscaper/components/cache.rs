@@ -27,10 +27,10 @@ const AT_ONCE: usize = 8;
 const MAX_IN_FLIGHT: usize = 256;
 /// Maximum number of registries whose outages are remembered.
 const HOSTS: usize = 1_000;
-/// Maximum size of the cached descriptors, in bytes. The limit applies once to the cache entries, and once to the index
-/// by digest. Both share the same descriptors in memory.
+/// Maximum size of the cached descriptors, in bytes. The limit applies to the cache entries and to the index by digest
+/// separately. Both share the same descriptors in memory.
 const MAX_BYTES: u64 = 128 << 20;
-/// Memory of a cache entry without its descriptor, in bytes.
+/// Estimated size of a cache entry without its descriptor, in bytes.
 const ENTRY_BYTES: usize = 512;
 
 /// The time to live of cache entries, by result.
@@ -193,7 +193,8 @@ impl State {
         self.entries.get(key).is_none_or(|known| known.due <= Instant::now())
     }
 
-    /// Fetches a component version into the cache. Does nothing if an earlier fetch has just done this.
+    /// Fetches a component version into the cache. Does nothing if the cached entry is still fresh, because an earlier
+    /// fetch may just have completed.
     async fn refresh(self: Arc<Self>, key: Key, credentials: Credentials) {
         if !self.is_due(&key) {
             return;

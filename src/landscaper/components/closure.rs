@@ -17,7 +17,8 @@ use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::repository_context::RepositoryContext;
 use crate::landscaper::substitution::{Entry, Substitution};
 
-/// Maximum depth of a component tree. Real trees have less than ten levels. Overwrites cannot make a tree endless.
+/// Maximum depth of a component tree. Real trees have fewer than ten levels. Overwrites cannot create an endless tree,
+/// because each component version is followed only once.
 pub const MAX_DEPTH: usize = 64;
 /// Maximum number of references followed in a tree, to bound the cost of one Installation.
 pub const MAX_STEPS: usize = 20_000;
@@ -62,8 +63,8 @@ pub struct Component {
     pub step: usize,
 }
 
-/// A component reference that the closure follows, with its substitution. If the reference leads to a component
-/// version, contains this version. Otherwise contains the reason why the reference is not followed.
+/// A component reference in the component tree, with its substitution. Contains the component version that the
+/// reference leads to, or the reason why the reference is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The index in [`Closure::components`] of the component whose descriptor contains the reference; `None` for the

@@ -1,7 +1,8 @@
-//! Component descriptors of schema v2 and OCM's v3: the fields that references need.
+//! Component descriptors in the schemas v2 and v3 (Open Component Model). Fields that Portcullis does not need are
+//! ignored.
 //!
 //! Source: `apis/v2` in `gardener/component-spec` and `ocm.software/v3alpha1` in the specification of the Open
-//! Component Model. All other fields of a descriptor are ignored.
+//! Component Model.
 
 use serde_json::Value;
 
@@ -32,7 +33,8 @@ pub struct Descriptor {
     pub name: String,
     /// The component's version.
     pub version: String,
-    /// The repositories to which the component version was published, in order of time. The last one is the latest.
+    /// The repositories to which the component version was published, in chronological order. The last one is the
+    /// latest.
     pub repository_contexts: Vec<RepositoryContext>,
     /// The references to other components, in the order of the descriptor.
     pub references: Vec<Reference>,
@@ -75,7 +77,7 @@ impl Descriptor {
     /// Reads a component descriptor of schema v2 or v3.
     ///
     /// # Errors
-    /// The first value that cannot be read, with its field.
+    /// Returns the first value that cannot be read, with its field.
     pub fn read(value: &Value) -> Result<Self, DescriptorError> {
         match schema(value)? {
             Schema::V2 => Self::read_v2(value),
@@ -101,7 +103,7 @@ impl Descriptor {
 
     /// Returns the approximate size of the descriptor in memory, in bytes.
     pub fn weight(&self) -> usize {
-        /// Estimated memory overhead of a value, in bytes, in addition to its text.
+        /// Estimated memory that a value needs in addition to its text, in bytes.
         const EACH: usize = 128;
         let reference = |reference: &Reference| {
             let digest = reference.digest.as_ref().map_or(0, |digest| digest.to_string().len());
@@ -144,8 +146,8 @@ fn schema(value: &Value) -> Result<Schema, DescriptorError> {
 
 type Placed<'v> = (&'v Value, FieldPath);
 
-/// The two objects in a component descriptor that contain its fields. `identity` contains the name and version. `body`
-/// contains the references and resources. The schema determines where both objects are in the descriptor.
+/// The two objects that contain the fields of a component descriptor: `identity` has the name and version, and `body`
+/// has the references and resources. Where they are in the descriptor depends on the schema.
 struct Parts<'v> {
     identity: Placed<'v>,
     body: Placed<'v>,

@@ -11,9 +11,9 @@ use crate::yaml;
 
 /// The component descriptors in a folder, used instead of registries.
 ///
-/// Descriptors are looked up by name and version. If several descriptors match, the one with the requested repository
-/// context is preferred. The last repository context of a descriptor is compared. Otherwise the first match is used,
-/// because descriptors in a folder often lack repository contexts.
+/// Descriptors are looked up by name and version. If several descriptors match, the one whose last repository context
+/// is the requested one is preferred. If there is none, the first match is used, because descriptors in a folder often
+/// lack repository contexts.
 #[derive(Debug, Default)]
 pub struct Folder {
     by_name: HashMap<String, Vec<Arc<Descriptor>>>,

@@ -1,9 +1,10 @@
 //! Inline component descriptors of an Installation.
 //!
-//! Source: `inlinecompdesc` and `NewRegistryAccess` in Landscaper's `pkg/components/ocmlib`. A label of a reference may
-//! contain a nested descriptor. Landscaper reads nested descriptors only if the outermost component also has a label of
-//! that name. Landscaper uses inline descriptors only for references with a certain repository context. This is the
-//! last repository context of the outermost descriptor.
+//! A label of a reference may contain a nested descriptor. Landscaper reads nested descriptors only if the outermost
+//! component also has a label of that name. Landscaper uses inline descriptors only for references whose repository
+//! context is the last one of the outermost descriptor.
+//!
+//! Source: `inlinecompdesc` and `NewRegistryAccess` in Landscaper's `pkg/components/ocmlib`.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::descriptor::{Descriptor, DescriptorError, INLINE_LABEL};
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::repository_context::RepositoryContext;
 
-/// Maximum nesting depth of descriptors in labels.
+/// Maximum nesting depth of inline descriptors in labels of references.
 const MAX_NESTED: usize = 16;
 
 /// The inline descriptors of an Installation.
@@ -37,7 +38,7 @@ impl Inline {
     /// Reads the inline descriptors of an Installation; `None` if it has none.
     ///
     /// # Errors
-    /// The first value that cannot be read.
+    /// Returns the first value that cannot be read.
     pub fn of(installation: &Value) -> Option<Result<Self, DescriptorError>> {
         let value = installation.get("spec")?.get("componentDescriptor")?.get("inline")?;
         (!value.is_null()).then(|| Self::read(value))

@@ -14,8 +14,8 @@ use super::descriptor::{Descriptor, REPOSITORY_LABEL, Reference};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::substitution::Substitution;
 
-/// Returns the JSON Patch that writes substitutions into a component descriptor. `steps` contains the substitutions for
-/// references of this descriptor. The patch is empty if no reference changes.
+/// Returns the JSON Patch that writes substitutions into a component descriptor. Each of the `steps` is the
+/// substitution for one reference of this descriptor. The patch is empty if no reference changes.
 pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) -> Patch {
     let mut operations = Vec::new();
     for step in steps {

@@ -11,10 +11,10 @@ const TYPES: [&str; 4] = ["ociRegistry", "OCIRegistry", "OCIRepository", "oci"];
 /// Maximum length of a tag in the OCI distribution specification.
 const MAX_TAG_LENGTH: usize = 128;
 
-/// Returns the OCI repository with the versions of a component.
+/// Returns the OCI repository that contains the versions of a component.
 ///
 /// # Errors
-/// A message, if the repository context is not a valid OCI registry.
+/// Returns a message if the repository context is not a valid OCI registry.
 pub fn repository(context: &RepositoryContext, component: &str) -> Result<Repository, String> {
     let type_name = context.type_name();
     if !TYPES.contains(&type_name.strip_suffix("/v1").unwrap_or(type_name)) {
@@ -39,7 +39,7 @@ pub fn repository(context: &RepositoryContext, component: &str) -> Result<Reposi
 /// it by `.build-`.
 ///
 /// # Errors
-/// A message, if the version cannot be written as a tag.
+/// Returns a message if the version cannot be written as a tag.
 pub fn tag(version: &str) -> Result<String, String> {
     let tag = version.replace('+', ".build-");
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

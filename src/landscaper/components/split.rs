@@ -13,7 +13,7 @@ use crate::landscaper::substitution::Outcome;
 pub struct Split<'c> {
     /// The name of the component that has several versions in the tree.
     pub component: &'c str,
-    /// The reference whose component name or version the entry of the overwrites changed.
+    /// A reference that the entry matches. The entry changed its component name or version.
     pub matched: &'c Step,
     /// The index of the entry in the list `overwrites` that causes the two versions.
     pub entry: usize,

@@ -33,8 +33,8 @@ fn compare(a: &str, b: &str) -> Ordering {
     parts(a).cmp(&parts(b)).then_with(|| a.cmp(b))
 }
 
-/// Splits a version at its dots into identifiers that can be compared. Numbers are compared by value. Numbers are lower
-/// than words.
+/// Splits a version at its dots into identifiers that compare as in Semantic Versioning: numbers by value, and numbers
+/// before words.
 fn identifiers(text: &str) -> Vec<(bool, u64, String)> {
     let identifier = |part: &str| match part.parse() {
         Ok(number) => (false, number, String::new()),

@@ -27,7 +27,7 @@ pub(in crate::landscaper) fn unless_kept(
     vec![finding]
 }
 
-/// The explanation, for a finding, of how a status write breaks a promise of the deployer contract.
+/// A violation of a promise of the deployer contract by a status write, described for a finding.
 pub(in crate::landscaper) struct Violation {
     /// The field path of the value that breaks the promise.
     pub(in crate::landscaper) field: FieldPath,
@@ -62,9 +62,9 @@ fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<
     if is_old { rule.info.level.min(Level::Warn) } else { rule.info.level }
 }
 
-/// Reports whether a status write is a restore from a backup. In a restore, a configured restorer makes the write while
-/// no job is open. Returns `false` for the promise of DP001, because a finished job without a final phase is never a
-/// valid backup.
+/// Reports whether a status write is a restore from a backup: a configured restorer writes the status while no job is
+/// open. Returns `false` for the promise of DP001, because a finished job without a final phase is never a valid
+/// backup.
 fn is_restore(deployers: &Deployers, promise: &Promise, change: &Change<'_>, request: &Request<'_>) -> bool {
     deployers.restorers.has(&request.user) && change.old.job() != Job::Open && promise.rule != "DP001"
 }

@@ -21,7 +21,7 @@ pub enum State {
     Triggered,
     /// A deployer works on the requested job.
     Working,
-    /// A deployer uninstalls the deployed objects, as the requested job demands.
+    /// A deployer uninstalls the deployed objects. The requested job is an uninstallation.
     Uninstalling,
     /// The job is finished: `jobIDFinished` equals `jobID`, and the phase is final.
     Finished,
@@ -208,7 +208,7 @@ pub static TRANSITIONS: [Transition; 31] = [
     transition(Working, Uninstalling, Deployer, "deleted while at work"),
 ];
 
-/// The classification of a status write by the deployer contract.
+/// The result of checking a status write against the deployer contract.
 pub enum Verdict {
     /// The write changes no field of the contract.
     Unchanged,

@@ -17,7 +17,7 @@ pub mod responsibility;
 pub mod selector;
 pub mod status;
 
-/// The finalizer that a deployer removes when everything is uninstalled.
+/// The finalizer that a deployer removes after it has uninstalled everything.
 pub const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
 /// The value of [`TARGET_ANNOTATION`](super::annotations::TARGET_ANNOTATION) for a DeployItem without a Target.
 pub const NO_TARGET: &str = ".noTargetName";

@@ -73,14 +73,14 @@ impl Phase {
     }
 }
 
-/// Reports whether a phase of an object of `kind` belongs to a deletion.
+/// Reports whether `text` is a deletion phase for an object of `kind`.
 ///
-/// Executions and Installations also have the phase `TriggerDelete`.
+/// For Executions and Installations, `TriggerDelete` is also a deletion phase.
 pub fn is_deletion_of(kind: &Kind, text: &str) -> bool {
     Phase::read(text).is_deletion() || (text == "TriggerDelete" && kind.plural != DEPLOY_ITEMS.plural)
 }
 
-/// Returns the failure phase of a DeployItem, as Landscaper sets it (`SetDeployItemToFailed`).
+/// Returns the phase that Landscaper sets when a DeployItem fails (`SetDeployItemToFailed`).
 pub fn failed(is_being_deleted: bool) -> &'static str {
     if is_being_deleted { "DeleteFailed" } else { "Failed" }
 }

@@ -1,8 +1,8 @@
 //! The promises of the deployer contract: conditions that every write of a DeployItem's status must meet.
 //!
 //! All writes of Landscaper and its own deployers keep the promises, in the old and the current format of the status.
-//! These writes do not meet some other demands in the text of the contract; `docs/deployer-contract.md` lists these
-//! demands.
+//! The text of the contract contains further requirements that these writes do not meet. They are listed in
+//! `docs/deployer-contract.md`.
 
 use super::phase::Phase;
 use super::status::{Change, Job, Status};
@@ -66,7 +66,7 @@ pub static PHASE_IS_KNOWN: Promise = Promise {
 };
 
 /// The promise of DP014: `jobID` changes only when the previous job has finished. An interrupt may change it earlier,
-/// because the same write also makes the new job fail.
+/// because the same write also finishes the new job as failed.
 pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
     rule: "DP014",
     sentence: "jobID changes only when the previous job has finished",
@@ -92,8 +92,8 @@ pub fn broken(change: &Change<'_>) -> Vec<&'static Promise> {
     PROMISES.into_iter().filter(|promise| !(promise.is_kept)(change)).collect()
 }
 
-/// Reports whether a status write starts work on a DeployItem. The new phase is a working phase, such as `Init`, and
-/// the old phase is empty or final.
+/// Reports whether a status write starts work on a DeployItem. This is the case if the new phase is a working phase,
+/// such as `Init`, and the old phase is empty or final.
 pub(super) fn begins(change: &Change<'_>) -> bool {
     !change.old.phase.is_working() && change.new.phase.is_working()
 }

@@ -1,7 +1,7 @@
 //! Validates `spec.config` of DeployItems as the manifest and the helm deployer do.
 //!
 //! Source: the decoding and `ValidateProviderConfiguration` in Landscaper's `apis/deployer/{manifest,helm}`. Both
-//! deployers run these checks first. They do not process a DeployItem without a configuration.
+//! deployers run these checks first, and reject a DeployItem without a configuration.
 
 use serde_json::Value;
 
@@ -52,8 +52,8 @@ static DEPLOYERS: [Deployer; 2] = [
 
 const KIND: &str = "ProviderConfiguration";
 
-/// Returns the errors in `spec.config` of a DeployItem for which its deployer rejects the DeployItem. `type_name` is
-/// the type of the DeployItem. Returns no errors for types other than manifest and helm.
+/// Returns the errors in `spec.config` because of which the deployer rejects a DeployItem of type `type_name`. Returns
+/// no errors for types other than manifest and helm.
 pub(in crate::landscaper) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
     let Some(deployer) = DEPLOYERS.iter().find(|deployer| deployer.type_name == type_name) else { return Vec::new() };
     let mut faults = Faults(Vec::new());

@@ -2,8 +2,8 @@
 //!
 //! Source: `CheckResponsibility` in Landscaper's `pkg/deployer/lib/utils.go`. The type and the Target are read from the
 //! annotations. If the type annotation is missing, both are read from the spec. The Target is looked up in the
-//! namespace of the DeployItem. Only the type decides if the DeployItem has no Target, or if the deployer has no
-//! selectors.
+//! namespace of the DeployItem. If the DeployItem has no Target, or the deployer has no selectors, only the type is
+//! compared.
 
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
-/// Paths of the DeployItem fields that determine the responsible deployer. The annotations of the DeployItem also
-/// determine it.
+/// Paths of the `spec` fields of a DeployItem that determine the responsible deployer. It also depends on annotations
+/// of the DeployItem.
 pub(in crate::landscaper) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
 /// The type and the Target of a DeployItem. Deployers use both to decide whether they are responsible for the
@@ -51,7 +51,7 @@ impl<'v> Route<'v> {
     }
 }
 
-/// The answer to whether a deployer is responsible for a DeployItem.
+/// Whether a deployer is responsible for a DeployItem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Responsible {
     /// The deployer is responsible.
@@ -79,8 +79,8 @@ pub fn of(
     }
 }
 
-/// Reports whether a deployer would really deploy DeployItems in dry run with any Target. Such a deployer serves real
-/// types, ignores the dry-run annotation, and has no Target selectors.
+/// Reports whether a deployer would really deploy a DeployItem in dry run, regardless of its Target. Such a deployer
+/// serves real types, ignores the dry-run annotation, and has no Target selectors.
 pub fn deploys_any(deployer: &Deployer) -> bool {
     let is_real = |served: &String| served != ROUTE;
     let serves = deployer.types.iter().any(is_real) || !deployer.registrations.is_empty();

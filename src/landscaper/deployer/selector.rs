@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TargetSelector {
-    /// The Targets that are selected; an empty list selects any Target.
+    /// The Targets that the selector matches. An empty list does not restrict the Targets.
     pub targets: Vec<TargetName>,
     /// Requirements on the annotations of the Target. All of them must be met.
     pub annotations: Vec<Requirement>,
@@ -77,8 +77,8 @@ impl TargetSelector {
         is_named && hold(&self.annotations, "annotations") && hold(&self.labels, "labels")
     }
 
-    /// Returns the first error in the requirements of the selector. The package apimachinery also rejects requirements
-    /// with such an error. `None` if all requirements are valid.
+    /// Returns the first error in the requirements of the selector; `None` if all requirements are valid. The package
+    /// apimachinery rejects a requirement with such an error.
     pub fn problem(&self) -> Option<String> {
         self.annotations.iter().chain(&self.labels).find_map(Requirement::problem)
     }

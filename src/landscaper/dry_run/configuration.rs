@@ -1,4 +1,5 @@
-//! The section `dryRun` of the configuration file: which DeployItems the dry-run deployer processes.
+//! The section `dryRun` of the configuration file. It lists the types of DeployItems that the dry-run deployer
+//! processes.
 
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ pub struct DryRuns {
 }
 
 impl DryRuns {
-    /// Returns the configuration of dry runs from the catalog. Without the section `dryRun` in the configuration file,
-    /// the result contains the default types, and no DeployItems are routed.
+    /// Returns the configuration of dry runs from the catalog. If the configuration file has no section `dryRun`, the
+    /// result contains the default types, and DeployItems are not routed.
     pub fn of(view: &View<'_>) -> Arc<Self> {
         let section = view.setting(SECTION);
         let read = section.and_then(|section| section.view(|value| Self::deserialize(value).ok().map(Arc::new)));

@@ -61,7 +61,7 @@ pub enum Failure {
     Missing(Identity),
     /// A JSONPath of the export cannot be evaluated on a fragment.
     Path {
-        /// The identity of the fragment on which the path was evaluated.
+        /// The identity of the fragment on which the JSONPath was evaluated.
         identity: Identity,
         /// Whether the path is `fromObjectRef.jsonPath`, which is evaluated on the second object.
         second: bool,
@@ -79,8 +79,8 @@ pub enum Failure {
     Key(PathError),
 }
 
-/// Returns the deployer for which `spec.config` of a DeployItem is written, from its apiVersion and kind; `None` if
-/// this is neither the manifest nor the helm deployer.
+/// Returns the deployer that the `spec.config` of a DeployItem configures, based on its apiVersion and kind; `None` if
+/// it is neither the manifest nor the helm deployer.
 pub fn deployer(config: &Value) -> Option<Deployer> {
     let (group, version) = config.get("apiVersion")?.as_str()?.split_once('/')?;
     let is_configuration = config.get("kind")? == "ProviderConfiguration";
@@ -162,8 +162,8 @@ fn found(configuration: &Value, identity: &Identity, path: &str, second: bool) -
 }
 
 impl ObjectRef {
-    /// Returns the identity of the second object, whose name and namespace are in `value`. `namespace` is used if
-    /// `value` has no namespace.
+    /// Returns the identity of the second object. `value` contains its name, and may contain its namespace. The default
+    /// is `namespace`.
     fn identity(&self, value: &Value, namespace: &str) -> Result<Identity, String> {
         let members = value
             .as_object()

@@ -1,4 +1,5 @@
-//! Determines the root from which an object inherits its dry-run annotations, and the values that they must have.
+//! Determines the root from which an object inherits its dry-run annotations, and the values that these annotations
+//! must have.
 //!
 //! Admission and the controller manager share this module.
 
@@ -47,7 +48,7 @@ pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inherit
     (inheritance, wanted)
 }
 
-/// The annotations that an object must have, by key; the value is `None` if the annotation must be absent.
+/// The required values of an object's annotations, by key; `None` if the annotation must be absent.
 pub type WantedAnnotations = Vec<(&'static str, Option<String>)>;
 
 /// Returns the dry-run and routing annotations that an object must have, because it inherits from `root`.

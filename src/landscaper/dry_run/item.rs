@@ -25,14 +25,15 @@ pub struct Item {
 pub enum Place {
     /// The configuration is the value of this field, such as `spec.deployItems[0].config`.
     Field(FieldPath),
-    /// The configuration is in one of the compressed templates in this field. Field paths cannot point into the field.
+    /// The configuration is in one of the compressed templates in this field. A field path cannot point into compressed
+    /// data.
     Compressed(FieldPath),
 }
 
 /// Returns the DeployItem `object`, or the DeployItem templates of the Execution `object`.
 ///
 /// # Errors
-/// Fails if the templates are larger than the limit of Portcullis, or if Landscaper cannot read them either.
+/// Fails if Landscaper cannot read the templates, or if they exceed Portcullis's size limit.
 pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     if !EXECUTIONS.is_kind_of(object) {
@@ -65,8 +66,8 @@ impl Item {
         }
     }
 
-    /// Adds information to a message that the field path from [`Item::field`] does not show. This is the name of the
-    /// template. For a compressed template, it is also the field `of` in the configuration.
+    /// Adds the location to a message, as far as the field path from [`Item::field`] does not show it. The location is
+    /// the name of the template. For a compressed template, it also includes the field `of` in the configuration.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

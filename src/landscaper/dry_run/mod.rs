@@ -23,7 +23,7 @@ use crate::admission::{Level, Metadata, Operation, Request};
 use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use crate::rule::{Definition, Mutator};
 
-/// The name, in the configuration, of the mutator that copies dry-run annotations.
+/// The name of the mutator that copies dry-run annotations, as in the configuration file.
 pub const MUTATOR: &str = "dry-run";
 /// The mutators for dry runs.
 pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
@@ -34,7 +34,7 @@ pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 /// Returns `level` if the request changes the parts of the object that `parts` returns. Otherwise, returns at most
 /// level `warn`.
 ///
-/// Landscaper and its deployers update these objects too. If one of their updates was denied, the run would end.
+/// Landscaper and its deployers update these objects too. Denying such an update would abort the run.
 pub(super) fn unless_unchanged(
     request: &Request<'_>,
     level: Level,

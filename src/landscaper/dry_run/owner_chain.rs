@@ -32,8 +32,8 @@ pub enum Root {
     Unknown(Reference),
 }
 
-/// Follows the owner references of an object up to its root Installation. Also returns the reference of the object that
-/// a live read must confirm, if any.
+/// Follows the owner references of an object up to its root Installation. Also returns a reference to the object that a
+/// live read must confirm, if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);

@@ -32,7 +32,8 @@ pub(in crate::landscaper) enum Configuration {
     NotNeeded,
     /// The object does not name a DryRunConfiguration.
     NotNamed,
-    /// The catalog does not contain the named DryRunConfiguration, and no live read has shown that it is missing.
+    /// The catalog does not contain the named DryRunConfiguration. It may exist, because no live read has shown that it
+    /// does not.
     NotKnown,
     /// The DryRunConfiguration with this name does not exist.
     Missing(String),
@@ -95,8 +96,8 @@ fn reference(request: &Request<'_>, name: &str) -> Reference {
     Reference::new(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)
 }
 
-/// Reduces the level of a finding to a warning if no live read has shown whether the DryRunConfiguration exists, or if
-/// the request changes neither the dry-run annotations nor the spec.
+/// Returns `level`, reduced to a warning in two cases: no live read has shown whether the DryRunConfiguration exists,
+/// or the request changes neither the dry-run annotations nor the spec.
 pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
     let name = DryRunAnnotations::of(request.object()).configuration.unwrap_or_default();
     let asked = view.live_read(&reference(request, name));
@@ -107,8 +108,9 @@ pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level
 
 /// Returns the findings about exports that have no value in the DryRunConfiguration.
 ///
-/// For a write of a DeployItem or an Execution, `of_item` creates the findings. For a write of a DryRunConfiguration,
-/// `of_configuration` creates findings for the stored DeployItems that use it. The level of these findings is `warn`.
+/// If the request writes a DeployItem or an Execution, `of_item` creates the findings. If the request writes a
+/// DryRunConfiguration, `of_configuration` creates findings for the stored DeployItems that use it. These findings have
+/// the level `warn`.
 pub(in crate::landscaper) fn findings(
     request: &Request<'_>,
     view: &View<'_>,

@@ -9,7 +9,7 @@ use super::error::{PathError, Problem};
 use super::node::{Node, Part};
 use super::parse;
 
-/// The maximum nesting depth of a result, because it is processed recursively.
+/// The maximum nesting depth of a result. The limit is needed because results are processed recursively.
 const MAX_LEVELS: usize = 256;
 
 /// Parses the key of an export. Returns one list of field names for each template group (`{…}`) of the key.

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Class {
     /// The path is invalid.
     Parse,
-    /// The path is valid, but does not fit the object.
+    /// The path is valid, but cannot be evaluated on the object.
     Evaluation,
     /// There are several template groups, and the first does not have exactly one result.
     Count,
@@ -16,7 +16,7 @@ pub enum Class {
     Empty,
     /// The path finds nothing, and Landscaper panics.
     Panic,
-    /// The path finds several values in random order, and Landscaper uses any one of them.
+    /// The path finds several values in random order, and Landscaper uses an arbitrary one of them.
     Random,
     /// The key of the export contains a JSONPath element that is not a field name, such as an index.
     Unsupported,
@@ -24,8 +24,8 @@ pub enum Class {
     Bound,
 }
 
-/// An error in a path or key of an export. If Landscaper reports the error too, the text is Landscaper's, so that you
-/// find it in Landscaper's log.
+/// An error in a path or key of an export. If Landscaper reports the error too, the message is the same as
+/// Landscaper's, so that users can search for it in Landscaper's log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The syntax of the path is invalid.
@@ -56,7 +56,7 @@ pub enum Problem {
     /// The path is longer than [`super::MAX_BYTES`].
     #[error("the path is longer than {} bytes", super::MAX_BYTES)]
     TooLong,
-    /// The evaluation takes more than [`super::MAX_STEPS`] steps, or the path is nested too deep.
+    /// The evaluation takes more than [`super::MAX_STEPS`] steps, or the path is nested too deeply.
     #[error("the path takes too many steps to be evaluated here")]
     TooComplex,
 }

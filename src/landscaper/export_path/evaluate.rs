@@ -12,7 +12,7 @@ use super::item::{Datum, Item};
 use super::node::{Filter, Node, Part, Slice};
 use crate::admission::json;
 
-/// The maximum nesting depth of `range`, because each level is a recursive call.
+/// The maximum nesting depth of `range`. The limit is needed because each level is a recursive call.
 const MAX_RANGES: usize = 16;
 
 /// Returns the value that Landscaper's `GetValue` finds in an object. Fails if it finds no value, or if it chooses one
@@ -48,8 +48,8 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// Number of `range` words that were read and whose loop has not started. The evaluation uses this counter,
-    /// `inside` and `ending` to find the `end` of each `range`.
+    /// Number of `range` keywords whose loop has not started yet. Together with `inside` and `ending`, this counter is
+    /// used to find the `end` of each `range`.
     begun: usize,
     inside: usize,
     ending: usize,
@@ -61,8 +61,8 @@ impl<'a> Evaluation<'a> {
         Self { groups, steps: 0, shuffles: 0, is_random: false, begun: 0, inside: 0, ending: 0, last_end: None }
     }
 
-    /// Evaluates the template groups on the item `root`, from the group at index `from` on. Stops at the `end` of the
-    /// current `range`.
+    /// Evaluates the template groups on the item `root`, starting with the group at index `from`. Stops at the `end` of
+    /// the current `range`.
     fn groups(&mut self, from: usize, root: Item<'a>, depth: usize) -> Result<Vec<Vec<Item<'a>>>, Failure<'a>> {
         let groups = self.groups;
         let mut found = Vec::new();

@@ -30,7 +30,7 @@ use serde_json::Value;
 pub use construct::{construct, key, merge};
 pub use error::{Class, PathError, Problem};
 
-/// The maximum length of a path. Users write paths by hand, in one line.
+/// The maximum length of a path, in bytes. Paths that users write by hand on one line are much shorter.
 pub const MAX_BYTES: usize = 8192;
 /// Maximum number of steps to evaluate a path. The limit is needed because the operator `..` can visit many values.
 pub const MAX_STEPS: usize = 200_000;

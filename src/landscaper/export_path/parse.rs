@@ -11,7 +11,8 @@ use super::error::{PathError, Problem};
 use super::node::{Filter, Node, Part, Slice};
 use super::quote::unquote;
 
-/// The maximum nesting depth of filters. Valid paths have at most three levels, because each level needs other quotes.
+/// The maximum nesting depth of filters. Valid paths have at most three levels, because each level must use different
+/// quotes from the levels around it.
 const MAX_DEPTH: usize = 16;
 
 /// Parses the JSONPath of an export into its template groups and the text between them.
@@ -29,7 +30,8 @@ struct Parser<'t> {
     start: usize,
     /// Number of bytes in `input` that precede the parsed text, such as an added opening brace.
     before: usize,
-    /// The byte offset, in the whole path, of the text that this parser parses.
+    /// The byte offset of the parsed text in the whole path. It is 0 unless only a part of the path is parsed, such as
+    /// a filter.
     offset: usize,
     depth: usize,
 }
@@ -175,7 +177,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Parses the text of an index or a slice: `^(-?[\d]*)(:-?[\d]*)?(:-?[\d]*)?$`.
+    /// Parses the text of an index or a slice, which must match `^(-?[\d]*)(:-?[\d]*)?(:-?[\d]*)?$`.
     fn slice(&self, text: &str, from: usize) -> Result<Slice, PathError> {
         let parts: Vec<&str> = text.split(':').collect();
         let digits = |part: &&str| part.strip_prefix('-').unwrap_or(part).bytes().all(|byte| byte.is_ascii_digit());
@@ -212,8 +214,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Moves the position behind the `)]` of a filter. Ignores parentheses only in the first quoted string, as
-    /// client-go does. Only the quote character of this string is recognized.
+    /// Moves the position past the `)]` of a filter. As in client-go, parentheses are ignored only in the first quoted
+    /// string, and only the quote character of this string is recognized.
     fn filter_end(&mut self, from: usize) -> Result<(), PathError> {
         let (mut quote, mut closed) = (None, false);
         loop {

@@ -1,4 +1,4 @@
-//! Unquotes strings as `UnquoteExtend` of client-go and `strconv.UnquoteChar` of Go do.
+//! Unquotes strings in the same way as `UnquoteExtend` of client-go and `strconv.UnquoteChar` of Go.
 
 /// Removes the quotes around `text`, and resolves the escape sequences in it; `None` if Go reports invalid syntax.
 pub(super) fn unquote(text: &str) -> Option<String> {

@@ -46,7 +46,7 @@ pub enum Evaluation {
         /// The name of the missing ComponentVersionOverwrites object.
         overwrites: String,
     },
-    /// The overwrites exist and were applied. The effect describes the result, which may be no change.
+    /// The overwrites exist and were applied. They may still change nothing.
     Overwritten(Box<Effect>),
 }
 
@@ -174,8 +174,8 @@ impl Effect {
     /// Returns the substitution as an RFC 6902 JSON Patch of the Installation.
     ///
     /// The patch tests each value before it replaces the value. So the patch fails if the Installation has changed
-    /// since. The patch also changes the references of an inline descriptor. It leaves them out if the patch would
-    /// become too large for an annotation.
+    /// since. The patch also changes the references of an inline descriptor, unless this would make the patch too large
+    /// for an annotation.
     pub fn patch(&self) -> Patch {
         let (own, inline) = (self.own_operations(), self.inline_operations());
         if inline.is_empty() {

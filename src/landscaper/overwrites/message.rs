@@ -43,7 +43,7 @@ pub fn diff_text(substitution: &Substitution) -> String {
     format!("Component reference has been overwritten:\n{}", lines.join("\n"))
 }
 
-/// Describes how a substitution changes one attribute, in one line, as Landscaper does.
+/// Describes on one line how a substitution changes one attribute. The text is the same as Landscaper's.
 pub fn line(substitution: &Substitution, attribute: Attribute) -> String {
     let (old, new) = (&substitution.original, &substitution.result);
     if !substitution.changes(attribute) {

@@ -18,7 +18,8 @@ use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES, WRITES};
 use crate::rule::{FailurePolicy, Match, Mode, Mutated, Mutator};
 
-/// Maximum number of changes that are reported as warnings, because kubectl prints one line for each warning.
+/// Maximum number of changes that are reported as warnings. The limit keeps the output of kubectl short, which prints
+/// one line for each warning.
 const NAMED: usize = 12;
 
 static MATCHERS: [Match; 1] =
@@ -93,8 +94,8 @@ impl Restored {
     }
 }
 
-/// Reverts one operation of a JSON Patch in an object. Does nothing if the value was changed after the patch. `before`
-/// is the preceding operation of the patch. This operation tests the old value, so it contains the value to restore.
+/// Reverts one operation of a JSON Patch in an object, unless the value has changed since the patch. `before` is the
+/// preceding operation of the patch. It tests the old value, so it contains the value to restore.
 fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option<()> {
     let path = operation.get("path")?.as_str().filter(|path| path.starts_with("/spec/componentDescriptor/"))?;
     let written = operation.get("value").unwrap_or(&Value::Null);

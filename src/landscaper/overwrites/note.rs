@@ -46,7 +46,7 @@ pub struct Note {
     pub unknown: Vec<String>,
 }
 
-/// A component reference whose new component version does not exist. Overwrites changed the reference to this version.
+/// A component reference that the overwrites change to a component version that does not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Missing {
@@ -90,8 +90,8 @@ impl Note {
     }
 }
 
-/// Returns a hash of the values that determine a component tree. These values are the overwrites and the Installation's
-/// component reference. The component reference includes its repository context.
+/// Returns a hash of the values that determine a component tree: the overwrites, and the Installation's component
+/// reference with its repository context.
 pub fn fingerprint(entries: &[Entry], original: &ComponentReference) -> String {
     let entry = |entry: &Entry| json!([entry.source.to_json(), entry.substitution.to_json()]);
     let all = json!([entries.iter().map(entry).collect::<Vec<_>>(), original.to_json()]);

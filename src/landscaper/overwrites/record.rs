@@ -1,6 +1,6 @@
 //! Builds the ConfigMaps with the patches of a component tree. They contain one JSON Patch for each changed component
-//! descriptor, and the data from which the patches were computed. The ConfigMaps contain no time, so the same tree
-//! always results in the same ConfigMaps.
+//! descriptor, and the data from which the patches were computed. The ConfigMaps contain no timestamps, so the same
+//! tree always results in the same ConfigMaps.
 
 use std::collections::BTreeMap;
 
@@ -119,8 +119,8 @@ fn patched(closure: &Closure) -> Vec<Patched> {
     closure.components.iter().zip(&steps).filter_map(|(component, steps)| Patched::of(component, steps)).collect()
 }
 
-/// Distributes the patches over ConfigMaps by size. Returns at least one ConfigMap, even if there are no patches,
-/// because the Installation's own reference may change.
+/// Divides the patches into groups, one for each ConfigMap, by size. Returns at least one group even without patches:
+/// the first ConfigMap also contains the summary, which is needed if only the Installation's own reference changes.
 fn grouped(patched: Vec<Patched>) -> Vec<Vec<Patched>> {
     let mut groups = vec![Vec::new()];
     let mut size = MAX_SUMMARY_BYTES;

@@ -1,4 +1,5 @@
-//! DP004: reports a phase of a DeployItem that starts work although there is no open job or no `lastReconcileTime`.
+//! DP004: reports a DeployItem whose phase shows that work has started, although there is no open job or no
+//! `lastReconcileTime`.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

@@ -1,4 +1,4 @@
-//! DP009: reports a removed finalizer on a DeployItem that is not being deleted.
+//! DP009: reports the removal of a finalizer from a DeployItem that is not being deleted.
 
 use serde_json::Value;
 

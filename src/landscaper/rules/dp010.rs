@@ -47,9 +47,9 @@ fn writer<'d>(deployers: &'d Deployers, request: &Request<'_>) -> Writer<'d> {
     if entries.is_empty() { Writer::Unknown } else { Writer::Deployer(entries) }
 }
 
-/// Determines whether a deployer is responsible for the DeployItem in a request. The state of the DeployItem before the
-/// change decides. `entries` are the configuration entries of the deployer. Also returns the objects that live reads
-/// must confirm.
+/// Determines whether a deployer is responsible for the DeployItem in a request, based on the DeployItem before the
+/// change. `entries` are the configuration entries of the deployer. Also returns the objects that live reads must
+/// confirm.
 fn responsible(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) -> (Responsible, Vec<Reference>) {
     let route = Route::of(request.old_object());
     let judge = |entry: &&Deployer| responsibility::of(entry, &route, &request.namespace, view);
@@ -78,8 +78,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     }
 }
 
-/// Returns a warning if an unknown user writes the status of a DeployItem. A user is unknown if the configuration does
-/// not list it. Only Landscaper and deployers should write the status. Users may write other fields.
+/// Returns a warning if the status of a DeployItem is written by a user that the configuration does not list. Only
+/// Landscaper and deployers should write the status. Other fields may be written by any user.
 fn unknown(request: &Request<'_>) -> Option<Finding> {
     let name = &request.user.name;
     let message = format!("{name:?} writes the status of a DeployItem, but is not in the configuration");

@@ -1,4 +1,4 @@
-//! DR002: reports fragments in a DryRunConfiguration without a complete identity.
+//! DR002: reports fragments of a DryRunConfiguration whose identity is incomplete.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! DR008: reports exports that cannot work, whatever the objects on the target contain.
+//! DR008: reports exports that always fail, regardless of the objects on the target.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

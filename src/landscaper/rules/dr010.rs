@@ -29,7 +29,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of users of a DryRunConfiguration that live reads check before its deletion is denied.
+/// Maximum number of live reads before the deletion of a DryRunConfiguration is denied. Each live read checks an object
+/// that uses it.
 const MAX_LIVE_READS: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {

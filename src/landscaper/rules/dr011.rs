@@ -1,4 +1,4 @@
-//! DR011: reports exports that read objects of the same identity from several targets.
+//! DR011: reports exports of a dry run that read objects with the same identity from different targets.
 
 use std::collections::BTreeMap;
 

@@ -46,8 +46,8 @@ enum Fate {
     Fine,
     /// The deployer with this name would really deploy the DeployItem.
     Deployed(String),
-    /// The deployer with this name may really deploy the DeployItem. This is not certain, because the Target or the
-    /// DeployerRegistration is unknown.
+    /// It is not known whether the deployer with this name would really deploy the DeployItem, because the Target or
+    /// the DeployerRegistration is unknown.
     Unknown(String),
     /// The dry-run deployer does not process the type of the DeployItem.
     NotProcessed,
@@ -81,8 +81,8 @@ fn is_in_scope(request: &Request<'_>) -> bool {
     DryRunAnnotations::of(request.object()).is_dry_run() && !kinds::is(&INSTALLATIONS, request)
 }
 
-/// Checks a root Installation in dry run. Its DeployItems do not exist yet, and their Targets are unknown, so only a
-/// deployer without Target selectors is reported.
+/// Checks a root Installation in dry run. Its DeployItems do not exist yet, and their Targets are unknown. Therefore,
+/// only deployers without Target selectors are reported.
 fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if owner(request.object()).is_some() || DryRuns::of(view).routes {
         return Vec::new();

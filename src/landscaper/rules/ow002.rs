@@ -43,10 +43,11 @@ fn finding(at: usize, by: &[usize]) -> Finding {
         .help("move it before them if it is more specific, or remove it")
 }
 
-/// Maximum number of references that are tried for one entry. If an entry needs more, only the simple test is made.
+/// Maximum number of references that are tried for one entry. For an entry that needs more, only single earlier entries
+/// are considered, not combinations of them.
 const MAX_TRIED: usize = 4096;
-/// Maximum number of comparisons of an entry with a reference for one object. The limit keeps the time for a long list
-/// at a few milliseconds.
+/// Maximum number of times that entries are compared with references when one object is checked. The limit keeps the
+/// time for a long list at a few milliseconds.
 const MAX_MATCHES: usize = 2_000_000;
 
 /// Returns the indexes of the entries that never take effect. Each index comes with the indexes of the earlier entries
@@ -129,9 +130,9 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values of one attribute of a reference that must be tried for the entry at index `at`. If the
-    /// `source` of the entry specifies the attribute, this is only the specified value. Otherwise, these are all values
-    /// in the `source` of earlier entries, and one other value.
+    /// Returns the values of one attribute for the references with which the entry at index `at` is tested. If the
+    /// `source` of the entry specifies the attribute, only that value is needed. Otherwise, the result contains all
+    /// values in the `source` of earlier entries, and 0 for any other value.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -162,7 +163,8 @@ impl Forms {
     }
 }
 
-/// A table that assigns a number to each attribute value in the `source` of entries. Equal values get the same number.
+/// Assigns numbers to the attribute values in the `source` of entries. Equal values of an attribute get the same
+/// number, and a missing value gets 0.
 #[derive(Default)]
 struct Numbers {
     texts: HashMap<(usize, String), u32>,

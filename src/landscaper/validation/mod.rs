@@ -1,5 +1,5 @@
-//! The checks of Landscaper's own webhook server. They are off by default. Clusters where Portcullis replaces that
-//! server use them.
+//! The checks of Landscaper's own webhook server. They are off by default, and are meant for clusters where Portcullis
+//! replaces that server.
 //!
 //! Landscaper's server reports either the first decoding error or all validation errors. These rules report all errors
 //! at once. The rules admit and deny the same objects as Landscaper's server.
@@ -25,8 +25,8 @@ const SKIP_LABEL: &str = "validation.landscaper.gardener.cloud/skip-validation";
 /// read.
 const MAX_FINDINGS: usize = 500;
 
-/// Reports whether the label selector of Landscaper's webhook excludes a request: the object has [`SKIP_LABEL`] before
-/// and after the change.
+/// Reports whether Landscaper's webhook would not receive a request, because its label selector excludes the object.
+/// The object must have [`SKIP_LABEL`] before and after the change.
 pub(super) fn is_bypassed(request: &Request<'_>) -> bool {
     let skips = |object: &Value| Metadata::of(object).label(SKIP_LABEL) == Some("true");
     skips(request.object()) && (request.operation != Operation::Update || skips(request.old_object()))

@@ -1,4 +1,4 @@
-//! Checks names of objects, labels and annotations, and describes their mistakes.
+//! Validates names of objects, labels and annotations, and describes what is wrong with them.
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/validation`.
 

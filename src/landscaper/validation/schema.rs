@@ -10,7 +10,7 @@ use crate::admission::{FieldPath, json as wire};
 use crate::landscaper::decode::Problem;
 use crate::landscaper::duration;
 
-/// The type that a value must have, so that Landscaper can decode it.
+/// The type of a value in the schema of a kind. Landscaper can decode a value only if it has this type.
 pub(in crate::landscaper) enum Type {
     /// Any value.
     Any,

@@ -45,10 +45,10 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Checks that the holder steps down before others take over.
+    /// Checks that the periods are consistent, so that the holder steps down before another replica takes over.
     ///
     /// # Errors
-    /// The invalid setting, as a sentence.
+    /// A message about the invalid setting.
     pub fn check(&self) -> Result<(), String> {
         if self.duration.is_zero() || self.duration.subsec_nanos() != 0 {
             return Err("the lease duration must be whole seconds, the unit of a Lease".to_owned());

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 pub(super) enum Standing {
     /// This replica holds the Lease.
     Mine,
-    /// Nobody holds the Lease, or its holder has not renewed it for its duration.
+    /// Nobody holds the Lease, or the holder has not renewed it within the lease duration.
     Free,
     /// Another replica holds the Lease.
     Others,
@@ -26,7 +26,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Returns who holds a Lease, and stores in `seen` since when the Lease is unchanged.
+    /// Returns who holds a Lease. Updates `seen` to the current version of the Lease and the time at which this version
+    /// was first seen.
     pub(super) fn examine(seen: &mut Option<Self>, lease: &Lease, identity: &str, now: Instant) -> Standing {
         let version = &lease.metadata.resource_version;
         let at = match seen {

@@ -35,17 +35,18 @@ use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::overwrites::record::Record;
 
-/// Timeout for fetching one tree. A partial result is kept and completed next time. Shorter than the timeout of a
-/// reconciliation.
+/// Timeout for fetching one tree, which is shorter than the timeout of a reconciliation. After the timeout, the partial
+/// result is kept, and the next reconciliation continues from it.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(40);
 /// Interval between reconciliations of an Installation whose component tree has missing or unreadable components.
 const INCOMPLETE_INTERVAL: Duration = Duration::from_secs(90);
 /// Interval between reconciliations of an Installation whose component tree is complete. The interval is long because
 /// component versions are usually immutable.
 const COMPLETE_INTERVAL: Duration = Duration::from_secs(3600);
-/// Maximum number of Installations that a change of a Context or of overwrites queues. This is the capacity of a queue.
+/// Maximum number of Installations that are queued after a change of a Context or of overwrites. This is the capacity
+/// of a queue.
 const MAX_INSTALLATIONS: usize = 100_000;
-/// Maximum number of Contexts that a change of overwrites affects.
+/// Maximum number of Contexts whose Installations are queued after a change of overwrites.
 const MAX_CONTEXTS: usize = 1_000;
 
 /// The settings of the controller `overwrite-trees`.

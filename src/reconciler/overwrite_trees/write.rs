@@ -38,8 +38,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes stale ConfigMaps, then writes the annotations, then the new ConfigMaps. The annotation with the note
-    /// lists the ConfigMaps before they exist. So an interrupted write leaves no unlisted ConfigMap.
+    /// Deletes stale ConfigMaps, then writes the annotations, and then writes the new ConfigMaps. The annotations list
+    /// the ConfigMaps before they exist, so an interrupted write leaves no ConfigMap that is not listed.
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
         let mut before = self.delete_stale(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;
@@ -75,8 +75,8 @@ impl Write<'_> {
         name == part_name(&self.object.name, 0)
     }
 
-    /// Writes a ConfigMap if it differs from the stored one. Returns the summary in the stored ConfigMap. The summary
-    /// is empty if the ConfigMap is new. `None` if the ConfigMap is unchanged.
+    /// Writes a ConfigMap if it differs from the stored one. Returns the summary that the ConfigMap contained before,
+    /// which is empty for a new ConfigMap. Returns `None` if the ConfigMap is unchanged.
     async fn part(&self, part: &Part) -> Result<Option<String>, Failure> {
         let reference = self.config_map(&part.name);
         let stored = self.stored(&reference).await?;

@@ -1,17 +1,18 @@
-//! Limits how many decisions compute at the same time, and sheds load when more requests arrive than can be served.
+//! Limits how many decisions are computed at the same time, and sheds load when more requests arrive than can be
+//! served.
 //!
-//! A decision is mostly CPU work. If every request computed as soon as it arrived, the thread would not read the
-//! sockets of later requests. These requests would wait in kernel buffers, where the server can neither count nor
-//! reject them. Therefore a decision first takes a permit from a [`ConcurrencyLimiter`]. A thread that has computed for
-//! a while yields to the runtime, so the runtime can read new requests. A request without a permit waits in a bounded
-//! queue. It is rejected with HTTP 429 when its deadline expires.
+//! A decision is mostly CPU work. If every decision were computed as soon as its request arrived, the thread would not
+//! read the sockets of later requests. These requests would wait in kernel buffers, where the server can neither count
+//! nor reject them. Therefore a decision first takes a permit from a [`ConcurrencyLimiter`]. A thread that has computed
+//! for a while yields to the runtime, so the runtime can read new requests. A request without a permit waits in a
+//! bounded queue. It is rejected with HTTP 429 when its deadline expires.
 //!
 //! The queue is FIFO, and combines two known techniques:
 //!
 //! * **Token bucket for bursts.** Idle time earns credit, and busy time spends it. The queue counts as a burst while there
-//!   is credit, or while no more requests wait than API servers keep connections for. In a burst, requests wait for up
-//!   to [`QueuePolicy::deadline`]. Without credit and with a longer queue, the limiter is in overload until the credit
-//!   is full again.
+//!   is credit, or while it is no longer than the number of connections that API servers keep open. In a burst, requests
+//!   wait for up to [`QueuePolicy::deadline`]. If the credit is used up and the queue is longer, the limiter is in
+//!   overload until the credit is full again.
 //! * **CoDel-like deadline and capacity.** In overload, a request waits for at most [`QueuePolicy::overload_deadline`].
 //!   The queue holds no more requests than can be served within that time, and a newer request evicts the oldest. So
 //!   served requests hardly wait, although the queue is FIFO.
@@ -53,7 +54,8 @@ pub(super) struct ConcurrencyLimiter {
     yield_after: Duration,
 }
 
-/// The right of a decision to compute. When dropped, it passes to the next request in the queue.
+/// A permit that a request holds while its decision is computed. When the permit is dropped, it passes to the next
+/// request in the queue.
 #[derive(Debug)]
 struct Permit {
     limiter: Arc<ConcurrencyLimiter>,
@@ -73,7 +75,7 @@ impl Drop for Permit {
 
 impl ConcurrencyLimiter {
     /// Creates a limiter with `permits` permits and a queue of `capacity` requests. A thread that has computed for
-    /// `yield_after` yields to the runtime at the next point at which a decision waits.
+    /// `yield_after` yields to the runtime before the next step of a decision.
     pub(super) fn new(permits: usize, capacity: usize, policy: QueuePolicy, yield_after: Duration) -> Arc<Self> {
         let credit = IdleCredit::full(policy, Instant::now());
         let permits = permits.max(1);
@@ -82,8 +84,8 @@ impl ConcurrencyLimiter {
         Arc::new(Self { queue: Mutex::new(queue), permits, capacity, policy, yield_after })
     }
 
-    /// Runs `work`. The work holds a permit while it computes, and holds none while it waits. Returns `None` if the
-    /// request is rejected before the work starts.
+    /// Runs `work`. Holds a permit while `work` is polled, and none while it waits, for example for I/O. Returns `None`
+    /// if the request is rejected before the work starts.
     pub(super) async fn run<T>(self: &Arc<Self>, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let mut permit = self.first_permit().await?;

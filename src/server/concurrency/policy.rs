@@ -11,7 +11,7 @@ pub(in crate::server) struct QueuePolicy {
     pub(in crate::server) deadline: Duration,
     /// Maximum duration of a burst. This is also the maximum idle credit.
     pub(in crate::server) burst: Duration,
-    /// Queue length up to which the queue never counts as overload.
+    /// Maximum queue length that never counts as overload.
     pub(in crate::server) burst_length: usize,
     /// Idle credit earned per unit of idle time.
     pub(in crate::server) idle_credit: u32,

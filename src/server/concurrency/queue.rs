@@ -54,7 +54,8 @@ impl Queue {
         receiver
     }
 
-    /// Removes the oldest requests whose deadline has expired or whose connection has closed.
+    /// Removes cancelled requests from the front of the queue. A request is cancelled if its deadline has expired or
+    /// its connection has closed.
     fn drop_cancelled(&mut self) {
         while self.waiting.front().is_some_and(|waiting| waiting.permit.is_closed()) {
             self.waiting.pop_front();

@@ -52,7 +52,8 @@ pub(super) async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll
     step
 }
 
-/// Waits for a wake-up by the waker that the last call of [`step`] registered. A spurious wake-up costs one step.
+/// Waits until the task is woken through the waker that the last call of [`step`] registered. A spurious wake-up costs
+/// one step.
 pub(super) async fn woken() {
     let mut polled = false;
     poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }).await;

@@ -17,7 +17,7 @@ fn limiter(permits: usize, capacity: usize, policy: QueuePolicy) -> Arc<Concurre
     ConcurrencyLimiter::new(permits, capacity, policy, Duration::ZERO)
 }
 
-/// A record of the numbers of decisions, in the order in which the decisions computed.
+/// The ids of decisions, in the order in which they ran.
 #[derive(Default)]
 struct Order(Mutex<Vec<usize>>);
 

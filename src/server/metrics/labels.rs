@@ -17,7 +17,7 @@ pub enum BadRequest {
     BrokenBody,
     /// A body without a uid, answered with 400.
     NoUid,
-    /// An unreadable body whose uid could be read, answered with a denial.
+    /// A body that is not a valid AdmissionReview, but has a uid that could be read. It is answered with a denial.
     Unreadable,
     /// A request whose head did not arrive in time. The server closes its connection.
     SlowHead,

@@ -47,7 +47,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// after which a pod is killed. The shutdown also includes the lame-duck period, draining and the last log records.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
-/// An exporter of spans, one for each webhook call, to an OpenTelemetry collector. Clones share the exporter.
+/// An exporter that sends the spans of webhook calls to an OpenTelemetry collector. Clones share the exporter.
 #[derive(Debug, Clone)]
 pub struct Traces {
     provider: SdkTracerProvider,

@@ -1,4 +1,4 @@
-//! Parses YAML mappings to nodes, including their keys and merge keys.
+//! Parses YAML mappings into nodes, including their keys and merge keys.
 //!
 //! Source: `RNode.DeAnchor` of kyaml, `parser.mapping` and `yaml_parser_parse_block_mapping_key` of go-yaml v3.
 
@@ -45,8 +45,7 @@ struct Fields {
     merges: bool,
     /// Whether the mapping has a key `<<`, quoted or not.
     has_merge: bool,
-    /// The merge key that kyaml keeps. kyaml keeps a merge key after a quoted `<<`, because it removes only the first
-    /// `<<`.
+    /// The merge key that kyaml keeps. kyaml removes only the first `<<`, so it keeps a merge key after a quoted `<<`.
     kept_merge: Option<Entry>,
 }
 
@@ -69,8 +68,8 @@ impl<'t> NodeReader<'t, '_> {
         }
     }
 
-    /// Adds an entry that is in the text of the mapping itself. Does not add entries that `<<` merges into the mapping.
-    /// kyaml removes the first `<<` after merging, even if this `<<` is quoted.
+    /// Adds an entry of the mapping itself, not an entry that `<<` merges into it. kyaml removes the first `<<` after
+    /// merging, even if this `<<` is quoted.
     fn entry(&mut self, fields: &mut Fields, key: Key, span: Span, depth: usize) -> Result<(), YamlError> {
         let comment = self.comment(span);
         let is_lost = &*key.text == scalar::MERGE && !mem::replace(&mut fields.has_merge, true);
@@ -150,7 +149,7 @@ impl<'t> NodeReader<'t, '_> {
         Some(self.events.error(start, Problem::Dialect(what.to_owned())))
     }
 
-    /// Returns the text of the document from the start of the span `start`.
+    /// Returns the text from the start of the span `start` to the end of the document.
     fn behind(&self, start: Span) -> &str {
         self.events.around(Span::empty(start.start)).map(|(_, behind)| behind).unwrap_or_default()
     }
@@ -204,7 +203,7 @@ impl Key {
 
 impl Fields {
     /// Builds the mapping. Merged entries follow the mapping's own entries. The mapping's own entries take precedence.
-    /// With `with_anchors`, adds a second copy of each entry whose key is a null such as `~`, as kyaml does.
+    /// If `with_anchors` is true, adds a second copy of each entry whose key is a null such as `~`, as kyaml does.
     fn finish(self, origin: Origin, with_anchors: bool) -> Built {
         let Self { mut own, merged, size, height, kept_merge, .. } = self;
         let is_null = |entry: &&Entry| entry.key_tag == Tag::Null && !entry.key.is_empty();

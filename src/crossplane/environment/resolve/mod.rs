@@ -1,7 +1,7 @@
 //! Computes the results of transforms.
 //!
 //! Source: `composition_transforms.go` of Crossplane 1.17.6 and `transforms.go` of function-patch-and-transform 0.10.8.
-//! Their behaviour is recorded in `tests/vectors/crossplane/transforms.json`.
+//! Their behavior is recorded in `tests/vectors/crossplane/transforms.json`.
 
 mod arithmetic;
 mod convert;

@@ -42,7 +42,7 @@ impl Node<'_> {
 
 impl ClusterOverview {
     /// Returns a node for each Kustomization. If there are more than [`MAX_NODES`] Kustomizations, groups them by the
-    /// first parts of their folders.
+    /// first path segments of their folders.
     fn nodes(&self) -> Vec<Node<'_>> {
         let depth = |entry: &Entry| folder(entry).split('/').count();
         let deepest = self.entries.iter().map(depth).max().unwrap_or_default();
@@ -59,8 +59,8 @@ impl ClusterOverview {
         nodes
     }
 
-    /// Groups Kustomizations that have the same parent and render no other Kustomizations. The folders in a group have
-    /// the same first `parts` parts. If `parts` is `None`, nothing is grouped.
+    /// Groups Kustomizations that have the same parent and render no other Kustomizations. The folders of a group start
+    /// with the same `parts` path segments. If `parts` is `None`, nothing is grouped.
     fn grouped(&self, parts: Option<usize>) -> Vec<Node<'_>> {
         let parents: BTreeSet<usize> = self.entries.iter().filter_map(|entry| entry.parent).collect();
         let (mut nodes, mut of_entry): (Vec<Node<'_>>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -201,7 +201,7 @@ mod tests {
         Entry { name: name.to_owned(), parent, builds: Builds::Folder(folder.to_owned()), depends_on, stage: Some(1) }
     }
 
-    /// Returns a root that renders `teams` Kustomizations, each of which renders twenty.
+    /// Returns a cluster with a root that renders `teams` Kustomizations, each of which renders twenty.
     fn cluster(teams: usize) -> ClusterOverview {
         let mut entries = vec![entry("flux", None, "clusters/main", &[])];
         for team in 0..teams {

@@ -12,7 +12,7 @@ use super::{Build, Cluster, Member, Object, Survey};
 use crate::kustomize::options::Profile;
 use crate::kustomize::tree::TreePath;
 
-/// An overview of a repository. All paths are in the form for display.
+/// An overview of a repository. All paths are formatted for display.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Overview {
     /// The clusters to which Flux applies the repository.
@@ -80,7 +80,7 @@ pub struct Unused {
 }
 
 impl Overview {
-    /// Creates the overview from a survey of the repository. `show` converts a path to the form for display.
+    /// Creates the overview from a survey of the repository. `show` formats a path for display.
     pub fn of(survey: &Survey, unused: Unused, show: &dyn Fn(&TreePath) -> String) -> Self {
         let reasons = Reasons::of(survey);
         let of = |cluster: &Cluster| ClusterOverview {

@@ -72,7 +72,8 @@ pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
     Some(Look { findings: Vec::new(), roots: deleting.root().into_iter().collect() })
 }
 
-/// Returns the finding about a deletion of a protected kind whose Kustomization could not be read.
+/// Returns a finding if Flux deletes an object of a protected kind, and the Kustomization of the object could not be
+/// read.
 fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
     let is_flux = deletion.guard.has(&deletion.request.user.name);
     let Some(LiveRead::Unknown(why)) = deletion.view.live_read(reference) else { return None };

@@ -79,8 +79,8 @@ pub(super) static DELIVERY: Delivery = Delivery {
 pub struct Guard {
     /// The users whose deletions are judged, in addition to the service accounts that Kustomizations name.
     pub controllers: Vec<String>,
-    /// The place where a revision that deletes too much is stopped before Flux applies it. By default, such a revision
-    /// is not stopped.
+    /// The place where a revision that exceeds the limits is stopped before Flux applies it. By default, such a
+    /// revision is not stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
 }

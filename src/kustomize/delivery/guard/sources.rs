@@ -76,7 +76,8 @@ impl Publication {
     }
 }
 
-/// Returns the objects to read live: the Kustomizations with their inventories.
+/// Returns references to the Kustomizations that use the source. They are read live, because the guard compares the new
+/// artifact with their inventories.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     Publication::of(request).map(|publication| publication.users(view).0).unwrap_or_default()
 }
@@ -120,8 +121,8 @@ fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding>
     Some(if is_approved { gd002::approved(&excess) } else { gd002::found(&excess) })
 }
 
-/// Returns the finding that the deletions of a revision are unknown, because the names of its objects are unknown.
-/// `None` if the revision cannot be built. Flux deletes nothing in this case.
+/// Returns a finding that the deletions of a revision are unknown. The reason is that the names of its objects are
+/// unknown. Returns `None` if the revision cannot be built, because Flux then deletes nothing.
 fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
     let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
     let why = "the names of its objects depend on what is not known here";

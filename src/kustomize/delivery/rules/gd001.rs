@@ -16,7 +16,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 
 /// The Kustomization or Application that deletes an object.
 pub(in crate::kustomize::delivery) struct Owner {
-    /// The deleting operation, such as `revision main@sha1:1f3c of Kustomization flux-system/shop`.
+    /// The cause of the deletion, such as `revision main@sha1:1f3c of Kustomization flux-system/shop`.
     pub(in crate::kustomize::delivery) what: String,
     /// The namespace of the Kustomization or Application.
     pub(in crate::kustomize::delivery) namespace: String,
@@ -52,8 +52,8 @@ pub(in crate::kustomize::delivery) fn protected(id: &ObjectId, takes: Option<&st
     RULE.finding(FieldPath::root(), message).help(owner.help())
 }
 
-/// Returns the finding about the deletion of the objects `all`. There are more such objects than `limit`, or their
-/// owner renders no other object.
+/// Returns the finding about the deletion of many objects, `all`. Either `all` contains more than `limit` objects, or
+/// their owner no longer renders any object.
 pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, limit: usize, owner: &Owner) -> Finding {
     let (count, what) = (all.len(), &owner.what);
     let more = if count > limit { format!(", more than {limit}") } else { ", and renders no other".to_owned() };

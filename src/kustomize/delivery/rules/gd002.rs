@@ -15,7 +15,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../../docs/rules/GD002.md"),
 };
 
-/// The deletions of a revision that are beyond the limits of the guard.
+/// The deletions of a revision that exceeds the limits of the guard.
 pub(in crate::kustomize::delivery) struct Excess<'a> {
     /// The Kustomization whose objects are deleted.
     pub(in crate::kustomize::delivery) owner: &'a RootOwner,

@@ -1,4 +1,4 @@
-//! KZ041: a tree that could not be judged.
+//! KZ041: a tree that could not be checked.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;

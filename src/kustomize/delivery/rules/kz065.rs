@@ -42,7 +42,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     found.filter_map(|(place, key, value)| finding(place, key, value, &own)).collect()
 }
 
-/// Returns whether Flux deletes objects because of this Kustomization.
+/// Returns whether Flux may delete objects of the Kustomization, because of `prune` or `deletionPolicy`.
 fn deletes(object: &Value) -> bool {
     let policy = object.at(&["spec", "deletionPolicy"]).and_then(Value::as_str);
     object.at(&["spec", "prune"]) == Some(&Value::Bool(true)) || matches!(policy, Some("Delete" | "WaitForTermination"))

@@ -1,4 +1,5 @@
-//! Rules about objects that name a tree, one module each. Rules about the trees are in `kustomize::rules`.
+//! Rules about objects that refer to a kustomize tree, one module each. Rules about the content of trees are in
+//! `kustomize::rules`.
 
 pub(in crate::kustomize) mod gd001;
 pub(in crate::kustomize) mod gd002;

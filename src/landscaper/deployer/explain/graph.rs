@@ -111,7 +111,7 @@ fn shape(info: &StateInfo) -> String {
     )
 }
 
-/// Returns a transition as a curve with a number, in SVG. `before` contains the transitions that are already drawn.
+/// Returns the SVG of a transition: a curve with a number. `before` contains the transitions that are already drawn.
 fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     let beside = before.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to)).count();
     let (from, bend, to) = curve(edge, beside);

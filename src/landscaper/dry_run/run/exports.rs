@@ -1,4 +1,4 @@
-//! Computes the exported values of a DeployItem in a dry run, or all errors of its exports.
+//! Computes the exported values of a DeployItem in a dry run. If exports fail, returns all their errors.
 
 use serde_json::{Value, json};
 

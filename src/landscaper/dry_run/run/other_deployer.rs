@@ -1,7 +1,7 @@
 //! Detects that another deployer processes the same DeployItem as the dry-run deployer.
 //!
-//! The other deployer really deploys, and the two deployers would overwrite each other's status without end. The
-//! dry-run deployer yields, because waiting does no harm.
+//! The other deployer really deploys the objects, and both deployers would keep overwriting each other's status. The
+//! dry-run deployer therefore stops writing, because waiting does no harm.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub enum OtherDeployer {
     /// The DeployItem has this finalizer, which belongs neither to Landscaper nor to Kubernetes.
     #[error("the finalizer {0:?} is not Landscaper's: another controller has resources to clean up")]
     Finalizer(String),
-    /// The job is picked up, but `status.deployer` is empty. The text is the phase of the DeployItem.
+    /// A deployer has picked up the job, but `status.deployer` is empty. The string is the phase of the DeployItem.
     #[error("status.phase is {0:?} and status.deployer is empty: another deployer has picked up this job")]
     Phase(String),
     /// `status.providerStatus` of the DeployItem describes a deployment.
@@ -65,8 +65,8 @@ pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<Oth
     })
 }
 
-/// The status fields that a deployer writes when it picks up a job. Landscaper does not write these fields before the
-/// job ends. Each entry has a name, and a JSON pointer in an entry of `metadata.managedFields`.
+/// The status fields that a deployer writes when it picks up a job, and that Landscaper does not write before the job
+/// ends. Each entry has the name of the field, and its JSON pointer in an entry of `metadata.managedFields`.
 const FIELDS: [(&str, &str); 3] = [
     ("phase", "/fieldsV1/f:status/f:phase"),
     ("lastReconcileTime", "/fieldsV1/f:status/f:lastReconcileTime"),

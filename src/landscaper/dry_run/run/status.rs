@@ -19,11 +19,11 @@ pub(super) fn deployer(item: &Value) -> &str {
     of("/status/deployer/name").or_else(|| of("/status/deployer/identity")).unwrap_or_default()
 }
 
-/// The `observedGeneration` that a dry run writes. Real generations start at 1.
+/// The `observedGeneration` that a dry run writes. It never equals the generation of an object, because generations
+/// start at 1.
 ///
-/// With `updateOnChangeOnly`, a deployer skips a DeployItem if two conditions are met. The last phase is `Succeeded`,
-/// and `observedGeneration` equals the generation of the DeployItem. A dry run deploys nothing, so the next real run
-/// must not be skipped.
+/// With `updateOnChangeOnly`, a deployer skips a DeployItem if the last phase is `Succeeded` and `observedGeneration`
+/// equals the generation of the DeployItem. A dry run deploys nothing, so the deployer must not skip the next real run.
 ///
 /// Source: `reconcilePrivate` in Landscaper's `pkg/deployer/lib/controller.go`.
 const NEVER_OBSERVED: i64 = 0;
@@ -43,8 +43,8 @@ pub(super) fn retract_claim(item: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
 }
 
-/// Returns the stage of a DeployItem's open job, from the phase. The stage is `Waiting` if the phase is empty, or still
-/// the final phase of the previous job.
+/// Returns the stage of a DeployItem's open job, based on the phase. If the phase is empty or is still the final phase
+/// of the previous job, the stage is `Waiting`.
 pub(super) fn stage(item: &Value) -> Stage {
     match text(item, "phase") {
         _ if !Status::of(item).phase.is_working() => Stage::Waiting,
@@ -73,13 +73,13 @@ pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now:
     patch(deployer, item, status, old)
 }
 
-/// Returns the patch of a DeployItem's status that sets a phase of work in progress, such as `Progressing`.
+/// Returns the patch of a DeployItem's status that sets a working phase, such as `Progressing`.
 pub(super) fn work(deployer: &Deployer, item: &Value, phase: &str) -> Value {
     patch(deployer, item, json!({"phase": phase}), phase)
 }
 
-/// Returns the patch of a DeployItem's status that finishes a job: it writes the final phase, `jobIDFinished` and the
-/// result at once.
+/// Returns the patch of a DeployItem's status that finishes a job. It sets the final phase, `jobIDFinished` and the
+/// result in one write.
 pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&str>, &RunError>, now: &str) -> Value {
     let mut status = json!({
         "jobIDFinished": text(item, "jobID"),
