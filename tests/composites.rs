@@ -564,6 +564,24 @@ fn reports_values_that_a_composite_cannot_get() {
 }
 
 #[test]
+fn does_not_predict_one_of_more_than_100_compositions() {
+    let labelled = NATIVE.replace("name: example, ", "name: example, labels: {site: a}, ");
+    let selecting = composite(json!({"stage": "prd", "compositionSelector": {"matchLabels": {"site": "a"}}}));
+    let with_others = |others: usize| {
+        let mut stored = stored(&labelled);
+        for at in 0..others {
+            let mut other = objects(NATIVE).remove(0);
+            other["metadata"]["name"] = json!(format!("other-{at:03}"));
+            stored.push(other);
+        }
+        // the last one by name has the label too
+        stored.last_mut().unwrap()["metadata"]["labels"] = json!({"site": "a"});
+        found(&Case::new(Operation::Create, selecting.clone()).stored(stored).policy(writing()))
+    };
+    assert_eq!((with_others(0).len(), with_others(99).len(), with_others(100).len()), (1, 0, 0));
+}
+
+#[test]
 fn reports_values_lost_in_merging() {
     let texts = CONFIGS.replace("region: eu-2", "region: eu-2, size: large");
     let stored: Vec<Value> = [DEFINITION, &texts, NATIVE].iter().flat_map(|text| objects(text)).collect();

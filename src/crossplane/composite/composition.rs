@@ -24,8 +24,8 @@ use crate::crossplane::kinds::{
     self, BY_COMPOSITE_TYPE, BY_REVISED, COMPOSITION_LABEL, COMPOSITIONS, DEFINITIONS, REVISIONS,
 };
 
-/// Maximum number of candidate Compositions for a composite. Candidates are sorted by name, and further ones are
-/// ignored.
+/// Maximum number of candidate Compositions for a composite. If there are more, Portcullis does not predict which one
+/// Crossplane selects.
 const MAX_CANDIDATES: usize = 100;
 /// Maximum number of revisions of one Composition that are compared to find the newest. Crossplane keeps all revisions,
 /// but there are few, because each revision is a change by a person.
@@ -140,7 +140,7 @@ impl Choosing<'_> {
             return found.map_or(Choice::Missing(name), Choice::One);
         }
         let mut found = of_type(self.composite, self.view);
-        if let Some(labels) = selector {
+        if let Some(labels) = selector.filter(|_| found.len() <= MAX_CANDIDATES) {
             found.retain(|composition| has_labels(composition.value(), labels));
         }
         match found.as_slice() {
@@ -193,8 +193,10 @@ fn has_labels(object: &Value, labels: &Map<String, Value>) -> bool {
     labels.iter().all(|(key, value)| label(object, key) == Some(value))
 }
 
+/// Returns the Compositions for the type of the composite, sorted by name: all of them, or one more than the maximum
+/// number of candidates.
 fn of_type(composite: &Value, view: &View<'_>) -> Vec<Arc<Stored>> {
     let text = |key| composite.get(key).and_then(Value::as_str).unwrap_or_default();
     let key = kinds::type_key(text("apiVersion"), text("kind"));
-    view.indexed(&COMPOSITIONS, &BY_COMPOSITE_TYPE, "", &key, MAX_CANDIDATES)
+    view.indexed(&COMPOSITIONS, &BY_COMPOSITE_TYPE, "", &key, MAX_CANDIDATES + 1)
 }
