@@ -186,8 +186,8 @@ impl Reader<'_> {
         read.inspect_err(|error| self.problems.push(format!("{key}: {error}"))).unwrap_or_default()
     }
 
-    /// Parses the entry `used` of the Secret. Each line contains the fingerprint of a CA and the time of the last
-    /// report about it. Skips invalid lines.
+    /// Parses the entry `used` of the Secret. Each line contains the fingerprint of a CA, and the time when a
+    /// replica last reported that it uses this CA. Skips invalid lines.
     fn uses(&mut self) -> Uses {
         let text = self.text(USED).unwrap_or_default();
         let report = |line: &str| {

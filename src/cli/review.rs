@@ -17,7 +17,7 @@ use crate::gate::{Gate, Registry};
 enum Webhook {
     /// The mutating one
     Mutate,
-    /// The validating one
+    /// The validating webhook
     Validate,
     /// Both in sequence, as the API server calls them
     Both,

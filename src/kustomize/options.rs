@@ -153,8 +153,8 @@ pub struct FluxSpec {
     pub patches: Vec<Patch>,
     /// Image replacements to add to the kustomization file (`spec.images`).
     pub images: Vec<Image>,
-    /// Values that replace `buildMetadata` of the kustomization file. If empty, the file's values stay
-    /// (`spec.buildMetadata`).
+    /// The values of `spec.buildMetadata`. They replace `buildMetadata` of the kustomization file. If empty, the values
+    /// of the file are kept.
     pub build_metadata: Vec<String>,
     /// Variables to substitute after the build (`spec.postBuild`).
     pub post_build: Option<PostBuild>,

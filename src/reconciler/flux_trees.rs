@@ -34,8 +34,8 @@ const RISKY: &str = "RiskyRevision";
 
 /// A controller that publishes Events about broken kustomize trees of Flux Kustomizations.
 pub(super) struct FluxTrees {
-    /// The service that fetches, builds and checks kustomize trees, such as the artifact cache. `None` if only the
-    /// permissions of the controller are needed.
+    /// The service that fetches, builds and checks kustomize trees. `None` if the controller is created only to list the
+    /// permissions that it needs.
     pub(super) trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, in addition to the hosts of Flux.
     pub(super) hosts: Vec<String>,

@@ -23,8 +23,8 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     values.into_iter().map(document).collect()
 }
 
-/// Returns an error if a number in a JSON text exceeds a 64-bit float. kubectl rejects such an object. It does not
-/// parse the object as YAML, although the number would then be a string.
+/// Returns an error if a number in a JSON text is outside the range of a 64-bit float. kubectl rejects such a text. It
+/// does not fall back to YAML, where the number would be a string.
 pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
     if !chunk.text.trim_start().starts_with(['{', '[']) {
         return None;

@@ -92,8 +92,8 @@ impl Spot {
         }
     }
 
-    /// Returns a copy of this tree of positions, as the value of an alias. Every position in the copy is `place`, the
-    /// position of the alias.
+    /// Returns a copy of this tree of positions for a value that an alias refers to. Every position in the copy is
+    /// `place`, the position of the alias.
     pub(super) fn moved(&self, place: Place) -> Self {
         let kids = match &self.kids {
             Kids::None => Kids::None,

@@ -1,4 +1,4 @@
-//! Opens a watch of a kind, and reads its events with the JSON text of the objects.
+//! Opens a watch of a kind, and reads its events. Each event contains the JSON text of its object.
 
 use std::borrow::Cow;
 use std::io;

@@ -168,8 +168,8 @@ fn may_be_declared(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }
 
-/// Returns the plural name of a kind that rules match, or that a definition in the catalog declares, such as a
-/// CompositeResourceDefinition. `None` for other kinds.
+/// Returns the plural name of a kind. Rules must match this kind, or a definition in the catalog (such as a
+/// CompositeResourceDefinition) must declare it. `None` for other kinds.
 fn plural(group: &str, kind: &str, gate: &Gate) -> Option<&'static str> {
     let declared = || gate.catalog().declared().into_iter().find(|held| held.group == group && held.kind == kind);
     resource(group, kind, gate.registry()).map(|matcher| matcher.plural).or_else(|| Some(declared()?.plural))

@@ -20,7 +20,8 @@ const RULE: &str = "KZ025";
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
 impl SharedFindings {
-    /// Counts a root that has this finding, if the finding is about a patch that selects nothing.
+    /// If the finding is about a patch that selects nothing, increments the number of roots with this finding. Ignores
+    /// other findings.
     pub(super) fn count(&mut self, finding: &TreeFinding, located: &Rc<Located>) {
         if finding.rule == RULE {
             let folder = finding.location.file.parent().unwrap_or_default();

@@ -69,7 +69,7 @@ pub(super) struct Args {
     exit_code: bool,
     #[command(flatten)]
     limits: Limits,
-    /// What builds the roots: auto finds out from the files; or kubectl, flux, argocd, fleet or sveltos
+    /// The system that builds the roots: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
     #[arg(long, default_value = "auto")]
     profile: Choice,
     /// Which files a kustomization that no object names may load: root-only or none; default: as in the profile

@@ -112,7 +112,7 @@ pub struct CombineString {
 pub struct PatchPolicy {
     /// Whether the value must exist; `Optional` by default.
     pub from_field_path: Presence,
-    /// The policy for merging the value into the target. Native Crossplane ignores this policy.
+    /// The policy for merging the value into the target. Crossplane itself ignores this policy; only functions apply it.
     pub to_field_path: ToFieldPathPolicy,
     /// The options for merging the value into the target. Only native Crossplane uses them.
     pub merge_options: Option<WireMergeOptions>,

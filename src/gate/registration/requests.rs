@@ -217,8 +217,8 @@ impl Webhook {
         self.matchers(registry).into_iter().filter(is_its).collect()
     }
 
-    /// Returns the resources whose requests are divided between the two webhooks of a phase. A resource is divided only
-    /// if all its fail-closed rules have the same match condition.
+    /// Returns the resources whose requests are divided between the fail-closed and the fail-open webhook of an admission
+    /// phase. Requests for a resource are divided only if all its fail-closed rules have the same match condition.
     pub(super) fn shares(&self, registry: &Registry) -> Vec<Share> {
         let share = |((_, resource), (match_condition, families)): (Key, (&'static MatchCondition, Families))| Share {
             resource,

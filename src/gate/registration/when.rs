@@ -14,7 +14,7 @@ pub(super) type Families = BTreeSet<&'static str>;
 pub enum Choice {
     /// The families in this list, independently of the values of the chart.
     These(Vec<&'static str>),
-    /// The families that the value `families` of a chart release turns on.
+    /// The rule families that the Helm value `families` of a release enables.
     Values,
 }
 

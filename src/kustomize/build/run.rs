@@ -150,7 +150,7 @@ pub(super) struct Target<'t> {
     pub(super) file: SharedFile,
     /// The parts of the kustomization file that the user wrote; `None` if the user wrote all of it.
     pub(super) own: Option<Own>,
-    /// The number of the file in [`Sources`].
+    /// The index of the file in [`Sources`].
     pub(super) source: u32,
     /// The origin to record in annotations of objects from this folder; `None` if the build does not record origins.
     pub(super) note: Option<OriginNote>,

@@ -13,7 +13,7 @@ use crate::landscaper::substitution::Outcome;
 pub struct Split<'c> {
     /// The name of the component that has several versions in the tree.
     pub component: &'c str,
-    /// A reference that the entry matches. The entry changed its component name or version.
+    /// A component reference that the overwrite entry matches. The entry replaces its component name or version.
     pub matched: &'c Step,
     /// The index of the entry in the list `overwrites` that causes the two versions.
     pub entry: usize,
