@@ -17,7 +17,7 @@ use crate::cryptography;
 use crate::gate::{Gate, Registry};
 use crate::process;
 
-/// Run the rules of admission on stored objects.
+/// Run the admission rules on stored objects.
 ///
 /// Each object is judged as an update without changes: a denial means that the next update of the object will be
 /// denied. Run a new version before an upgrade to see what the new rules would deny. Exit codes: 0 nothing is denied, 1
@@ -39,7 +39,7 @@ pub(super) struct Args {
     /// The configuration file, with levels and exemptions
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Has no effect: trees behind objects, such as of Flux Kustomizations, are always fetched if possible
+    /// Has no effect: the kustomize trees of objects such as Flux Kustomizations are always fetched if possible
     #[arg(long, hide = true)]
     #[allow(dead_code, reason = "accepted for compatibility")]
     fetch_trees: bool,

@@ -17,8 +17,8 @@ pub(super) struct Serving {
     /// The folder with tls.crt and tls.key, reloaded when they change
     #[arg(long, env = "PORTCULLIS_CERTS", value_name = "DIR", default_value = "/etc/portcullis/certs")]
     certs: PathBuf,
-    /// Manage a CA in this Secret, shared by the replicas, and the caBundles of our webhook configurations; --certs is
-    /// then not read. See certs/README.md
+    /// Manage a CA in this Secret, which the replicas share, and write it into the caBundles of the webhook
+    /// configurations of portcullis. --certs is then not read. See certs/README.md
     #[arg(
         long,
         env = "PORTCULLIS_SELF_MANAGED",
@@ -28,8 +28,8 @@ pub(super) struct Serving {
         conflicts_with = "manifests"
     )]
     self_managed: Option<(String, String)>,
-    /// The CA of the certificate in --certs (PEM): keep it in the caBundles of our webhook configurations, together with the
-    /// other replicas; read again when it changes. See certs/README.md
+    /// Keep the CA in this file (PEM) in the caBundles of the webhook configurations of portcullis. It must be the CA
+    /// of the certificate in --certs. Reloaded when it changes. See certs/README.md
     #[arg(
         long,
         env = "PORTCULLIS_PUBLISH_CA",
@@ -56,13 +56,13 @@ pub(super) struct Serving {
         value_delimiter = ','
     )]
     server_names: Vec<String>,
-    /// Validity of a CA in the Secret, such as 365d; it is replaced after two thirds of it
+    /// Validity of a CA in the Secret, such as 365d. Each CA is replaced after two thirds of its validity
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "365d")]
     ca_life: Duration,
-    /// Validity of a leaf certificate; it is replaced after two thirds of it
+    /// Validity of a leaf certificate. Each certificate is replaced after two thirds of its validity
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "7d")]
     leaf_life: Duration,
-    /// How long old and new CA are in every caBundle before the new CA signs
+    /// Time for which every caBundle contains the old and the new CA before the new CA signs certificates
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     ca_overlap: Duration,
     /// Accept only calls with a client certificate signed by a CA in this file (PEM); reloaded when it changes

@@ -15,7 +15,7 @@ use super::{OK, Unusable, say};
 
 /// Create a development CA and a serving certificate.
 ///
-/// Writes ca.crt, ca.key, tls.crt and tls.key. An existing CA is reused, so running it again renews only the serving
+/// Writes ca.crt, ca.key, tls.crt and tls.key. An existing CA is reused, so another run renews only the serving
 /// certificate.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

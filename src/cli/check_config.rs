@@ -12,7 +12,7 @@ use crate::gate::Registry;
 /// Maximum size of a configuration file, in bytes. The limit is above 1.5 MiB, the maximum size of an object in etcd.
 const MAX_FILE_BYTES: u64 = 2 << 20;
 
-/// Check the configuration file, before a server reads it.
+/// Check a configuration file before a server reads it.
 ///
 /// Writes a line for each problem to standard error: FILE:LINE:COLUMN, what is wrong, and what to write instead.
 /// Exit codes: 0 the file is valid; 1 it has problems; 2 it cannot be read.
@@ -21,7 +21,7 @@ pub(super) struct Args {
     /// The file; `-` for standard input
     #[arg(env = "PORTCULLIS_CONFIG", default_value = "/etc/portcullis/config/portcullis.yaml")]
     file: PathBuf,
-    /// A command line to check too, without running it: serve --families=KZ
+    /// A command line to check without running it, such as `serve --families=KZ`
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

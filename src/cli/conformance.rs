@@ -22,35 +22,35 @@ pub(super) enum Kit {
 
 /// Test a deployer on a cluster, in place of Landscaper.
 ///
-/// Exit code 1: it violates the contract. Exit code 2: it could not be tested. The webhooks must admit invalid writes
-/// in the namespace, or be absent: denied writes cannot be observed.
+/// The webhooks of portcullis must not deny writes in the namespace, because the test cannot observe denied writes.
+/// Exit codes: 0 the deployer fulfils the contract, 1 it violates the contract, 2 it could not be tested.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The type of the DeployItems that it processes
+    /// The type of the DeployItems that the deployer processes
     #[arg(long = "type", value_name = "TYPE")]
     type_name: String,
     /// The namespace of the test
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// spec.config of DeployItems that it can deploy, as YAML
+    /// spec.config of DeployItems that the deployer can deploy, as YAML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// spec.config of DeployItems that fail, as YAML
+    /// spec.config of DeployItems that the deployer cannot deploy, as YAML
     #[arg(long, value_name = "FILE")]
     failing_config: Option<PathBuf>,
     /// An additional annotation of the DeployItems; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = annotation)]
     annotation: Vec<(String, String)>,
-    /// A Target that it processes
+    /// A Target that the deployer serves
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// A Target that it must ignore
+    /// A Target that the deployer does not serve
     #[arg(long, value_name = "NAME")]
     foreign_target: Option<String>,
-    /// Timeout of a job
+    /// Maximum time in which the deployer must finish a job
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
-    /// Time for which the test waits to see that nothing happens
+    /// Time that the test waits to confirm that the deployer does nothing
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     quiet: Duration,
     /// The output format of the report

@@ -9,7 +9,7 @@ use crate::gate::Registry;
 /// The argument that selects families.
 #[derive(Debug, clap::Args)]
 pub(super) struct Families {
-    /// The families of rules that are on, such as OW,DR. Default: all but GD
+    /// The rule families to enable, such as OW,DR. Default: all but GD
     ///
     /// Rules, mutators, registration, watches and permissions of other families are left out.
     #[arg(

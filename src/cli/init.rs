@@ -12,8 +12,9 @@ use crate::kustomize::tree::TreePath;
 
 /// Write a configuration file, a pre-commit hook and a CI job for a repository.
 ///
-/// The configuration names the Flux sources that are the repository. The CI job is for the forge of the git remotes. Files that
-/// exist are not changed, but a hook is appended to the pre-commit configuration.
+/// The configuration file lists the Flux sources whose files are in the repository. The CI job is for GitHub or GitLab,
+/// depending on the git remotes. Existing files are not changed, except that a hook is appended to the pre-commit
+/// configuration.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The repository

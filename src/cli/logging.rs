@@ -19,7 +19,7 @@ pub(super) struct Logging {
 enum LogFormat {
     /// Text for people
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 

@@ -28,28 +28,28 @@ pub(super) struct Args {
     /// Write the templates of the chart instead
     #[arg(long, conflicts_with_all = ["url", "ca_bundle", "namespace", "service", "service_account", "families"])]
     chart: bool,
-    /// The image of the server: also write its Deployment, into numbered folders to apply in their order
+    /// Also write a Deployment of the server with this image. The output is in numbered folders; apply them in order
     #[arg(long, value_name = "REGISTRY/NAME:TAG", conflicts_with_all = ["chart", "url", "ca_bundle"])]
     image: Option<String>,
     /// The URL of the server, if the API server does not use its Service
     #[arg(long, value_name = "https://HOST:PORT", conflicts_with = "service")]
     url: Option<String>,
-    /// The CA of the serving certificate (PEM); if omitted, something else must fill it in
+    /// The CA of the serving certificate (PEM). If omitted, the server or another tool must write the caBundles
     #[arg(long, value_name = "FILE")]
     ca_bundle: Option<PathBuf>,
     /// The namespace of portcullis
     #[arg(long, default_value = "portcullis-system")]
     namespace: String,
-    /// Files or folders with CompositeResourceDefinitions: composites of the handled ones are registered
+    /// Files or folders with CompositeResourceDefinitions. The composites of the selected definitions are registered
     #[arg(long, value_name = "PATH", conflicts_with = "chart")]
     definitions: Vec<PathBuf>,
-    /// The configuration file, which may select some of them
+    /// The configuration file, in which `composites` selects CompositeResourceDefinitions
     #[arg(long, value_name = "FILE", requires = "definitions")]
     config: Option<PathBuf>,
-    /// The name of its Service
+    /// The name of the Service of portcullis
     #[arg(long, default_value = "portcullis")]
     service: String,
-    /// The name of its ServiceAccount
+    /// The name of the ServiceAccount of portcullis
     #[arg(long, default_value = "portcullis")]
     service_account: String,
     #[command(flatten)]

@@ -72,11 +72,11 @@ enum Command {
     CheckConfig(Lazy<check_config::Args>),
     /// Print the output of `kustomize build`
     Build(Lazy<build::Args>),
-    /// Show what a change of files does to the objects of its kustomize roots
+    /// Show how a change of files affects the objects of kustomize roots
     Diff(Lazy<diff::Args>),
     /// Show what Flux will delete, create and move for a Kustomization of a cluster
     Plan(Lazy<plan::Args>),
-    /// Run the rules of admission on stored objects
+    /// Run the admission rules on stored objects
     Audit(Lazy<audit::Args>),
     /// Answer an AdmissionReview from standard input
     Review(Lazy<review::Args>),
@@ -92,7 +92,7 @@ enum Command {
     Rules(Lazy<rules::Args>),
     /// Write the webhook configurations, permissions and CRDs for the rules
     Manifests(Lazy<manifests::Args>),
-    /// Delete our webhook configurations from a cluster, so that the API server stops calling us
+    /// Delete the webhook configurations of portcullis, so that the API server stops calling it
     Unregister(Lazy<unregister::Args>),
     /// Check with dry runs that the API server calls portcullis
     Verify(Lazy<verify::Args>),

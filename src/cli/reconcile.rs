@@ -33,7 +33,7 @@ use crate::rule::RuleInfo;
 
 /// Run the controllers that act after admission.
 ///
-/// One of several replicas leads. See docs/companion.md.
+/// If several replicas run, only the leader acts. See docs/companion.md.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
@@ -51,19 +51,20 @@ pub(super) struct Args {
     /// A type of DeployItems to process; may be repeated. Default: manifest and helm
     #[arg(long, value_name = "TYPE", requires = "dry_run_deployer", default_values = TYPES)]
     dry_run_type: Vec<String>,
-    /// Also write status.deployItemPhase, which a Landscaper before v0.52 reads
+    /// Also write status.deployItemPhase, which Landscaper before v0.52 reads
     #[arg(long, requires = "dry_run_deployer")]
     deploy_item_phase: bool,
-    /// Compute what overwrites change in component trees, with OCI registries; read docs/overwrite-trees.md first
+    /// Compute what overwrites change in component trees from OCI registries; read docs/overwrite-trees.md first
     #[arg(long)]
     overwrite_trees: bool,
     /// Write the condition ComponentReferenceOverwrite, which Landscaper also writes
     #[arg(long, requires = "overwrite_trees")]
     overwrite_condition: bool,
-    /// Keep the rules of the composites' webhooks in line with the handled CompositeResourceDefinitions
+    /// Keep the webhook rules for composites up to date with the selected CompositeResourceDefinitions
     #[arg(long)]
     composites: bool,
-    /// A definition that is handled besides those with the label, as in the configuration file; `*` for all
+    /// A CompositeResourceDefinition to select in addition to those with the label, or `*` for all; may be repeated.
+    /// Add each name in `composites` of the configuration file
     #[arg(long, value_name = "NAME", requires = "composites")]
     composites_of: Vec<String>,
     /// Audit stored objects at this interval, such as 6h, and write policy reports; read docs/audit.md first
@@ -76,11 +77,11 @@ pub(super) struct Args {
         value_parser = interval
     )]
     audit: Option<Duration>,
-    /// Has no effect: trees behind objects, such as of Flux Kustomizations, are always fetched for the audit
+    /// Has no effect: the kustomize trees of objects such as Flux Kustomizations are always fetched for the audit
     #[arg(long, requires = "audit", hide = true)]
     #[allow(dead_code, reason = "accepted for compatibility")]
     audit_fetch_trees: bool,
-    /// The configuration file: the levels and exemptions of audits, reloaded when it changes, and the hosts of artifacts
+    /// The configuration file, with levels, exemptions and hosts of artifacts. Only audits reload it when it changes
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -96,7 +97,7 @@ pub(super) struct Args {
 /// The arguments for leader election.
 #[derive(Debug, clap::Args)]
 struct Election {
-    /// The namespace of the Lease; default: the pod's, or kubectl's
+    /// The namespace of the Lease; default: the namespace of the pod, or of kubectl's current context
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
     lease_namespace: Option<String>,
     /// The name of the Lease for leader election

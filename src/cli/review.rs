@@ -15,11 +15,11 @@ use crate::gate::{Gate, Registry};
 /// The webhook that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Webhook {
-    /// The mutating one
+    /// The mutating webhook
     Mutate,
     /// The validating webhook
     Validate,
-    /// Both in sequence, as the API server calls them
+    /// Both webhooks in sequence, as the API server calls them
     Both,
 }
 

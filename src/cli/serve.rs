@@ -58,11 +58,11 @@ pub(super) struct Args {
     /// docs/traces.md
     #[arg(long, env = "PORTCULLIS_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
-    /// Record decisions into a file in this folder, for `portcullis replay`; Secrets are left out, other objects are
-    /// not; read docs/recording.md
+    /// Record decisions into a file in this folder, for `portcullis replay`. Values of Secrets are redacted, but values
+    /// of most other objects are not; read docs/recording.md first
     #[arg(long, env = "PORTCULLIS_RECORD", value_name = "DIR")]
     record: Option<PathBuf>,
-    /// Maximum size of a recording, in bytes; it ends there
+    /// Maximum size of a recording, in bytes. Recording stops at this size
     #[arg(long, default_value_t = RECORD_LIMIT, requires = "record")]
     record_limit: u64,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(super) struct Args {
     /// Seconds after SIGTERM in which new connections are still accepted
     #[arg(long, default_value_t = 5)]
     lame_duck: u64,
-    /// Seconds after that in which requests in flight are finished
+    /// Seconds after the lame-duck period in which requests in flight are finished
     #[arg(long, default_value_t = 20)]
     drain: u64,
 }

@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// The namespace of the objects; it must not be excluded from the webhooks, as portcullis' own namespace is
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// Seconds to retry until everything is answered
+    /// Maximum number of seconds to retry until portcullis answers every request
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     within: u64,
     /// Check this configuration file first

@@ -5,19 +5,20 @@ use serde_json::json;
 use super::{OK, Unusable, pretty, print};
 use crate::kustomize::options;
 
-/// The form of the output.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
-    /// The version of kustomize, as `kustomize version` prints it: tools that call kustomize read it
+    /// The supported version of kustomize, as `kustomize version` prints it, for tools that call kustomize
     Text,
     /// The version of this program with its commit, features and target, for programs
     Json,
 }
 
-/// Print the version of kustomize that is followed, as `kustomize version` does; or what this program was built from.
+/// Print the supported version of kustomize, like `kustomize version`. With `-o json`, also print the version of this
+/// program.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The form of the output
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
 }

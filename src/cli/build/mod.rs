@@ -45,7 +45,7 @@ pub(super) struct Args {
     /// Fetch git repositories and files that kustomizations refer to
     #[arg(long)]
     fetch: bool,
-    /// Which files may be loaded: LoadRestrictionsRootOnly or LoadRestrictionsNone
+    /// The load restriction: LoadRestrictionsRootOnly (files in or below the folder) or LoadRestrictionsNone (any file)
     #[arg(long, value_name = "RESTRICTION", default_value = "LoadRestrictionsRootOnly")]
     load_restrictor: Restrictor,
     /// The order of the objects, unless the kustomization sets it

@@ -37,25 +37,28 @@ pub(super) struct Args {
     /// A folder to judge as a kustomize root; may be repeated. Only files that it refers to are read
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
-    /// What builds the kustomizations: auto finds out from the files; or kubectl, flux, argocd, fleet or sveltos
+    /// The system that builds the roots: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
     #[arg(long, default_value = "auto")]
     profile: Choice,
     /// The folder that is the root of a Flux source; may be repeated
     #[arg(long = "source", value_name = "NAMESPACE/NAME=DIR")]
     sources: Vec<SourceFolder>,
-    /// Report objects as missing that are neither in the files nor in --manifests. Implied by --manifests
+    /// Report references to objects that are neither in the files nor in --manifests. Implied by --manifests
     #[arg(long)]
     complete: bool,
-    /// List every place of each finding, and what is built from other repositories
+    /// List every place of each finding, deprecated fields, and the Kustomizations that are built from other
+    /// repositories
     #[arg(long, short)]
     verbose: bool,
-    /// The version of kustomize that builds them
+    /// The version of kustomize that builds the roots
     #[arg(long, value_name = "VERSION", default_value_t = Version::DEFAULT)]
     kustomize_version: Version,
-    /// Which files a kustomization may load: root-only or none; default: as in the profile
+    /// The load restriction of a kustomization: root-only (files in or below its folder) or none (any file); default:
+    /// as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
-    /// Move entries of kustomization files to the right list, add forgotten manifests, and leave all other bytes unchanged
+    /// Fix kustomization files: move misplaced entries to the right list, and add forgotten manifests. All other bytes
+    /// stay unchanged
     #[arg(long)]
     fix: bool,
     /// The configuration file; default: portcullis.yaml of the repository

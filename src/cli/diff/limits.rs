@@ -7,14 +7,15 @@ use crate::kustomize::changes::{Action, Counts, Plan, State};
 /// Limits of a plan. A plan that breaks one ends with exit code 2.
 #[derive(Debug, clap::Args)]
 pub(super) struct Limits {
-    /// Fail if the plan has one of these: create, change, replace, delete, move, protected (the deletion or replacement of
-    /// an object of --protect), failing (a root that stops building), vanishing (a root that is gone)
+    /// Fail if the plan contains any of these: create, change, replace, delete, move, protected (an object of a
+    /// protected kind is deleted or replaced), failing (a root stops building), vanishing (a root is gone)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
     fail_on: Vec<What>,
-    /// Fail if more objects are deleted than this number, or than this share of the objects before, such as 10%
+    /// Fail if more objects are deleted than this number, or than this share of the objects before the change, such as
+    /// 10%
     #[arg(long, value_name = "N|P%")]
     max_deletions: Option<Most>,
-    /// Kinds whose objects must not be deleted; a limit also without `--fail-on protected`
+    /// Fail if an object of these kinds is deleted or replaced, even without `--fail-on protected`
     #[arg(long, value_delimiter = ',', value_name = "KIND,…")]
     protect: Vec<String>,
 }

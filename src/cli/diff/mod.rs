@@ -35,25 +35,25 @@ enum Output {
     Json,
     /// Markdown for the comment of a pull request, at most 60,000 characters
     Markdown,
-    /// The same, appended to the job summary of GitHub Actions
+    /// Markdown, appended to the job summary of GitHub Actions
     Github,
-    /// The rendered objects as in `diff -u`
+    /// The differences of the rendered objects, as in `diff -u`
     Unified,
     /// One HTML page with the objects side by side and a filter
     Html,
 }
 
-/// Show what a change of files does to the objects of its kustomize roots.
+/// Show how a change of files affects the objects of kustomize roots.
 ///
-/// Both sides of every kustomize root that a changed file can reach are built as Flux, Argo CD or kustomize builds them, and
-/// their objects are compared. Exit codes: 0 success, 1 something changes (with --exit-code), 2 a limit is broken, 3 the change cannot be
-/// judged, because a side cannot be read or the result of a root is unknown.
+/// Builds every kustomize root that a changed file can affect, before and after the change, in the same way as Flux,
+/// Argo CD or kustomize, and compares the objects. Exit codes: 0 success, 1 something changes (with --exit-code), 2 a
+/// limit is broken, 3 the change cannot be judged, because a side cannot be read or the result of a root is unknown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The folder or tar archive before the change
     #[arg(required_unless_present = "git", conflicts_with = "git", requires = "new")]
     old: Option<PathBuf>,
-    /// The folder or tar archive after it
+    /// The folder or tar archive after the change
     new: Option<PathBuf>,
     /// Compare two revisions, A..B, or a revision with the files of the checkout
     #[arg(long, value_name = "REV[..REV]")]
@@ -72,7 +72,8 @@ pub(super) struct Args {
     /// The system that builds the roots: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
     #[arg(long, default_value = "auto")]
     profile: Choice,
-    /// Which files a kustomization that no object names may load: root-only or none; default: as in the profile
+    /// The load restriction of a root that no object, such as a Flux Kustomization, builds: root-only (files in or
+    /// below its folder) or none (any file); default: as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
 }

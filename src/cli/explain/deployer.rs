@@ -17,7 +17,7 @@ enum Output {
     Svg,
 }
 
-/// Show the life cycle of a DeployItem, who may change its state, and what every write of its status must fulfil.
+/// Show the life cycle of a DeployItem, who may change its state, and the requirements for every write of its status.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     /// The output format

@@ -25,21 +25,22 @@ enum Output {
     Svg,
 }
 
-/// Show how a Composition computes the environment of a composite: which EnvironmentConfigs are selected and why others
-/// are not, the origin of every key of the merged environment, every patch step by step, and the result.
+/// Show how a Composition computes the environment of a composite, step by step.
 ///
-/// Exit code 1: Crossplane could not compute it.
+/// Shows which EnvironmentConfigs are selected and why others are not, the origin of every key of the merged
+/// environment, every patch, and the result. Exit code 1: Crossplane cannot compute the environment.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
-    /// Only the composite of this name
+    /// Show only the composite with this name
     composite: Option<String>,
-    /// Only in this namespace; for files, also the namespace of objects without one
+    /// Show only composites in this namespace. In files, this is also the namespace of objects without one
     #[arg(long, short)]
     namespace: Option<String>,
     /// The Composition to use, instead of the one that the composites name
     #[arg(long, value_name = "NAME")]
     composition: Option<String>,
-    /// A file with an example composite, which need not exist elsewhere
+    /// A file with an example composite to explain. The composite does not need to exist in the cluster or in
+    /// --manifests
     #[arg(long, value_name = "FILE")]
     example: Option<PathBuf>,
     /// Files or folders with the objects; default: the cluster

@@ -29,9 +29,9 @@ pub(super) enum Output {
 #[derive(Debug, clap::Args)]
 #[group(id = "which")]
 pub(in crate::cli) struct Args {
-    /// Only this Installation
+    /// Show only this Installation
     installation: Option<String>,
-    /// Only in this namespace; for files, also the namespace of objects without one
+    /// Show only Installations in this namespace. In files, this is also the namespace of objects without one
     #[arg(long, short)]
     namespace: Option<String>,
     /// Files or folders with the objects; default: the cluster

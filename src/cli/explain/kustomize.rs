@@ -21,13 +21,14 @@ use crate::kustomize::{Report, Verdict, analyse};
 pub(in crate::cli) struct Args {
     /// The folder to build
     root: PathBuf,
-    /// What builds it: kubectl, flux, argocd, fleet or sveltos
+    /// The system that builds the root: kubectl, flux, argocd, fleet or sveltos
     #[arg(long, default_value = "kubectl")]
     profile: Profile,
-    /// The version of kustomize that builds it
+    /// The version of kustomize that builds the root
     #[arg(long, value_name = "VERSION", default_value_t = Version::DEFAULT)]
     kustomize_version: Version,
-    /// Which files may be loaded: root-only or none; default: as in the profile
+    /// The load restriction of a kustomization: root-only (files in or below its folder) or none (any file); default:
+    /// as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
     /// Show how a field of this object got its value: KIND/NAME as in the output

@@ -42,7 +42,7 @@ pub(super) enum Topic {
     Deployer(Lazy<deployer::Args>),
     /// The parts of a kustomize root, in the order of evaluation
     Kustomize(Lazy<kustomize::Args>),
-    /// Who builds which root of a repository, in which order, and what nobody builds
+    /// Which objects build the roots of a repository, in which order, and which roots and files nothing builds
     Repository(Lazy<repository::Args>),
 }
 

@@ -18,10 +18,10 @@ use crate::kustomize::options::Options;
 use crate::kustomize::tree::TreePath;
 use crate::yaml::{self, Limits};
 
-/// Show who builds which root of a repository, in which order, and what is in no build.
+/// Show which objects build the roots of a repository, in which order, and which roots and files nothing builds.
 ///
-/// Reads Flux Kustomizations as the roots that contain them render them. Everything comes from the files: no network, and no
-/// cluster.
+/// If a root contains a Flux Kustomization, uses its rendered form, for example with the patches of the root. Reads
+/// only files, and does not use a network or a cluster.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     /// The repository, or a folder of it

@@ -29,21 +29,22 @@ const MAX_READS: usize = 8;
 
 /// Show what Flux will delete, create and move for a Kustomization of a cluster.
 ///
-/// Compares the inventory of the Kustomization with what it renders from the current artifact of its source, or from the files of a
-/// repository, reads its live objects, and says why Flux keeps some of them. Exit codes: 0 success, 1 objects are deleted (with --exit-code) or the tree
-/// cannot be built, 2 the plan cannot be made.
+/// Compares the inventory of the Kustomization with the objects that it renders from the current artifact of its
+/// source, or from local files. Reads the live objects, and says why Flux keeps some of them. Exit codes: 0 success, 1
+/// objects are deleted (with --exit-code) or the tree cannot be built, 2 the plan cannot be made.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The Kustomization: kustomization/NAME, or NAME
     #[arg(value_name = "KUSTOMIZATION")]
     name: String,
-    /// Its namespace
+    /// The namespace of the Kustomization
     #[arg(long, short, default_value = "flux-system")]
     namespace: String,
-    /// The folder or tar archive with the files of its source; default: the current artifact of the source
+    /// The folder or tar archive with the files of the Flux source; default: the current artifact of the source
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// A revision of the git repository in DIR, instead of the files; without --source, the revision that the artifact must have
+    /// The revision of the git repository in --source to use, instead of its files. Without --source, the revision that
+    /// the current artifact must have
     #[arg(long, value_name = "REV")]
     revision: Option<String>,
     /// The kubeconfig of the cluster; default: kubectl's current context
@@ -63,11 +64,11 @@ pub(super) struct Args {
 /// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
-    /// Objects for people
+    /// Text for people
     Text,
     /// JSON for programs
     Json,
-    /// A drawing of what goes, moves, stays and comes
+    /// A drawing of the deleted, moved, kept and created objects
     Svg,
     /// One HTML page with a filter
     Html,

@@ -32,7 +32,7 @@ pub(in crate::landscaper) enum Configuration {
     NotNeeded,
     /// The object does not name a DryRunConfiguration.
     NotNamed,
-    /// The catalog does not contain the named DryRunConfiguration, and no live read has confirmed that it does not
+    /// The catalog does not contain the named DryRunConfiguration, and no live read has shown that it does not
     /// exist.
     NotKnown,
     /// The DryRunConfiguration with this name does not exist.

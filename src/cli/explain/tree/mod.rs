@@ -26,7 +26,7 @@ use source::Source;
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     which: installations::Args,
-    /// The whole tree of each component, from descriptors in OCI registries or in a folder
+    /// Show the whole tree of each component, from descriptors in OCI registries or in --components
     #[arg(long)]
     tree: bool,
     /// Files or folders with all component descriptors; default: registries
@@ -37,7 +37,7 @@ pub(in crate::cli) struct Args {
     registry_config: Option<PathBuf>,
     #[command(flatten)]
     registries: Registries,
-    /// Files or a folder with other overwrites and Contexts: shows what they would change in every Installation
+    /// Show what the overwrites and Contexts in this file or folder would change in every Installation
     #[arg(long, value_name = "OTHER")]
     diff: Option<PathBuf>,
 }
