@@ -93,9 +93,9 @@ impl Trees {
 
     /// Judges every kustomize root. Findings that several roots share are reported once.
     pub(super) fn judge(&self, registry: &Registry, policy: &Policy, report: &mut Report) {
-        let mut reported = HashMap::new();
-        let mut sources = self.sources(registry, policy);
         let mut progress = Progress::new("judged kustomize roots:");
+        let sources = self.sources(registry, policy);
+        let mut collected = Collected { sources, reported: HashMap::new(), shared: SharedFindings::default() };
         // Roots of one builder that have the same tree share bases.
         let groups: Vec<_> =
             self.builds.iter().map(|build| (Arc::as_ptr(&build.tree), build.options.profile)).collect();
@@ -104,35 +104,12 @@ impl Trees {
         let shared: Vec<(&Build, &[Shared; 2])> =
             self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, shared.get(group)?))).collect();
         let judge = |(build, shared): &(&Build, &[Shared; 2])| self.analysed(build, shared);
-        let mut shared_findings = SharedFindings::default();
         in_order(&shared, judge, |number, (judged, assumed)| {
             progress.step(number, self.builds.len());
-            let (mut findings, build) = (Vec::new(), &self.builds[number]);
             report.assumptions.extend(assumed);
-            for finding in judged.findings {
-                let InTree { file, place, .. } = &finding.location;
-                let place = (finding.rule, file.clone(), place.start, finding.message.clone());
-                let located = reported.entry(place).or_insert_with(|| {
-                    let located = sources.locate(&finding);
-                    let located = Rc::new(if build.is_used { located } else { unused::lowered(located) });
-                    if located.level != Level::Off {
-                        report.findings.push(Rc::clone(&located));
-                    }
-                    located
-                });
-                shared_findings.count(&finding, located);
-                findings.push(Rc::clone(located));
-            }
-            report.roots.push(Root {
-                root: shown(&judged.root),
-                profile: judged.profile.as_str(),
-                verdict: judged.verdict.as_str(),
-                reasons: judged.reasons.iter().map(|reason| reason_with_display_path(reason)).collect(),
-                owners: build.owners.iter().map(Object::title).collect(),
-                is_unused: !build.is_used,
-                findings,
-            });
+            collected.add(&self.builds[number], judged, report);
         });
+        let Collected { mut sources, shared: shared_findings, .. } = collected;
         shared_findings.lower(&self.scan, &self.builds, report);
         let forgotten = self.forgotten();
         let forgotten = forgotten.iter().map(|finding| {
@@ -309,6 +286,46 @@ impl Args {
     fn applied(&self, options: Options) -> Options {
         let restrictor = self.load_restrictor.unwrap_or(options.restrictor);
         Options { version: self.kustomize_version, restrictor, ..options }
+    }
+}
+
+/// The findings of the roots that have been judged.
+struct Collected<'t> {
+    sources: Texts<'t>,
+    /// The reported findings by rule, file, position and message.
+    reported: HashMap<(&'static str, TreePath, usize, String), Rc<Located>>,
+    shared: SharedFindings,
+}
+
+impl Collected<'_> {
+    /// Adds the result of a root to the report. Adds each finding to the list of all findings only once, also if several
+    /// roots share it.
+    fn add(&mut self, build: &Build, judged: kustomize::Report, report: &mut Report) {
+        let findings = judged.findings.iter().map(|finding| self.located(build, finding, report)).collect();
+        report.roots.push(Root {
+            root: shown(&judged.root),
+            profile: judged.profile.as_str(),
+            verdict: judged.verdict.as_str(),
+            reasons: judged.reasons.iter().map(|reason| reason_with_display_path(reason)).collect(),
+            owners: build.owners.iter().map(Object::title).collect(),
+            is_unused: !build.is_used,
+            findings,
+        });
+    }
+
+    fn located(&mut self, build: &Build, finding: &TreeFinding, report: &mut Report) -> Rc<Located> {
+        let InTree { file, place, .. } = &finding.location;
+        let key = (finding.rule, file.clone(), place.start, finding.message.clone());
+        let located = self.reported.entry(key).or_insert_with(|| {
+            let located = self.sources.locate(finding);
+            let located = Rc::new(if build.is_used { located } else { unused::lowered(located) });
+            if located.level != Level::Off {
+                report.findings.push(Rc::clone(&located));
+            }
+            located
+        });
+        self.shared.count(finding, located);
+        Rc::clone(located)
     }
 }
 
