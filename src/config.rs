@@ -31,14 +31,14 @@
 //! deliveries:            # the highest level of findings in trees; see docs/delivery.md
 //!   flux-trees: warn
 //!   flux-sources: off
-//! guard:                 # the users whose deletions the family GD judges; see docs/guard.md
+//! guard:                 # the users whose deletions the family GD checks; see docs/guard.md
 //!   controllers: [system:serviceaccount:flux-system:kustomize-controller]
 //!   hold: source         # stops revisions that delete too much at the source; by default, only deletions are stopped
 //! deletions:             # the deletions that KZ060 and KZ061 report; see docs/changes.md
 //!   protectedKinds: [Namespace, PersistentVolumeClaim, StatefulSet.apps]
 //!   maxCount: 9
 //!   maxPercent: 50
-//! check:                 # the repository that `portcullis check` judges; see docs/configuration.md
+//! check:                 # the repository that `portcullis check` checks; see docs/configuration.md
 //!   sources: {flux-system/apps: .}
 //!   complete: [clusters/production]
 //! artifactHosts:         # hosts of artifacts, besides Flux's own controllers in flux-system

@@ -21,7 +21,7 @@
 //! | [`names`] | validation of Kubernetes names |
 //! | [`suggestion`] | suggestions ("did you mean"), by edit distance |
 //! | [`oci`] | a client for OCI registries; does not depend on components |
-//! | [`artifacts`] | fetching, judging and caching of trees outside the request handler |
+//! | [`artifacts`] | fetching, checking and caching of trees outside the request handler |
 //! | [`gate`] | selects and runs rules; applies levels and exemptions; derives the registration |
 //! | [`audit`] | runs the rules on stored objects; policy reports |
 //! | [`config`] | the configuration file |

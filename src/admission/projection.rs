@@ -9,7 +9,7 @@ use super::scan::{Jump, Scanner, Unread};
 /// `["spec", "path"]`.
 pub type Path = &'static [&'static str];
 
-/// The member of an object that is always parsed. The gate and messages use the metadata of every object.
+/// The name of the object member that is always parsed, because every decision and message needs the metadata.
 const METADATA: &str = "metadata";
 /// The member of `metadata` that is never parsed. The API server writes it for every object, and it is often half of
 /// the object's size. It consists of hundreds of small maps, so parsing it would cost more than parsing everything

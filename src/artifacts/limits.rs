@@ -26,8 +26,8 @@ pub const MAX_TREES: usize = 256;
 pub const KEPT_VERDICTS: u64 = 16 * MIB;
 /// Maximum number of cached verdicts: ten revisions of 5,000 Kustomizations.
 pub const MAX_VERDICTS: usize = 50_000;
-/// Maximum number of bytes that are read to judge one root. Parsed YAML can take [`PARSED`] times the size of its text.
-/// Only one root is judged at a time, so this memory is needed once.
+/// Maximum number of bytes that are read to check one root. Parsed YAML can take [`PARSED`] times the size of its text.
+/// Only one root is checked at a time, so this memory is needed once.
 pub const READ: u64 = 8 * MIB;
 /// Maximum ratio of the size of parsed YAML to the size of its text. The worst case is a list of short words, which
 /// takes about 160 bytes for every four bytes of text.
@@ -74,7 +74,7 @@ pub struct Limits {
     pub kept_verdicts: u64,
     /// Maximum number of cached verdicts about trees.
     pub max_verdicts: usize,
-    /// Maximum number of bytes that are read from a tree to judge one root.
+    /// Maximum number of bytes that are read from a tree to check one root.
     pub read: u64,
     /// Maximum number of concurrent fetches from one host.
     pub fetches: usize,

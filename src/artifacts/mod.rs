@@ -1,4 +1,4 @@
-//! The artifact cache. It fetches, verifies, unpacks, judges and caches trees outside the request handler.
+//! The artifact cache. It fetches, verifies, unpacks, checks and caches trees outside the request handler.
 //!
 //! ```text
 //! root ─► verdict cached? ─► tree cached? ─► fetch (single flight) ─► verify digest ─► unpack ─► judge ─► cache
@@ -36,13 +36,13 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::Tree;
 use fetches::Fetches;
 
-/// The artifact cache, which fetches, judges and caches kustomize trees.
+/// The artifact cache, which fetches, checks and caches kustomize trees.
 pub struct Artifacts {
     state: Arc<State>,
     fetches: Arc<Fetches>,
 }
 
-/// The caches and limits that fetching and judging share.
+/// The caches and limits that fetching and checking share.
 struct State {
     limits: Limits,
     metrics: Metrics,
@@ -51,7 +51,7 @@ struct State {
     /// Built bases that the roots of a kustomize tree share. The key consists of the digest of the tree and the profile
     /// of the roots.
     bases: Lru<(String, Profile), Arc<Shared>>,
-    /// Limits judging to one root at a time. Judging a root takes about a millisecond of processor time, and other
+    /// Limits checking to one root at a time. Checking a root takes about a millisecond of processor time, and other
     /// requests need the processor too.
     judging: Semaphore,
 }
@@ -174,7 +174,7 @@ impl State {
         })
     }
 
-    /// Runs `work`, a closure that judges one kustomize root, on a blocking thread. Only one root is judged at a time.
+    /// Runs `work`, a closure that checks one kustomize root, on a blocking thread. Only one root is checked at a time.
     /// Returns an error if `work` has not ended by `last`.
     async fn work(
         self: Arc<Self>,
@@ -198,7 +198,7 @@ impl State {
     }
 }
 
-/// The permit to judge a root. It is returned when this value is dropped.
+/// The permit to check a root. It is returned when this value is dropped.
 struct Permit(Arc<State>);
 
 impl Drop for Permit {

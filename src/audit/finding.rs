@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::admission::{Finding, Level, Metadata};
 use crate::catalog::Reference;
 
-/// The rule id of entries for objects that could not be parsed or judged.
+/// The rule id of entries for objects that could not be parsed or checked.
 pub const UNREADABLE: &str = "unreadable";
 /// Maximum number of findings that are kept, because each finding takes a few hundred bytes. If there are more
 /// findings, audit only some rules at a time.
@@ -105,7 +105,7 @@ impl Entry {
         Self { subject, rule, level, is_exempt, field, message, help: help.map(cut), is_new: None }
     }
 
-    /// Creates the entry for an object that cannot be parsed or judged, for the reason `why`.
+    /// Creates the entry for an object that cannot be parsed or checked, for the reason `why`.
     pub(super) fn unreadable(subject: &Subject, why: String) -> Self {
         let (subject, message) = (subject.clone(), cut(why));
         let (field, help) = (String::new(), None);
@@ -154,7 +154,7 @@ pub struct Audited {
     pub entries: Vec<Entry>,
     /// Number of findings that were omitted because there are too many.
     pub cut: usize,
-    /// Number of judged objects.
+    /// Number of checked objects.
     pub objects: usize,
     /// Number of passes by namespace. A pass is one rule that reports no finding for one object.
     pub passes: BTreeMap<String, usize>,
@@ -180,7 +180,7 @@ impl Audited {
     }
 
     /// Replaces the findings about `objects` with the findings in `later`. `later` is an audit of only these objects.
-    /// The number of judged objects and the counts in `passes` do not change.
+    /// The number of checked objects and the counts in `passes` do not change.
     #[must_use]
     pub fn updated(mut self, objects: &[Reference], later: Self) -> Self {
         self.entries.retain(|entry| !objects.iter().any(|object| entry.subject.is_of(object)));

@@ -11,8 +11,8 @@
 //! update. Rules that tolerate existing errors report them at a lower level. Rules that apply only to creations run on
 //! a creation instead.
 //!
-//! The gate's catalog contains the objects that rules look up. The judged objects are listed in pages, and are not kept
-//! in memory.
+//! The gate's catalog contains the objects that rules look up. The checked objects are listed in pages, and are not
+//! kept in memory.
 
 mod finding;
 mod judge;
@@ -46,15 +46,15 @@ use crate::catalog::{Kind, Scope};
 use crate::gate::{Gate, Registry};
 use target::{Served, Target};
 
-/// Maximum number of objects that are judged concurrently. Some of them wait until their kustomize tree is fetched.
+/// Maximum number of objects that are checked concurrently. Some of them wait until their kustomize tree is fetched.
 const AT_ONCE: usize = 8;
 
 /// An audit of stored objects. It runs the chosen rules on the objects of a cluster or of files.
 pub struct Audit {
-    /// The gate that judges the objects. The audit fills and clears the catalog of this gate, so nothing else may use
+    /// The gate that checks the objects. The audit fills and clears the catalog of this gate, so nothing else may use
     /// the catalog.
     pub gate: Arc<Gate>,
-    /// Namespaces whose objects are judged; empty for all objects.
+    /// Namespaces whose objects are checked; empty for all objects.
     pub namespaces: Vec<String>,
     /// The rules that the audit runs.
     pub chosen: Chosen,
@@ -63,14 +63,14 @@ pub struct Audit {
 /// The progress of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Number of objects that are judged so far.
+    /// Number of objects that are checked so far.
     pub done: usize,
-    /// Number of objects that the audit has found so far, judged or not.
+    /// Number of objects that the audit has found so far, checked or not.
     pub all: usize,
 }
 
 impl Audit {
-    /// Audits a cluster. Calls `progress` after each judged object.
+    /// Audits a cluster. Calls `progress` after each checked object.
     ///
     /// # Errors
     /// If the cluster cannot be reached. If only some kinds cannot be read, the result contains these kinds.
@@ -131,12 +131,12 @@ impl Audit {
         self.covers(Metadata::of(object).namespace())
     }
 
-    /// Returns whether the audit judges objects in a namespace.
+    /// Returns whether the audit checks objects in a namespace.
     pub fn covers(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace)
     }
 
-    /// Judges all objects of a resource. The result is empty if the cluster does not serve the resource.
+    /// Checks all objects of a resource. The result is empty if the cluster does not serve the resource.
     async fn target(
         &self,
         client: &Client,
@@ -160,7 +160,7 @@ impl Audit {
         Ok(audited)
     }
 
-    /// Judges the objects of a list while they arrive, with at most [`AT_ONCE`] of them in memory.
+    /// Checks the objects of a list while they arrive, with at most [`AT_ONCE`] of them in memory.
     async fn pages(
         &self,
         served: &Served,

@@ -1,4 +1,4 @@
-//! Selects the stored objects to judge. An audit judges the objects of every resource that a rule matches and that the
+//! Selects the stored objects to check. An audit checks the objects of every resource that a rule matches and that the
 //! cluster serves.
 
 use std::collections::{BTreeMap, HashSet};
@@ -43,7 +43,7 @@ impl Chosen {
     }
 }
 
-/// A resource whose objects are judged.
+/// A resource whose objects are checked.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) group: String,

@@ -247,8 +247,9 @@ fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether replicas must report that they use the signing CA. Reports are needed only while caBundles also
-/// contain provided CAs. Without a recent report, replicas with provided CAs could remove the signing CA.
+/// Returns whether a new report is due that this replica uses the signing CA. Reports are needed only while caBundles
+/// also contain the CAs of mounted certificates. Without a recent report, replicas with mounted certificates could
+/// remove the signing CA.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)

@@ -13,7 +13,7 @@ use super::Stored;
 pub struct Settings(BTreeMap<&'static str, Arc<Stored>>);
 
 impl Settings {
-    /// An empty set of sections.
+    /// Settings without any section of the configuration file.
     pub(super) const NONE: &'static Self = &Self(BTreeMap::new());
 
     /// Adds a section of the configuration file.

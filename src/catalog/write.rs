@@ -91,7 +91,8 @@ impl Catalog {
         }
     }
 
-    /// Begins to replace all objects of a kind by the objects of a new list, one by one.
+    /// Starts a new listing of a kind. The returned [`Listing`] replaces the stored objects one at a time with the
+    /// listed objects.
     pub fn list(&self, kind: &'static Kind) -> Listing<'_> {
         Listing::begin(self, kind)
     }

@@ -19,7 +19,7 @@ use crate::process;
 
 /// Run the admission rules on stored objects.
 ///
-/// Each object is judged as an update without changes: a denial means that the next update of the object will be
+/// Each object is checked as an update without changes: a denial means that the next update of the object will be
 /// denied. Run a new version before an upgrade to see what the new rules would deny. Exit codes: 0 nothing is denied, 1
 /// something is denied, 2 a kind cannot be read.
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// Files or folders used instead of a cluster; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "report"])]
     manifests: Vec<PathBuf>,
-    /// Judge only objects in this namespace; may be repeated. Default: all objects, also cluster-scoped ones
+    /// Check only objects in this namespace; may be repeated. Default: all objects, also cluster-scoped ones
     #[arg(long, short, value_name = "NAMESPACE")]
     namespace: Vec<String>,
     /// Run only these rules or families, such as OW or KZ001; may be repeated, or separated by commas

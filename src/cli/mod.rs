@@ -64,7 +64,7 @@ enum Command {
     Serve(Lazy<serve::Args>),
     /// Run the controllers that act after admission
     Reconcile(Lazy<reconcile::Args>),
-    /// Judge Kubernetes manifests in files before you apply them
+    /// Check Kubernetes manifests in files before you apply them
     Check(Lazy<check::Args>),
     /// Write a configuration file, a pre-commit hook and a CI job for a repository
     Init(Lazy<init::Args>),

@@ -52,7 +52,7 @@ pub(super) struct Located {
     pub(super) is_unused: bool,
 }
 
-/// The results of judging one kustomize root.
+/// The results of checking one kustomize root.
 pub(super) struct Root {
     pub(super) root: String,
     pub(super) profile: &'static str,
@@ -81,7 +81,7 @@ pub(super) struct Report {
     pub(super) composed: Vec<(String, String)>,
     /// Number of findings in files that nothing builds.
     pub(super) unused: usize,
-    /// Sentences about roots that were judged with kustomize options from scripts. Each sentence has the position of
+    /// Sentences about roots that were checked with kustomize options from scripts. Each sentence has the position of
     /// the script.
     pub(super) assumptions: Vec<String>,
     /// Problems that do not belong to a file or root.

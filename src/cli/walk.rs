@@ -1,4 +1,4 @@
-//! Finds the files to judge below a folder.
+//! Finds the files to check below a folder.
 
 use std::fs::FileType;
 use std::io::{IsTerminal, Write};

@@ -1,4 +1,4 @@
-//! Judges the kustomize trees that the object in a request contains or refers to.
+//! Checks the kustomize trees that the object in a request contains or refers to.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::kustomize::delivery::{
     Consequences, Delivery, Judged, Outcome, Root, is_unchanged, not_judged, tree_findings,
 };
 
-/// Timeout for judging the other Kustomizations that apply objects to the same cluster. It is short, because only
+/// Timeout for checking the other Kustomizations that apply objects to the same cluster. It is short, because only
 /// warnings depend on these Kustomizations. Results are cached for the next request.
 const SIBLINGS_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -27,7 +27,7 @@ pub(super) struct DeliveryContext<'a> {
 }
 
 impl DeliveryContext<'_> {
-    /// Judges the kustomize trees that the source `delivery` finds in the request. Returns findings with the levels
+    /// Checks the kustomize trees that the source `delivery` finds in the request. Returns findings with the levels
     /// that the policy sets.
     pub(super) async fn findings_of(&self, delivery: &'static Delivery) -> Vec<Finding> {
         let hosts = &self.policy.artifact_hosts;
@@ -71,7 +71,7 @@ impl DeliveryContext<'_> {
     }
 
     /// Returns findings about what happens to objects in the cluster after `root` is built, such as deletions. For
-    /// this, it judges the other Kustomizations that apply objects to the same cluster, for at most
+    /// this, it checks the other Kustomizations that apply objects to the same cluster, for at most
     /// [`SIBLINGS_TIMEOUT`].
     async fn of_consequences(&self, consequences: &Consequences, (root, judged): (&Root, &Judged)) -> Vec<Finding> {
         let siblings = (consequences.siblings)(self.request, self.view, root);

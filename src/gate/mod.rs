@@ -41,7 +41,7 @@ const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 /// answers such a request with a warning.
 pub const VERIFY_ANNOTATION: &str = "portcullis.dev/verify";
 
-/// The gate, which decides about admission requests. It runs the rules and mutators of its registry, and judges the
+/// The gate, which decides about admission requests. It runs the rules and mutators of its registry, and checks the
 /// kustomize trees in these requests.
 pub struct Gate {
     registry: Registry,
@@ -55,15 +55,15 @@ pub struct Gate {
 type Clock = Arc<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
 impl Gate {
-    /// Creates a gate that runs the rules of `registry` and looks up objects in `catalog`. It judges only kustomize
-    /// trees whose files are in the objects themselves. To judge trees that must be fetched, use [`Gate::with_trees`].
+    /// Creates a gate that runs the rules of `registry` and looks up objects in `catalog`. It checks only kustomize
+    /// trees whose files are in the objects themselves. To check trees that must be fetched, use [`Gate::with_trees`].
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
         catalog.choose(policy.composites.clone());
         let (policy, trees) = (ArcSwap::from_pointee(policy), Arc::new(Inline));
         Self { registry, policy, catalog, trees, clock: Arc::new(OffsetDateTime::now_utc) }
     }
 
-    /// Sets the component that judges kustomize trees, such as one that fetches artifacts.
+    /// Sets the component that checks kustomize trees, such as one that fetches artifacts.
     #[must_use]
     pub fn with_trees(self, trees: Arc<dyn Judge>) -> Self {
         Self { trees, ..self }

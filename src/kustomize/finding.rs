@@ -19,7 +19,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Creates a site from a file, a position in it, and the field at this position.
+    /// Creates the location of a finding: a file, a position in the file, and the field at this position.
     pub fn new(file: TreePath, place: Place, field: FieldPath) -> Self {
         Self { file, place, field }
     }

@@ -29,8 +29,8 @@ pub(super) struct Judging<'a> {
     pub(super) last: Instant,
 }
 
-/// Returns the Flux Kustomization `object` with the message of an Event. The message is about objects that the new
-/// revision of the Kustomization deletes, moves or shares. `None` if there is nothing to report.
+/// Returns the Flux Kustomization `object`, and the message of an Event about it. The message names the objects that
+/// the new revision deletes, moves, or shares with other Kustomizations. `None` if there is nothing to report.
 ///
 /// # Errors
 ///

@@ -21,7 +21,7 @@ use crate::kustomize::delivery::{Artifact, Judge, Judged, Outcome, Root, deploye
 
 /// The name of the controller in metrics and logs.
 const NAME: &str = "flux-trees";
-/// Timeout for fetching and judging a tree, which usually takes seconds.
+/// Timeout for fetching and checking a tree, which usually takes seconds.
 const TIMEOUT: Duration = Duration::from_secs(40);
 /// Interval for retrying a tree that could not be fetched.
 const RETRY_INTERVAL: Duration = Duration::from_secs(120);
@@ -34,8 +34,8 @@ const RISKY: &str = "RiskyRevision";
 
 /// A controller that publishes Events about broken kustomize trees of Flux Kustomizations.
 pub(super) struct FluxTrees {
-    /// The service that fetches, builds and checks kustomize trees. `None` if the controller is created only to list the
-    /// permissions that it needs.
+    /// The service that fetches, builds and checks kustomize trees. `None` if the controller is created only to list
+    /// the permissions that it needs.
     pub(super) trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, in addition to the hosts of Flux.
     pub(super) hosts: Vec<String>,

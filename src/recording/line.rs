@@ -158,7 +158,7 @@ pub struct Decision {
     /// The results of the live reads during the decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_reads: Vec<LiveRead>,
-    /// The verdicts about the kustomize trees that the decision judged.
+    /// The verdicts about the kustomize trees that the decision checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<Tree>,
     /// The result of the decision; `None` after a timeout or panic.
@@ -190,11 +190,11 @@ pub struct Tree {
     pub outcome: TreeOutcome,
 }
 
-/// The recorded outcome of judging a kustomize tree.
+/// The recorded outcome of checking a kustomize tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TreeOutcome {
-    /// The tree was judged.
+    /// The tree was checked.
     Judged {
         findings: Vec<TreeFinding>,
         /// The number of omitted findings. Findings are omitted if the tree has too many.
@@ -204,9 +204,9 @@ pub enum TreeOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rendered: Option<Vec<String>>,
     },
-    /// The tree was not judged. Contains the reason.
+    /// The tree was not checked. Contains the reason.
     Unknown(String),
-    /// The tree was not judged, because it is an artifact and this process does not fetch artifacts.
+    /// The tree was not checked, because it is an artifact and this process does not fetch artifacts.
     Unasked,
 }
 

@@ -1,4 +1,4 @@
-//! Records live reads and judged trees for the decision that requested them, and replays them from a recording.
+//! Records live reads and checked trees for the decision that requested them, and replays them from a recording.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
-/// The live reads and judged trees of one decision.
+/// The live reads and checked trees of one decision.
 #[derive(Debug, Default)]
 pub(super) struct DecisionInputs {
     pub(super) reads: Vec<(Reference, Result<Option<String>, String>)>,
@@ -26,7 +26,7 @@ pub(super) struct DecisionInputs {
 }
 
 tokio::task_local! {
-    /// The live reads and judged trees of the decision in progress on the current task.
+    /// The live reads and checked trees of the decision in progress on the current task.
     pub(super) static INPUTS: Arc<Mutex<DecisionInputs>>;
 }
 

@@ -93,7 +93,7 @@ struct NodeReader<'t, 'l> {
     /// Whether the text may be a list of objects. kyaml splits such a list into its objects, and ignores a `<<` in the
     /// list itself.
     may_be_list: bool,
-    /// The number of `<<` values that contain the current position in the text.
+    /// The current nesting depth of `<<` (merge key) values.
     merging: usize,
     /// Whether to reproduce kyaml's expansion of anchors in manifests. This expansion duplicates entries with a null
     /// key.

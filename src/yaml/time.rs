@@ -12,7 +12,7 @@ pub(super) struct Timestamp {
     zone: i32,
 }
 
-/// Maximum number of digits of a second's fraction, as in Go.
+/// Maximum number of digits of fractional seconds, as in Go.
 const FRACTION: usize = 9;
 /// Maximum number of hours in the offset of a time zone, as in Go.
 const HOURS_OF_ZONE: u32 = 24;

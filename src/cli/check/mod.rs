@@ -19,10 +19,10 @@ use crate::catalog::manifests::Manifests;
 use crate::gate::Registry;
 use crate::kustomize::options::{Restrictor, Version};
 
-/// Judge Kubernetes manifests and kustomize trees in files before you apply them.
+/// Check Kubernetes manifests and kustomize trees in files before you apply them.
 ///
-/// Objects are judged as if all of them were applied together; every kustomize root is judged. Exit codes: 0 nothing is
-/// denied, 1 something is denied, 2 a file cannot be used.
+/// Objects are checked as if all of them were applied together. Every kustomize root is checked. Exit codes: 0 nothing
+/// is denied, 1 something is denied, 2 a file cannot be used.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Args {
     /// Files and folders; `-` is standard input. With --root, folders are not searched for roots
@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// The namespace of objects without one
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// A folder to judge as a kustomize root; may be repeated. Only files that it refers to are read
+    /// A folder to check as a kustomize root; may be repeated. Only files that it refers to are read
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
     /// The system that builds the roots: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
@@ -99,7 +99,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 }
 
 impl Args {
-    /// Returns the files to judge, including those in folders.
+    /// Returns the files to check, including those in folders.
     fn files(&self) -> Result<Vec<PathBuf>, Unusable> {
         let mut files = Vec::new();
         let is_passed = |path: &&PathBuf| !self.roots.is_empty() && path.is_dir();

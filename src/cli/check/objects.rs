@@ -150,7 +150,7 @@ pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Optio
     })
 }
 
-/// The API group of kustomization files. Such files are judged as parts of kustomize trees, and not as objects.
+/// The API group of kustomization files. Such files are checked as parts of kustomize trees, and not as objects.
 const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
 
 /// Returns the request matcher of a kind. The kind must be one that rules match, or one whose objects contain a

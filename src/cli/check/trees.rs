@@ -30,7 +30,7 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{self, Files, Verdict, analyse_shared, fix};
 
-/// Maximum number of fixes. Entries are moved one at a time, and the tree is judged after each.
+/// Maximum number of fixes. Entries are moved one at a time, and the tree is checked after each.
 const MAX_FIXES: usize = 1000;
 
 /// The kustomizations in the checked files, and the objects that build them.
@@ -81,7 +81,7 @@ impl Trees {
         Ok(Self { scan, builds, survey, used, git, options, reads_scripts, scripts: OnceLock::new() })
     }
 
-    /// Returns whether `manifest` is a Flux Kustomization that a root renders. Such a Kustomization is judged only in
+    /// Returns whether `manifest` is a Flux Kustomization that a root renders. Such a Kustomization is checked only in
     /// its rendered form.
     pub(super) fn has_rendered(&self, manifest: &Manifest) -> bool {
         let is_kustomization = || is_flux_kustomization(&manifest.object);
@@ -91,7 +91,7 @@ impl Trees {
             && path().is_some_and(|path| self.survey.rendered.contains(&path))
     }
 
-    /// Judges every kustomize root. Findings that several roots share are reported once.
+    /// Checks every kustomize root. Findings that several roots share are reported once.
     pub(super) fn judge(&self, registry: &Registry, policy: &Policy, report: &mut Report) {
         let mut progress = Progress::new("judged kustomize roots:");
         let sources = self.sources(registry, policy);
@@ -99,7 +99,7 @@ impl Trees {
         // Roots of one builder that have the same tree share bases.
         let groups: Vec<_> =
             self.builds.iter().map(|build| (Arc::as_ptr(&build.tree), build.options.profile)).collect();
-        // Roots that are judged again with the options of scripts share other bases.
+        // Roots that are checked again with the options of scripts share other bases.
         let shared: HashMap<_, _> = groups.iter().map(|group| (*group, <[Shared; 2]>::default())).collect();
         let shared: Vec<(&Build, &[Shared; 2])> =
             self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, shared.get(group)?))).collect();
@@ -139,7 +139,7 @@ impl Trees {
         Search { tree, references, options, read }
     }
 
-    /// Judges one kustomize root. The second part of the result is a sentence about kustomize options that were assumed
+    /// Checks one kustomize root. The second part of the result is a sentence about kustomize options that were assumed
     /// because scripts use them. `None` if no options were assumed.
     fn analysed(&self, build: &Build, [shared, of_scripts]: &[Shared; 2]) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
@@ -161,8 +161,8 @@ impl Trees {
         self.reads_scripts.then(|| self.scripts.get_or_init(read))
     }
 
-    /// Judges a root again with the kustomize options that the scripts of the checkout use, if errors in `judged`
-    /// depend on these options. Otherwise, returns `judged` unchanged. Roots that Flux builds are not judged again,
+    /// Checks a root again with the kustomize options that the scripts of the checkout use, if errors in `judged`
+    /// depend on these options. Otherwise, returns `judged` unchanged. Roots that Flux builds are not checked again,
     /// because Flux has no such options.
     fn as_scripts_build(
         &self,
@@ -289,7 +289,7 @@ impl Args {
     }
 }
 
-/// The findings of the roots that have been judged.
+/// The findings of the roots that have been checked.
 struct Collected<'t> {
     sources: Texts<'t>,
     /// The reported findings by rule, file, position and message.
@@ -298,8 +298,8 @@ struct Collected<'t> {
 }
 
 impl Collected<'_> {
-    /// Adds the result of a root to the report. Adds each finding to the list of all findings only once, also if several
-    /// roots share it.
+    /// Adds the result of a root to the report. Adds each finding to the list of all findings only once, also if
+    /// several roots share it.
     fn add(&mut self, build: &Build, judged: kustomize::Report, report: &mut Report) {
         let findings = judged.findings.iter().map(|finding| self.located(build, finding, report)).collect();
         report.roots.push(Root {

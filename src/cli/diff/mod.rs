@@ -23,7 +23,7 @@ use sides::Sides;
 const CHANGED: u8 = 1;
 /// Exit code if the plan exceeds a limit, such as the maximum number of deletions.
 const BROKEN: u8 = 2;
-/// Exit code if the change cannot be judged.
+/// Exit code if the change cannot be checked.
 const UNKNOWN: u8 = 3;
 
 /// The output format of a plan.
@@ -47,7 +47,7 @@ enum Output {
 ///
 /// Builds every kustomize root that a changed file can affect, before and after the change, in the same way as Flux,
 /// Argo CD or kustomize, and compares the objects. Exit codes: 0 success, 1 something changes (with --exit-code), 2 a
-/// limit is broken, 3 the change cannot be judged, because a side cannot be read or the result of a root is unknown.
+/// limit is broken, 3 the change cannot be checked, because a side cannot be read or the result of a root is unknown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The folder or tar archive before the change

@@ -102,7 +102,8 @@ fn line(field: &FieldChange) -> String {
     format!("{}: {values}{}", field.path, if places.is_empty() { places } else { format!("  ({places})") })
 }
 
-/// Returns the file and line of the old and the new value of a field. Returns only one position if both are equal.
+/// Returns the positions of the old and the new value of a field, as file and line. If the positions are equal, returns
+/// only one.
 pub(super) fn places(field: &FieldChange) -> String {
     let place = |side: &Option<Located>| {
         let (file, line) = side.as_ref()?.place.as_ref()?;

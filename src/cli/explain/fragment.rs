@@ -6,8 +6,9 @@ use crate::landscaper::dry_run::export::Export;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::export_path::{construct, merge};
 
-/// Returns the skeleton of a fragment that a DryRunConfiguration lacks. It has the identity of the object, and a
-/// placeholder for each field that `paths` select. Ignores paths that are not simple field paths.
+/// Returns a template for a missing fragment of a DryRunConfiguration, which the user can complete. It contains the
+/// identity of the object, and a placeholder for each field that `paths` select. Ignores paths that are not simple
+/// field paths.
 pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p str>) -> Value {
     let mut fragment = identity.to_fragment();
     for path in paths {

@@ -193,8 +193,8 @@ fn has_labels(object: &Value, labels: &Map<String, Value>) -> bool {
     labels.iter().all(|(key, value)| label(object, key) == Some(value))
 }
 
-/// Returns the Compositions for the type of the composite, sorted by name: all of them, or one more than the maximum
-/// number of candidates.
+/// Returns the Compositions for the type of the composite, sorted by name. Stops after [`MAX_CANDIDATES`] and one more,
+/// so that the caller can detect that there are too many.
 fn of_type(composite: &Value, view: &View<'_>) -> Vec<Arc<Stored>> {
     let text = |key| composite.get(key).and_then(Value::as_str).unwrap_or_default();
     let key = kinds::type_key(text("apiVersion"), text("kind"));

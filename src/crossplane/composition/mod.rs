@@ -1,11 +1,11 @@
-//! Compositions: the environment that a Composition declares, and the problems in its text.
+//! Reads the environment that a Composition declares, and reports errors in the declaration.
 //!
 //! There are two ways to declare an environment. Crossplane 1.11 to 1.17 uses `spec.environment` and patches of
 //! `spec.resources`. Later versions use pipelines of functions. There, the environment is in the inputs of
 //! function-environment-configs and function-patch-and-transform. This module supports both ways.
 //!
-//! The first design of environments used other field names, such as `reference`. This module accepts these fields if
-//! possible, and reports them with their current names, such as `ref`.
+//! Early versions of environments used other field names, such as `reference`. This module accepts these fields if
+//! possible, and reports the current names, such as `ref`.
 
 mod declared;
 mod decode;

@@ -62,7 +62,7 @@ impl Path {
         Ok(Self { segments: parse::segments(text)? })
     }
 
-    /// Parses a path like [`Path::parse`], with an error that contains the path.
+    /// Parses a path in the same way as [`Path::parse`]. In contrast, the error contains the path.
     ///
     /// # Errors
     /// [`PathError::Parse`].

@@ -168,7 +168,8 @@ impl Target<'_> {
         Site::new(self.file.path.clone(), self.file.place(&field), field)
     }
 
-    /// Returns the position of an entry of a list in the kustomization file, such as `patches`.
+    /// Returns the position of the entry at `index` in a list of the kustomization file. `list` is the name of the
+    /// list, such as `patches`.
     pub(super) fn entry(&self, list: &str, index: usize) -> Site {
         self.site(FieldPath::of([list]).index(index))
     }

@@ -32,7 +32,7 @@ impl Reach {
         reach
     }
 
-    /// Returns whether the root can read one of the files `changed`.
+    /// Returns whether a build of the root may read at least one of the `changed` files.
     pub(super) fn has_any(&self, changed: &BTreeSet<TreePath>) -> bool {
         let is_below = |file: &TreePath| self.folders.iter().any(|folder| file.is_within(folder));
         changed.iter().any(|file| self.files.contains(file) || is_below(file))

@@ -21,7 +21,7 @@ pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// The index of a root in `roots`, by its key. Keys whose builds are the same share a root.
+    /// The index of a root in `roots`, by the key of the build. Several keys share a root if their builds are equal.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 

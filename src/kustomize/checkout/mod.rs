@@ -89,7 +89,7 @@ pub struct Survey {
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The files with Kustomizations that a root renders. These Kustomizations are judged in their rendered form, not
+    /// The files with Kustomizations that a root renders. These Kustomizations are checked in their rendered form, not
     /// as written in the file.
     pub rendered: HashSet<TreePath>,
     /// The folders of the Flux sources whose repository is this checkout, by namespace and name of the source.

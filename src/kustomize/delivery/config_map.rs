@@ -3,7 +3,7 @@
 //! The label `portcullis.dev/kustomize-tree` names the builder: `kubectl`, `flux`, `argocd`, `fleet` or `sveltos`. Any
 //! other value means kubectl. Each key of the ConfigMap is the name of a file. Two underscores in a key stand for `/`,
 //! because keys must not contain `/`. The annotation `portcullis.dev/path` names the folder to build. Without this
-//! annotation, every root is judged.
+//! annotation, every root is checked.
 
 use serde_json::Value;
 

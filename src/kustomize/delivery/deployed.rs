@@ -1,4 +1,4 @@
-//! Finds the roots that Flux builds from Kustomizations in the cluster, to judge them after admission.
+//! Finds the roots that Flux builds from Kustomizations in the cluster, to check them after admission.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub static APPLIED: Kind = Kind {
     ]),
 };
 
-/// Maximum number of Kustomizations of a source that are judged.
+/// Maximum number of Kustomizations of a source that are checked.
 const MAX_USERS: usize = 5_000;
 
 /// Returns whether a kind is a Flux source, such as GitRepository.

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::kustomization::GROUP;
 use crate::admission::Metadata;
 
-/// Labels and annotations that prevent Flux from deleting an object. Each entry contains the key without its group, and
-/// the value in lower case.
+/// Labels and annotations that prevent Flux from deleting an object. Each entry contains the key without its prefix
+/// (such as `kustomize.toolkit.fluxcd.io/`), and the value in lower case.
 pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "ignore")];
 
 /// A prediction of whether Flux deletes an object that a revision does not render any more.

@@ -1,7 +1,7 @@
-//! Judges all Kustomizations of a Flux source when the source gets a new artifact.
+//! Checks all Kustomizations of a Flux source when the source gets a new artifact.
 //!
 //! A new revision causes no admission request for the Kustomizations that use it. The revision arrives as an update of
-//! the source's status. Before kustomize-controller sees this update, the artifact is fetched and judged. If so
+//! the source's status. Before kustomize-controller sees this update, the artifact is fetched and checked. If so
 //! configured, the update is denied.
 
 use super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
@@ -43,8 +43,8 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Vec::new(), roots: roots(request, view) },
 };
 
-/// Maximum number of Kustomizations of a source that are judged together with the source. All other Kustomizations are
-/// judged when they are admitted.
+/// Maximum number of Kustomizations of a source that are checked together with the source. All other Kustomizations are
+/// checked when they are admitted.
 const MAX_ROOTS: usize = 5_000;
 
 fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {

@@ -23,7 +23,7 @@ const MAX_FINDINGS: usize = 100;
 /// Maximum depth of folders that are searched for roots.
 const MAX_DEPTH: usize = 64;
 
-/// The result of judging a root: findings and rendered objects.
+/// The result of checking a root: findings and rendered objects.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     /// The findings, in the order in which kustomize would report them.
@@ -52,30 +52,30 @@ impl Judged {
     }
 }
 
-/// The outcome of judging a root.
+/// The outcome of checking a root.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// The root was judged.
+    /// The root was checked.
     Judged(Arc<Judged>),
     /// The tree of the root could not be read, or was not read before the deadline. Contains the reason, which
     /// completes a sentence.
     Unknown(String),
-    /// The root is not judged, because its tree must be fetched. Judges for offline commands do not fetch trees.
+    /// The root is not checked, because its tree must be fetched, and offline commands do not fetch trees.
     Unasked,
 }
 
 /// The future that [`Judge::judge`] returns.
 pub type Judging<'a> = BoxFuture<'a, Outcome>;
 
-/// A service that fetches and judges trees outside the request handler.
+/// A service that fetches and checks trees outside the request handler.
 pub trait Judge: Send + Sync {
-    /// Judges a root, until the deadline `last`. Fetches artifacts only from `hosts` and from built-in hosts.
+    /// Checks a root, until the deadline `last`. Fetches artifacts only from `hosts` and from built-in hosts.
     fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a>;
     /// Starts fetching an artifact that later requests will need, and returns at once.
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);
 }
 
-/// A [`Judge`] for offline commands: it judges trees that objects contain, and fetches nothing.
+/// A [`Judge`] for offline commands: it checks trees that objects contain, and fetches nothing.
 pub struct Inline;
 
 impl Judge for Inline {
@@ -93,7 +93,7 @@ impl Judge for Inline {
     fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
 }
 
-/// Judges a root of a tree. All roots of the tree can share the parsed kustomization files in `files`. Roots with the
+/// Checks a root of a tree. All roots of the tree can share the parsed kustomization files in `files`. Roots with the
 /// same profile can also share the built bases in `shared`.
 pub fn judge(tree: &Tree, root: &Root, (files, shared): (&Files, &Shared)) -> Judged {
     let mut judged = Judged::default();

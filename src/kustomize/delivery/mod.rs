@@ -95,19 +95,19 @@ pub struct Delivery {
 
 /// A check of the effects of a built root on objects in the cluster, such as deletions.
 pub struct Consequences {
-    /// Returns the other Kustomizations of the cluster. Their roots are also judged, so that they can be compared with
+    /// Returns the other Kustomizations of the cluster. Their roots are also checked, so that they can be compared with
     /// the root.
     pub siblings: fn(&Request<'_>, &View<'_>, &Root) -> Vec<Sibling>,
-    /// Returns the findings about the effects of a judged root on the cluster. Also receives the other Kustomizations
-    /// with their judged roots.
+    /// Returns the findings about the effects of a checked root on the cluster. Also receives the other Kustomizations
+    /// with their checked roots.
     pub findings: ConsequencesOf,
     /// Whether the findings about effects on the cluster replace the findings about the tree. If so, the findings about
     /// the tree are not reported.
     pub replaces_tree_findings: bool,
 }
 
-/// A function that returns findings about the effects of a judged root on the cluster. The last parameter contains the
-/// other Kustomizations with their judged roots.
+/// A function that returns findings about the effects of a checked root on the cluster. The last parameter contains the
+/// other Kustomizations with their checked roots.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
 /// Match conditions for the requests of a delivery. The requests that match are sent to a separate webhook.
@@ -196,7 +196,7 @@ pub enum At {
     EveryRoot,
 }
 
-/// The content of a tree, which is fetched or unpacked when the tree is judged.
+/// The content of a tree, which is fetched or unpacked when the tree is checked.
 #[derive(Clone)]
 pub enum Content {
     /// An artifact, which must be fetched.

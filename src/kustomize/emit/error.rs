@@ -34,7 +34,7 @@ pub enum Problem {
     /// A character in a key or string that YAML does not allow, such as U+007F.
     #[error("the control character U+{:04X} cannot be printed as YAML", u32::from(*.0))]
     Control(char),
-    /// A key whose JSON has more characters than YAML allows for a key in a flow mapping.
+    /// A key that is too long: its JSON text has more characters than YAML allows for a key in a flow mapping.
     #[error("a key of more than {max} characters cannot be printed as YAML", max = super::read_back::MAX_KEY)]
     LongKey,
     /// A key with the line break U+0085, which Go's JSON encoder does not escape.

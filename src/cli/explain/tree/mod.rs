@@ -96,7 +96,7 @@ impl Tree {
         }
     }
 
-    /// Returns a line for each attribute that overwrites change in the component references of the tree.
+    /// Returns a line for each attribute of a component reference in the tree that an overwrite changes.
     fn lines(&self) -> Vec<String> {
         let Some(effect) = self.effect() else { return Vec::new() };
         let of = |step: &Step| {

@@ -1,4 +1,4 @@
-//! Judges deletions by Argo CD. The deleted object has a tracking id that names an Application.
+//! Checks deletions by Argo CD. The deleted object has a tracking id that names an Application.
 //!
 //! Source: `util/argo/resource_tracking.go` and `controller/state.go` of Argo CD. The status of the Application lists
 //! the resources to be pruned, so nothing is rendered.

@@ -1,4 +1,4 @@
-//! Judges deletions by Flux. The deleted object has the owner labels of a Kustomization.
+//! Checks deletions by Flux. The deleted object has the owner labels of a Kustomization.
 
 use std::sync::Arc;
 

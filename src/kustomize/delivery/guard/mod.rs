@@ -1,4 +1,4 @@
-//! The guard: judges a deletion by Flux or Argo CD together with all other deletions of the same revision.
+//! The guard: checks a deletion by Flux or Argo CD together with all other deletions of the same revision.
 //!
 //! GitOps controllers do not dry-run deletions, so the guard sees a deletion only when it happens. The guard finds the
 //! owner of the object from its labels or annotations, and reads the owner from the API server. It denies the deletion
@@ -23,7 +23,7 @@ use crate::rule::{ANY, FailurePolicy, Match};
 pub const FAMILY: &str = "GD";
 /// The key of the guard's section in the configuration file.
 pub const SECTION: &str = "guard";
-/// The name of the delivery that judges new revisions of sources; see [`Hold::Source`].
+/// The name of the delivery that checks new revisions of sources; see [`Hold::Source`].
 pub const SOURCES: &str = "guard-sources";
 
 static MATCHERS: [Match; 1] = [Match {
@@ -77,7 +77,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Guard {
-    /// The users whose deletions are judged, in addition to the service accounts that Kustomizations name.
+    /// The users whose deletions are checked, in addition to the service accounts that Kustomizations name.
     pub controllers: Vec<String>,
     /// The place where a revision that exceeds the limits is stopped before Flux applies it. By default, such a
     /// revision is not stopped.

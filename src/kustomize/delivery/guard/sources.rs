@@ -1,4 +1,4 @@
-//! Judges a new revision of a Flux source by its deletions, before kustomize-controller sees the revision.
+//! Checks a new revision of a Flux source by its deletions, before kustomize-controller sees the revision.
 //!
 //! A source has one artifact for all its Kustomizations. So if a revision deletes too much for one Kustomization, it is
 //! withheld from all of them. The revision is withheld until the deletions are approved for each Kustomization.
@@ -18,12 +18,12 @@ use crate::admission::{Finding, Level, Metadata, Request};
 use crate::catalog::{LiveRead, Reference, Stored, View};
 use crate::kustomize::object_id::ObjectId;
 
-/// Maximum number of Kustomizations of a source whose deletions are judged. Each Kustomization is read from the API
+/// Maximum number of Kustomizations of a source whose deletions are checked. Each Kustomization is read from the API
 /// server with its inventory, and source-controller waits meanwhile. An inventory of 5,000 objects takes about 500 KB.
 const MAX_JUDGED: usize = 100;
 
-/// The delivery `guard-sources`: checks the deletions that a new artifact of a Flux source causes. It is off unless
-/// `guard.hold` is `source`.
+/// The check `guard-sources`. It checks which objects Flux deletes because of a new artifact of a source. It is enabled
+/// only if `guard.hold` is `source`.
 pub(in super::super) static DELIVERY: Delivery = Delivery {
     name: SOURCES,
     family: FAMILY,
@@ -65,8 +65,8 @@ impl Publication {
         (stored.iter().take(MAX_JUDGED).map(reference).collect(), stored.len() > MAX_JUDGED)
     }
 
-    /// Returns the root of a Kustomization. `None` if the Kustomization has another source, is being deleted, does not
-    /// prune, or has applied no objects.
+    /// Returns the root that the Kustomization `user` builds. `None` if the Kustomization does not use the source under
+    /// admission, is being deleted, does not prune, or has applied no objects.
     fn root(&self, user: &Stored) -> Option<Root> {
         let read = Kustomization::of(user.value(), user.namespace())?;
         let prunes = user.value().at(&["spec", "prune"]).and_then(serde_json::Value::as_bool) == Some(true);
