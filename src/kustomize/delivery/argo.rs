@@ -28,7 +28,8 @@ static NARROWED: Narrowed = Narrowed {
     when: &["request.operation == 'CREATE' || object.spec != oldObject.spec"],
 };
 
-/// The delivery `argo-cd`: reports errors in Applications and ApplicationSets that do not depend on their repository.
+/// The check `argo-cd`, a key of `deliveries` in the configuration file. It reports errors in Applications and
+/// ApplicationSets that do not depend on their repository.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "argo-cd",
     family: FAMILY,

@@ -16,7 +16,8 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 1] = [written("configmaps", "ConfigMap")];
 
-/// The delivery `config-maps`: checks the tree in a ConfigMap with the label `portcullis.dev/kustomize-tree`.
+/// The check `config-maps`, a key of `deliveries` in the configuration file. It checks the tree in a ConfigMap with the
+/// label `portcullis.dev/kustomize-tree`.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "config-maps",
     family: FAMILY,

@@ -18,7 +18,8 @@ use crate::kustomize::references::is_git;
 use crate::kustomize::rules::{kz004, kz009, kz011, kz014, kz040};
 use crate::kustomize::tree::{Memory, Tree, TreePath};
 
-/// The delivery `flux`: reports errors in a Flux Kustomization that do not depend on its source.
+/// The check `flux`, a key of `deliveries` in the configuration file. It reports errors in a Flux Kustomization that do
+/// not depend on its source.
 pub(super) static OBJECTS: Delivery = Delivery {
     name: "flux",
     family: FAMILY,
@@ -35,7 +36,8 @@ pub(super) static OBJECTS: Delivery = Delivery {
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },
 };
 
-/// The delivery `flux-trees`: checks the tree of a Flux Kustomization, from the current artifact of its source.
+/// The check `flux-trees`, a key of `deliveries` in the configuration file. It checks the tree of a Flux Kustomization,
+/// from the current artifact of its source.
 pub(super) static TREES: Delivery = Delivery {
     name: "flux-trees",
     family: FAMILY,

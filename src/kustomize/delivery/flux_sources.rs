@@ -25,8 +25,8 @@ pub(super) static MATCHERS: [Match; 4] = [
     status("externalartifacts", "ExternalArtifact"),
 ];
 
-/// The delivery `flux-sources`: checks the trees of all Kustomizations of a Flux source when its status gets a new
-/// artifact.
+/// The check `flux-sources`, a key of `deliveries` in the configuration file. It checks the trees of all Kustomizations
+/// of a Flux source when its status gets a new artifact.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "flux-sources",
     family: FAMILY,

@@ -83,8 +83,8 @@ const fn written(versions: &'static [&'static str], plural: &'static str, kind: 
 static MATCHERS: [Match; 2] =
     [written(&["v1beta1"], "kustomizations", "Kustomization"), written(&["v1alpha1"], "components", "Component")];
 
-/// The delivery `stored`. It checks how a stored Kustomization or Component affects the other stored objects in its
-/// namespace.
+/// The check `stored`, a key of `deliveries` in the configuration file. It checks how a stored Kustomization or
+/// Component affects the other stored objects in its namespace.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "stored",
     family: FAMILY,

@@ -52,7 +52,8 @@ static LOOKS_UP: [&Kind; 6] = [
     &source::EXTERNAL_ARTIFACTS,
 ];
 
-/// The delivery `guard`. It checks deletions by Flux and Argo CD, and denies deletions that exceed the limits.
+/// The check `guard`, a key of `deliveries` in the configuration file. It checks deletions by Flux and Argo CD, and
+/// denies deletions that exceed the limits.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "guard",
     family: FAMILY,
