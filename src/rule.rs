@@ -3,7 +3,7 @@
 //!
 //! Each rule is a file with one definition, a `static RULE: Rule`. The function of a rule is pure: it maps the request
 //! and the catalog to findings, without I/O and clock. If a stale answer of the catalog would be unsafe, the rule names
-//! objects to read live. The gate then reads these objects from the API server before it runs the rule.
+//! objects that the gate reads from the API server before it runs the rule.
 
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
@@ -51,9 +51,9 @@ pub struct Rule {
     pub matchers: &'static [Match],
     /// The kinds of objects that the rule looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// Returns references to the objects that the rule needs from the API server. The gate reads these objects live
-    /// before it calls `check`. Then it calls this function again with the objects, until the function returns no
-    /// further references. `None` if the rule reads no objects live.
+    /// Returns references to the objects that the rule needs from the API server. The gate reads these objects before
+    /// it calls `check`. Then it calls this function again with the objects, until the function returns no further
+    /// references. `None` if the rule needs no objects from the API server.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// Returns the findings of the rule for a request.
     pub check: fn(&Request<'_>, &View<'_>) -> Vec<Finding>,
@@ -78,7 +78,8 @@ pub struct Mutator {
     pub matchers: &'static [Match],
     /// The kinds of objects that the mutator looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// Returns references to the objects that the gate reads live for the mutator, as in [`Rule::live_reads`].
+    /// Returns references to the objects that the gate reads from the API server for the mutator, as in
+    /// [`Rule::live_reads`].
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// The mode of the mutator, unless the configuration sets another one.
     pub mode: Mode,

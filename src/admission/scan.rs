@@ -1,8 +1,8 @@
 //! A scanner that finds members in a JSON text. It does not parse their values.
 //!
-//! The envelope of an AdmissionReview is about a kilobyte. The rest of the review consists of objects, and most of
-//! their content is never parsed. The scanner skips a value by searching for its quotes or brackets. A parser then
-//! reads only the values that are needed.
+//! Most of an AdmissionReview consists of objects, and most of their content is never parsed. The other fields take
+//! about a kilobyte. The scanner skips a value by searching for its quotes or brackets. A parser then reads only the
+//! values that are needed.
 
 use std::borrow::Cow;
 

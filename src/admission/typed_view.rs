@@ -11,7 +11,7 @@ pub struct TypedView(OnceLock<Box<dyn Any + Send + Sync>>);
 impl TypedView {
     /// Returns the cached view. If there is none, computes the view with `make` and caches it.
     ///
-    /// The cache holds a single view, of the type that is requested first. A view of another type is computed on each
+    /// The cache stores a single view, of the type that is requested first. A view of another type is computed on each
     /// call. Rules use one type of view for each kind of object.
     pub fn get_or_compute<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
         let cached = self.0.get_or_init(|| Box::new(make()));

@@ -33,8 +33,8 @@ impl Phase {
 pub enum Refusal {
     /// The AdmissionReview, or an object in it, could not be parsed. The text says why.
     Unreadable(String),
-    /// There is no decision, because the API server's deadline expired. In shadow mode, this is also the result if the
-    /// decision panicked.
+    /// There is no decision, because the API server's deadline expired. In shadow mode, in which decisions are not
+    /// enforced, this is also the result if the decision panicked.
     Undecided(String),
 }
 
@@ -45,7 +45,8 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Messages of the mutators for the user.
     pub notices: Vec<String>,
-    /// A warning that answers a request of `portcullis verify`. It is also sent in shadow mode, and is not counted.
+    /// A warning that answers a request of `portcullis verify`. It is also sent in shadow mode, which hides other
+    /// warnings, and is not counted.
     pub verification: Option<String>,
     /// The patch with the changes of all mutators; `None` if they changed nothing.
     pub patch: Option<Patch>,
@@ -122,7 +123,7 @@ fn starts_with_field(after: &str) -> bool {
     after.strip_prefix(char::is_whitespace).is_some_and(|after| after.starts_with("field"))
 }
 
-/// The audit annotation that contains the outcome in shadow mode.
+/// The audit annotation that contains the outcome in shadow mode, in which every request is admitted.
 pub const SHADOW: &str = "shadow";
 /// Maximum number of warnings. The API server cuts each warning to 256 characters, and keeps 4096 characters in total.
 /// So sixteen warnings fit.
@@ -140,7 +141,7 @@ pub const MAX_MESSAGE_FINDINGS: usize = 100;
 const MAX_AUDIT_CHARS: usize = 1024;
 
 impl Verdict {
-    /// Returns a verdict that denies the request for the reason `refusal`, without findings.
+    /// Returns a result that denies the request for the reason `refusal`, without findings.
     pub fn refused(refusal: Refusal) -> Self {
         Self { refusal: Some(refusal), ..Self::default() }
     }
@@ -290,8 +291,8 @@ impl Unreadable {
         })
     }
 
-    /// Returns the answer in shadow mode to an AdmissionReview that could not be parsed. See [`Unreadable::answer`] and
-    /// [`Verdict::shadow_answer`].
+    /// Returns the answer in shadow mode, which admits every request, to an AdmissionReview that could not be parsed.
+    /// See [`Unreadable::answer`] and [`Verdict::shadow_answer`].
     pub fn shadow_answer(&self) -> Option<Answer> {
         let (verdict, version, uid) = self.verdict()?;
         Some(verdict.shadow_answer(version, uid))

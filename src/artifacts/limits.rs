@@ -22,9 +22,10 @@ pub const ARRIVING: u64 = 64 * MIB;
 pub const KEPT_TREES: u64 = 96 * MIB;
 /// Maximum number of cached trees. A cluster usually has fewer sources.
 pub const MAX_TREES: usize = 256;
-/// Maximum total size of cached verdicts. A verdict without findings takes a few hundred bytes.
+/// Maximum total size of the cached results of checks of kustomize trees. A result without findings takes a few hundred
+/// bytes.
 pub const KEPT_VERDICTS: u64 = 16 * MIB;
-/// Maximum number of cached verdicts: ten revisions of 5,000 Kustomizations.
+/// Maximum number of cached results of checks of kustomize trees: ten revisions of 5,000 Kustomizations.
 pub const MAX_VERDICTS: usize = 50_000;
 /// Maximum number of bytes that are read to check one root. Parsed YAML can take [`PARSED`] times the size of its text.
 /// Only one root is checked at a time, so this memory is needed once.
@@ -70,9 +71,9 @@ pub struct Limits {
     pub kept_trees: u64,
     /// Maximum number of cached trees.
     pub max_trees: usize,
-    /// Maximum total size of cached verdicts about trees, in bytes.
+    /// Maximum total size of the cached results of checks of kustomize trees, in bytes.
     pub kept_verdicts: u64,
-    /// Maximum number of cached verdicts about trees.
+    /// Maximum number of cached results of checks of kustomize trees.
     pub max_verdicts: usize,
     /// Maximum number of bytes that are read from a tree to check one root.
     pub read: u64,

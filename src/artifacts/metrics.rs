@@ -5,7 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The metrics of the artifact cache. They count fetches and verdicts, and show the size of the cached trees.
+/// The metrics of the artifact cache. They count fetches and results of checks, and show the size of the cached trees.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     fetches: Family<[(&'static str, &'static str); 1], Counter>,

@@ -76,8 +76,8 @@ impl Unpacked {
     }
 }
 
-/// The key of a cached verdict. It consists of the digest of the tree, the folder in the tree, and the options of the
-/// build.
+/// The key of the cached result of checking a kustomize tree. It consists of the digest of the tree, the folder in the
+/// tree, and the options of the build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     digest: String,

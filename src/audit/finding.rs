@@ -56,7 +56,7 @@ impl Subject {
 pub enum Outcome {
     /// An exemption in the configuration applies to the finding.
     Skip,
-    /// The finding is a warning or is only recorded.
+    /// The finding is a warning, or would only be written to the audit log.
     Warn,
     /// The next update of the object will be denied.
     Fail,

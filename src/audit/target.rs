@@ -59,8 +59,8 @@ pub(super) struct Target {
     pub(super) of_creation: HashSet<&'static str>,
 }
 
-/// Returns every resource that the chosen rules match, even if no cluster serves the resource. Includes the declared
-/// kinds in the catalog, such as kinds of composites.
+/// Returns every resource that the chosen rules match, even if no cluster serves the resource. Includes the kinds in
+/// the catalog that other objects declare, such as kinds of composites.
 pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
     let (registry, policy) = (gate.registry(), gate.policy());
     let mut targets: BTreeMap<(String, String), Target> = BTreeMap::new();
@@ -88,8 +88,8 @@ fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Mat
     of_rules.chain(deliveries.flat_map(|delivery| delivery.matchers.iter().map(|matcher| (matcher, None)))).collect()
 }
 
-/// Returns the resources that a request matcher covers. If the matcher covers declared kinds, such as composites,
-/// returns one target for each of these kinds in the catalog.
+/// Returns the resources that a request matcher covers. If the matcher covers kinds that objects in the cluster
+/// declare, such as kinds of composites, returns one target for each of these kinds in the catalog.
 fn of(matcher: &Match, gate: &Gate) -> Vec<Target> {
     if !matcher.is_declared() {
         let versions = matcher.versions.iter().map(|version| (*version).to_owned()).collect();

@@ -213,8 +213,8 @@ impl Keeper {
     }
 
     /// Signs a new leaf certificate with the CA in `observed`, and serves it. Does nothing if the current leaf
-    /// certificate is not due for renewal. Does nothing if the serving certificate of this replica is provided from
-    /// outside.
+    /// certificate is not due for renewal. Does nothing if this replica serves a certificate that was issued outside
+    /// Portcullis.
     fn renew_leaf(&mut self, observed: &Observation) -> Result<(), KeeperError> {
         let Source::SelfManaged { names, serve } = &self.settings.source else { return Ok(()) };
         let now = observed.reading.wall;

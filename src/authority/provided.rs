@@ -45,11 +45,11 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the state in which caBundles contain the provided CAs in addition to other CAs. CAs that are only in
-/// caBundles are kept, because replicas may serve leaf certificates of these CAs.
+/// Returns the state in which caBundles contain `provided`, the CAs of this replica's mounted certificate, in addition
+/// to other CAs. CAs that are only in caBundles are kept, because replicas may serve leaf certificates of these CAs.
 ///
 /// If there are no other CAs, sets [`State::announced`] to one overlap before now. So no replica waits until API
-/// servers have seen the provided CAs.
+/// servers have seen the CAs in `provided`.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
@@ -66,8 +66,8 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     state
 }
 
-/// Returns the step that removes all CAs except the provided CAs. While a replica may still serve a leaf certificate of
-/// another CA, returns a wait instead.
+/// Returns the step that removes all CAs except `provided`, the CAs of this replica's mounted certificate. While a
+/// replica may still serve a leaf certificate of another CA, returns a wait instead.
 fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;
@@ -82,16 +82,17 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether replicas must report that they use the provided CAs. Reports are needed only while caBundles also
-/// contain other CAs. Without a recent report, replicas with other CAs could remove the provided CAs.
+/// Returns whether replicas must report that they use `provided`, the CAs of their mounted certificates. Reports are
+/// needed only while caBundles also contain other CAs. Without a recent report, replicas with other CAs could remove
+/// these CAs.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)
 }
 
-/// Returns the reason why this replica is not ready; `None` if every API server trusts the provided CAs. The replica is
-/// not ready if some API servers may not trust leaf certificates of these CAs yet, or may stop trusting them before the
-/// replica's next report.
+/// Returns the reason why this replica is not ready; `None` if every API server trusts `provided`, the CAs of the
+/// replica's mounted certificate. The replica is not ready if some API servers may not trust leaf certificates of these
+/// CAs yet, or may stop trusting them before the replica's next report.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

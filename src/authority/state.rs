@@ -10,8 +10,9 @@
 //! | `old.confirmed` | time since which every bundle contains the provided CAs; absent before, and without a provided CA |
 //! | `used` | time of the last report about each CA whose leaf certificates replicas serve; absent without a provided CA |
 //!
-//! An entry that cannot be parsed counts as absent. So the next steps repair a damaged Secret. [`State::read`] reports
-//! the problems.
+//! A provided CA is the CA of a certificate that is mounted into a replica and was issued outside Portcullis. An entry
+//! that cannot be parsed counts as absent. So the next steps repair a damaged Secret. [`State::read`] reports the
+//! problems.
 
 use std::collections::BTreeMap;
 use std::fmt;

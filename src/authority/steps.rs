@@ -16,8 +16,9 @@
 //! - A signs a leaf certificate only if the Secret was just read. After Switch, the Secret does not contain the key of
 //!   A. So the last leaf certificate of A expires one lifetime of a leaf certificate after Switch. Retire follows an
 //!   overlap later.
-//! - If provided CAs are trusted too (see [`super::provided`]), every replica reports that it uses its CA. It reports
-//!   this before it is ready, and then regularly. Retire waits until no replica can use a former CA any more.
+//! - If CAs of mounted certificates are trusted too (see [`super::provided`]), every replica reports that it uses its
+//!   CA. It reports this before it is ready, and then regularly. Retire waits until no replica can use a former CA any
+//!   more.
 //! - If the Secret is lost, a replica may remember a CA that every bundle still contains. The replica restores this CA,
 //!   and no leaf certificate changes.
 //! - If there is no CA but bundles contain certificates, these may have signed the leaf certificates of other replicas.
@@ -390,8 +391,8 @@ impl State {
 
     /// Returns the state with `authority` as the next CA.
     ///
-    /// If provided CAs are trusted, also records that the next CA is in use. Because of this record, replicas with
-    /// provided CAs do not remove the next CA before it signs.
+    /// If CAs of mounted certificates are trusted, also records that the next CA is in use. So replicas with mounted
+    /// certificates do not remove the next CA before it signs.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         let mut after = self.clone();

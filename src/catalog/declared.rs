@@ -1,7 +1,7 @@
 //! Kinds that objects declare at run time. For example, a CompositeResourceDefinition declares a kind of composites.
 //!
 //! A [`Declaration`] names the kind of the declaring objects. The catalog stores objects of declared kinds like any
-//! others, and starts and stops their watches. A kind is handled only if its declaring object has the label
+//! others, and starts and stops their watches. A kind is included only if its declaring object has the label
 //! [`CHOOSING_LABEL`], or is named in the configuration.
 
 use std::collections::{BTreeMap, HashSet};
@@ -17,24 +17,24 @@ use crate::admission::Metadata;
 /// Label on a declaring object, such as a CompositeResourceDefinition. The value `"true"` selects the kind that the
 /// object declares.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
-/// Maximum number of declared kinds in a process. The limit is needed because the memory of a declared kind is never
-/// freed. No cluster serves so many kinds.
+/// Maximum number of kinds that objects such as CompositeResourceDefinitions can declare during the life of a process.
+/// The limit is needed because the memory of such a kind is never freed. No cluster serves so many kinds.
 const MAX_KINDS: usize = 5000;
 
 /// A source of declared kinds, such as CompositeResourceDefinitions. It says which objects declare kinds, and how the
 /// catalog stores objects of the declared kinds.
 #[derive(Debug)]
 pub struct Declaration {
-    /// The name of the declared kinds in messages and matchers, such as `composites`.
+    /// The name in messages and matchers for all kinds from this source, such as `composites`.
     pub name: &'static str,
     /// The kind of the declaring objects, such as CompositeResourceDefinition.
     pub by: &'static Kind,
     /// Returns the kind that an object declares; `None` if it declares none.
     pub declares: fn(&Value) -> Option<Declared>,
-    /// The indexes over objects of the declared kinds.
+    /// The indexes over objects of the kinds from this source.
     pub indexes: &'static [&'static Index],
-    /// The part of the objects of declared kinds that the catalog stores, and whether these objects are watched. Rules
-    /// also match kinds that are not watched.
+    /// The part of an object that the catalog stores, and whether objects are watched, for all kinds from this source.
+    /// Rules also match kinds that are not watched.
     pub storage: Storage,
 }
 
@@ -101,15 +101,15 @@ struct Declaring {
     is_labelled: bool,
 }
 
-/// The declared kinds, by declaring object. The key consists of the index of the [`Declaration`] and the name of the
-/// declaring object.
+/// The kinds that objects declare, by declaring object. The key consists of the index of the [`Declaration`] and the
+/// name of the declaring object.
 type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 
 /// The kinds that objects in a catalog declare at run time, with the stores of their objects.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
-    /// The declared kind of each declaring object. The kinds are stored separately from the objects. So after a change
-    /// of one object, the other objects need not be parsed.
+    /// The kind that each CompositeResourceDefinition or similar object declares. The kinds are stored separately from
+    /// the objects. So after a change of one object, the other objects need not be parsed.
     declaring: Mutex<AllDeclaring>,
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,
@@ -131,12 +131,14 @@ impl DeclaredKinds {
         }
     }
 
-    /// Returns the store with the objects of a declared kind; `None` if no object declares the kind.
+    /// Returns the store with the objects of a kind that another object declares; `None` if no object declares the
+    /// kind.
     pub(super) fn store(&self, kind: &'static Kind) -> Option<Arc<RwLock<Store>>> {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
 
-    /// Finds a declared kind by API group and plural name. Returns the kind and its declaration.
+    /// Finds a kind that an object declares, such as a kind of composites, by API group and plural name. Returns the
+    /// kind and its declaration.
     pub(super) fn named(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         let found = self.find(|held| held.kind.plural == plural && held.kind.group == group)?;
         Some((found.declaration, found.kind))
@@ -146,7 +148,8 @@ impl DeclaredKinds {
         self.all().into_iter().map(|(_, kind)| kind).filter(|kind| !kind.is_read_by_name()).collect()
     }
 
-    /// Returns the selected kinds that objects declare, each with its declaration.
+    /// Returns the kinds that objects declare, each with its declaration. Contains only kinds whose declaring object is
+    /// selected by label or by configuration.
     pub(super) fn all(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
         held.iter().map(|held| (held.declaration, held.kind)).collect()
@@ -165,14 +168,14 @@ impl DeclaredKinds {
         self.declaring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Selects declared kinds by the names of their declaring objects, such as CompositeResourceDefinitions. `*`
-    /// selects all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are always selected.
+    /// Sets the names of the objects, such as CompositeResourceDefinitions, whose declared kinds the catalog includes.
+    /// `*` includes all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are always included.
     pub(super) fn choose(&self, names: HashSet<String>) {
         *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
         self.follow(&self.declaring());
     }
 
-    /// Updates the declared kinds after a change of an object that can declare a kind, such as a
+    /// Updates the kinds that objects declare, after a change of an object that can declare a kind, such as a
     /// CompositeResourceDefinition. `object` is the new content of the object. It is `None` if the object was deleted.
     pub(super) fn note(&self, kind: &'static Kind, name: &str, object: Option<&Value>) {
         let mut declaring = self.declaring();
@@ -195,7 +198,8 @@ impl DeclaredKinds {
         }
     }
 
-    /// Adds stores for newly declared kinds, and removes the stores of kinds that are no longer declared.
+    /// Adds stores for kinds that objects newly declare, and removes the stores of kinds that no object declares any
+    /// more.
     fn follow(&self, declaring: &AllDeclaring) {
         let chosen = declaring.iter().filter(|((_, name), declaring)| self.is_chosen(name, declaring));
         let mut wanted: Vec<(&'static Declaration, &'static Kind)> = chosen

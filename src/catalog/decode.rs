@@ -1,7 +1,7 @@
-//! Decodes the selected parts of an object directly from its JSON text.
+//! Decodes the parts of an object that the catalog stores, directly from its JSON text.
 //!
-//! The decoder reads the object in one pass and does not build a tree of values. It copies the selected values as text,
-//! and skips the others.
+//! The decoder reads the object in one pass and does not build a tree of values. It copies the values of these parts as
+//! text, and skips the others.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ const RESOURCE_VERSION: &str = "resourceVersion";
 /// Annotation in which `kubectl apply` records the whole object. The catalog does not store this annotation.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The metadata and the selected parts of a decoded object. They are incomplete after an error.
+/// The metadata of a decoded object, and the parts that the catalog stores. They are incomplete after an error.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     /// `metadata.namespace`; empty if absent.
@@ -29,7 +29,7 @@ pub(super) struct Decoded {
     pub(super) resource_version: String,
     /// `apiVersion`; empty if absent.
     pub(super) api_version: String,
-    /// The selected parts of the object, as JSON text. Kind, name and namespace are not included.
+    /// The parts of the object that the catalog stores, as JSON text. Kind, name and namespace are not included.
     pub(super) text: String,
 }
 
@@ -90,7 +90,8 @@ impl Place {
     }
 }
 
-/// A serde visitor that writes the selected parts of a value as JSON text while the value is deserialized.
+/// A serde visitor that writes the parts of a value that the catalog stores, as JSON text, while the value is
+/// deserialized.
 struct Write<'p, 'o> {
     part: &'p Part,
     place: Place,

@@ -1,8 +1,7 @@
 //! Tracks when the API server last sent data about each kind.
 //!
 //! A watch without changes looks like a broken watch. The only difference is that a working watch receives a bookmark
-//! about every minute. So a layer of the client records when each frame of a response arrives, including frames with
-//! bookmarks.
+//! about every minute. So a layer of the client records when data of a response arrives, including bookmarks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -41,8 +40,8 @@ impl Freshness {
         }
     }
 
-    /// Wraps a response body. Records the arrival of each frame of the body for `path`. `path` identifies a kind,
-    /// because lists and watches of a kind in all namespaces use the same path.
+    /// Wraps a response body. Records for `path` when data of the body arrives. `path` identifies a kind, because lists
+    /// and watches of a kind in all namespaces use the same path.
     fn observe<B: HttpBody<Data = Bytes> + Send + 'static>(self, path: String, body: B) -> Body<B> {
         body.map_frame(move |frame| {
             self.note(&path);
@@ -68,7 +67,7 @@ impl<S> Layer<S> for Freshness {
     }
 }
 
-/// A client service that records when frames of its responses arrive.
+/// A client service that records when data of its responses arrives.
 #[derive(Debug, Clone)]
 pub struct Observed<S> {
     service: S,

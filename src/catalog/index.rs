@@ -109,8 +109,8 @@ impl Hasher for Hashed {
 #[derive(Debug, Default)]
 pub(super) struct Postings {
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
-    /// Total number of ids in the posting lists that are stored on the heap. These lists have more than three ids. The
-    /// memory size of the index is computed from this number.
+    /// Total number of object ids that are stored on the heap. These are the ids under keys with more than three
+    /// objects. The memory size of the index is computed from this number.
     shared: usize,
 }
 
@@ -165,8 +165,8 @@ impl Postings {
     }
 }
 
-/// Returns the number of ids that a posting list stores on the heap. Returns 0 for a list of up to three ids, which is
-/// stored inline.
+/// Returns the number of ids that an index entry stores on the heap. Returns 0 for up to three ids, which are stored
+/// inline.
 fn shared(posting: &Posting) -> usize {
     posting.many().map_or(0, Ordered::len)
 }

@@ -83,12 +83,12 @@ impl Kind {
         text("kind") == self.kind && group == self.group
     }
 
-    /// Returns whether objects of this kind are not watched, but only read live by name.
+    /// Returns whether objects of this kind are not watched, but only read from the API server by name.
     pub fn is_read_by_name(&self) -> bool {
         !self.storage.is_watched()
     }
 
-    /// Returns whether objects of this kind are not watched, but read live by name in any namespace.
+    /// Returns whether objects of this kind are not watched, but read from the API server by name, in any namespace.
     pub fn is_read_everywhere(&self) -> bool {
         matches!(self.storage, Storage::Live(_))
     }

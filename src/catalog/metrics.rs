@@ -16,11 +16,11 @@ use prometheus_client::registry::Registry;
 use super::freshness::Freshness;
 use super::{Catalog, Kind, LiveReader, LiveReading, Reference};
 
-/// Histogram buckets for the duration of live reads, in seconds. The smallest bucket is the latency of the API server's
-/// cache. The largest bucket is the longest deadline.
+/// Histogram buckets for the duration of reads from the API server, in seconds. The smallest bucket is the latency of
+/// the API server's cache. The largest bucket is the longest deadline.
 const BUCKETS: [f64; 11] = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// The result of a live read.
+/// The result of a live read, which reads one object from the API server.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Found,
@@ -41,7 +41,8 @@ pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, freshness: Option<Fr
     registry.register_collector(Box::new(Kinds { catalog, freshness }));
 }
 
-/// A collector of metrics per kind. It runs at every scrape, because declared kinds are added and removed at run time.
+/// A collector of metrics per kind. It runs at every scrape, because kinds of composites are added and removed at run
+/// time.
 struct Kinds {
     catalog: Arc<Catalog>,
     freshness: Option<Freshness>,
@@ -87,7 +88,7 @@ impl Collector for Kinds {
     }
 }
 
-/// A live reader that forwards to another live reader, and counts and times its reads.
+/// A reader of objects from the API server that forwards to another reader, and counts and times its reads.
 pub struct Counted<C> {
     reads: C,
     results: [Counter; 4],
@@ -124,7 +125,8 @@ impl<C: LiveReader> LiveReader for Counted<C> {
     }
 }
 
-/// A guard that counts a live read when it is dropped. So a read is counted even if its caller stopped waiting.
+/// A guard that counts a read from the API server when the guard is dropped. So a read is counted even if its caller
+/// stopped waiting.
 struct Pending<'c> {
     results: &'c [Counter; 4],
     outcome: Outcome,

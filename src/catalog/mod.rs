@@ -5,7 +5,8 @@
 //! ([`cluster`]), or from a folder of manifests ([`manifests`]). Rules work with both.
 //!
 //! The cost of a look-up does not depend on the number of objects. Objects are found by namespace and name, or through
-//! an index. Rules read through a [`View`]. In a view, the results of live reads take precedence over the catalog.
+//! an index. Rules read through a [`View`]. In a view, objects that were read from the API server for the request take
+//! precedence over the catalog.
 
 mod change;
 pub mod cluster;
@@ -120,13 +121,14 @@ impl Catalog {
         catalog
     }
 
-    /// Sets the reader for live reads. Without a reader, live reads return objects of the catalog.
+    /// Sets the reader for live reads, which read objects from the API server. Without a reader, live reads return
+    /// objects of the catalog.
     pub fn set_live_reader(&mut self, reader: Arc<dyn LiveReader>) {
         self.live_reader = Some(reader);
     }
 
-    /// Selects declared kinds by the names of their declaring objects, such as CompositeResourceDefinitions. `*`
-    /// selects all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are always selected.
+    /// Sets the names of the objects, such as CompositeResourceDefinitions, whose declared kinds the catalog includes.
+    /// `*` includes all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are always included.
     pub fn choose(&self, names: HashSet<String>) {
         self.declared.choose(names);
     }
@@ -144,13 +146,14 @@ impl Catalog {
         self.declared.all()
     }
 
-    /// Finds a declared kind by API group and plural name. An object in the catalog declares such a kind, for example a
-    /// kind of composites. Returns the declaration and the kind.
+    /// Finds a kind that an object in the catalog declares, such as a kind of composites, by API group and plural name.
+    /// Returns the declaration and the kind.
     pub fn declared_as(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         self.declared.named(group, plural)
     }
 
-    /// Returns a receiver that is notified when the set of declared kinds changes.
+    /// Returns a receiver that is notified when the set of kinds that objects declare changes, such as the kinds of
+    /// composites.
     pub fn declared_changes(&self) -> watch::Receiver<()> {
         self.declared.changes()
     }
@@ -256,8 +259,8 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits for `asked`, a future that does live reads, but no longer than until `last`. Returns `None` if this
-    /// deadline expires.
+    /// Waits for `asked`, a future that reads objects from the API server, but no longer than until `last`. Returns
+    /// `None` if this deadline expires.
     ///
     /// If the catalog has no live reader, waits without a deadline. In this case, `asked` completes at once, and the
     /// runtime may have no timer.

@@ -7,8 +7,8 @@ const CHUNK: usize = 256;
 /// Number of ids by which the capacity of a chunk grows.
 const GROWTH: usize = 16;
 
-/// A list of record ids, sorted by the names of the objects. It consists of chunks with 4 bytes for each id. So an
-/// insertion moves only the ids of one chunk.
+/// A list of ids of stored objects, sorted by the names of the objects. It consists of chunks with 4 bytes for each id.
+/// So an insertion moves only the ids of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     chunks: Vec<Vec<Id>>,
@@ -26,7 +26,7 @@ impl Ordered {
         self.chunks.iter().flatten().copied()
     }
 
-    /// Adds the id of a record. Returns false if the list already contains the id.
+    /// Adds the id of a stored object. Returns false if the list already contains the id.
     pub(super) fn insert(&mut self, id: Id, records: &Records) -> bool {
         let (at, place) = self.find(records.name_bytes(id), records);
         let Some(chunk) = self.chunks.get_mut(at) else {
@@ -48,7 +48,7 @@ impl Ordered {
         true
     }
 
-    /// Removes the id of a record. Returns whether the list contained the id.
+    /// Removes the id of a stored object. Returns whether the list contained the id.
     pub(super) fn remove(&mut self, id: Id, records: &Records) -> bool {
         let (at, place) = self.find(records.name_bytes(id), records);
         let (Ok(place), Some(chunk)) = (place, self.chunks.get_mut(at)) else { return false };

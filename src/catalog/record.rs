@@ -58,12 +58,12 @@ pub(super) struct Record<'b> {
     pub(super) text_length: usize,
     pub(super) name: &'b str,
     stored: &'b [u8],
-    /// The length of the encoded record, in bytes.
+    /// The length of the encoded object, in bytes.
     pub(super) length: usize,
 }
 
 impl<'b> Record<'b> {
-    /// Decodes the record at the beginning of `bytes`. `None` if the bytes are damaged.
+    /// Decodes the stored object at the beginning of `bytes`. `None` if the bytes are damaged.
     pub(super) fn read(bytes: &'b [u8]) -> Option<Self> {
         let (form, mut rest) = bytes.split_first()?;
         let namespace = take_number(&mut rest)?;
@@ -75,8 +75,8 @@ impl<'b> Record<'b> {
         Some(Self { form, namespace, text_length, name, stored, length: bytes.len() - rest.len() })
     }
 
-    /// Decodes only the namespace and the name of a record. Indexes are sorted by name, so this is the most frequent
-    /// access.
+    /// Decodes only the namespace and the name of a stored object. Indexes are sorted by name, so this is the most
+    /// frequent access.
     pub(super) fn read_name(bytes: &'b [u8]) -> Option<(NamespaceId, &'b [u8])> {
         let mut rest = bytes.get(1..)?;
         let namespace = take_number(&mut rest)?;

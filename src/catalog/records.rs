@@ -1,4 +1,4 @@
-//! Stores the records of one kind in large blocks of memory.
+//! Stores the objects of one kind in large blocks of memory. A record is one encoded object.
 //!
 //! Indexes refer to a record by a 32-bit id. Records are appended to a block. So a record needs no allocation or
 //! reference count of its own. If a record is replaced or removed, it leaves a hole. When the holes take more than a
@@ -8,18 +8,18 @@ use super::record::{NamespaceId, Record};
 
 /// The size of a block. Compaction copies a whole block, and the open block has at most this much unused space.
 const BLOCK_BYTES: usize = 64 * 1024;
-/// Maximum size of a record in a shared block. A longer one gets a block of its own.
+/// Maximum size of a record (an encoded object) in a shared block. A longer one gets a block of its own.
 const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
-/// Minimum total size of holes at which blocks are compacted. A hole is the space of a removed or replaced record.
+/// Minimum total size of holes at which blocks are compacted. A hole is the space of a removed or replaced object.
 const MIN_HOLES: usize = BLOCK_BYTES;
-/// Maximum total size of holes, as a divisor of the size of all records. Blocks are compacted if the holes take more
-/// than a quarter of the size of all records.
+/// Maximum total size of holes, as a divisor of the size of all stored objects. Blocks are compacted if the holes take
+/// more than a quarter of that size.
 const MAX_HOLES_RATIO: usize = 4;
 
 /// The id by which indexes refer to the record of an object.
 pub(super) type Id = u32;
 
-/// The block and offset of a record.
+/// The block and offset of a stored object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     block: u32,
@@ -27,14 +27,14 @@ struct Place {
 }
 
 impl Place {
-    /// The value for an id that no record uses.
+    /// The value for an id that no object uses.
     const NONE: Self = Self { block: u32::MAX, offset: 0 };
 }
 
 #[derive(Debug, Default)]
 struct Block {
     bytes: Vec<u8>,
-    /// Number of bytes of this block that records use. The other bytes are holes.
+    /// Number of bytes of this block that stored objects use. The other bytes are holes.
     used: usize,
 }
 
@@ -44,14 +44,14 @@ impl Block {
     }
 }
 
-/// All records of the objects of one kind, by id.
+/// All stored objects of one kind in encoded form, by id.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     places: Vec<Place>,
     unused: Vec<Id>,
     blocks: Vec<Block>,
     empty_blocks: Vec<u32>,
-    /// The number of the block to which records are appended; `None` before the first record.
+    /// The number of the block to which objects are appended; `None` before the first object.
     open: Option<u32>,
     used: usize,
     holes: usize,
@@ -60,54 +60,54 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Returns the number of records.
+    /// Returns the number of stored objects.
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.unused.len()
     }
 
-    /// Returns the size of all records in bytes.
+    /// Returns the memory size of all stored objects, in bytes.
     pub(super) fn size(&self) -> usize {
         self.used + self.holes + self.places.len() * size_of::<Place>() + self.seen.len() * size_of::<u64>()
     }
 
-    /// Returns whether more than three quarters of the record ids are unused.
+    /// Returns whether more than three quarters of the object ids are unused.
     pub(super) fn is_sparse(&self) -> bool {
         self.places.len() > 4 * self.len()
     }
 
-    /// Returns the decoded record with this id, and its bytes. `None` if the id is unused.
+    /// Returns the stored object with this id, decoded and as bytes. `None` if the id is unused.
     pub(super) fn get(&self, id: Id) -> Option<(Record<'_>, &[u8])> {
         let bytes = self.bytes_from(id)?;
         let record = Record::read(bytes)?;
         Some((record, bytes.get(..record.length)?))
     }
 
-    /// Returns the namespace and the name of the object in a record. The namespace is returned as its number. `None` if
-    /// the id is unused.
+    /// Returns the namespace and the name of the stored object with this id. The namespace is returned as its number.
+    /// `None` if the id is unused.
     pub(super) fn namespace_and_name(&self, id: Id) -> Option<(NamespaceId, &[u8])> {
         Record::read_name(self.bytes_from(id)?)
     }
 
-    /// Returns the name of the object in a record, as UTF-8 bytes. The bytes sort in the same order as the text. Empty
-    /// if the id is unused.
+    /// Returns the name of the stored object with this id, as UTF-8 bytes. The bytes sort in the same order as the
+    /// text. Empty if the id is unused.
     pub(super) fn name_bytes(&self, id: Id) -> &[u8] {
         self.namespace_and_name(id).map(|(_, name)| name).unwrap_or_default()
     }
 
-    /// Returns the bytes of a block from the start of a record to the end of the block. So the result also contains the
-    /// records after this one.
+    /// Returns the bytes of a block from the start of an object to the end of the block. So the result also contains
+    /// the objects after this one.
     fn bytes_from(&self, id: Id) -> Option<&[u8]> {
         let place = self.places.get(at(id))?;
         self.blocks.get(at(place.block))?.bytes.get(at(place.offset)..)
     }
 
-    /// Returns the ids of all records.
+    /// Returns the ids of all stored objects.
     pub(super) fn ids(&self) -> impl Iterator<Item = Id> {
         let used = self.places.iter().zip(0..).filter(|(place, _)| **place != Place::NONE);
         used.map(|(_, id)| id)
     }
 
-    /// Adds a record and returns its id; `None` if all 4 billion ids are used.
+    /// Adds an encoded object and returns its id; `None` if all 4 billion ids are used.
     pub(super) fn insert(&mut self, record: &[u8]) -> Option<Id> {
         let place = self.write(record)?;
         if let Some(id) = self.unused.pop() {
@@ -124,7 +124,7 @@ impl Records {
         Some(id)
     }
 
-    /// Replaces the record with this id. The new record keeps the id.
+    /// Replaces the encoded object with this id by `record`. The id stays the same.
     pub(super) fn replace(&mut self, id: Id, record: &[u8]) {
         self.free(id);
         if let (Some(place), Some(known)) = (self.write(record), self.places.get_mut(at(id))) {
@@ -133,7 +133,7 @@ impl Records {
         self.fill_holes();
     }
 
-    /// Removes a record.
+    /// Removes the stored object with this id.
     pub(super) fn remove(&mut self, id: Id) {
         self.free(id);
         if let Some(place) = self.places.get_mut(at(id)) {
@@ -192,7 +192,7 @@ impl Records {
         Some(number)
     }
 
-    /// Frees the space of a record. The space becomes a hole in its block.
+    /// Frees the space of a stored object. The space becomes a hole in its block.
     fn free(&mut self, id: Id) {
         let Some((record, _)) = self.get(id) else { return };
         let length = record.length;
@@ -227,7 +227,7 @@ impl Records {
         }
     }
 
-    /// Moves the records of a block to other blocks, and frees the block.
+    /// Moves the objects in a block to other blocks, and frees the block.
     fn move_records(&mut self, number: u32) {
         let Some(block) = self.blocks.get_mut(at(number)).map(std::mem::take) else { return };
         self.used -= block.used;

@@ -4,7 +4,7 @@ use super::parts::EVERYTHING;
 use crate::admission::Path;
 
 /// The part of a kind's objects that the catalog stores, besides kind, name and namespace. Readers see only this part,
-/// even in a live read.
+/// even if an object is read from the API server for one request.
 #[derive(Debug, Clone, Copy)]
 pub enum Storage {
     /// Objects are watched, and stored whole. Only `managedFields` and the last applied configuration are omitted.
@@ -12,11 +12,11 @@ pub enum Storage {
     /// The kind is watched, and only the fields at these paths are stored. These are the fields that rules, mutators,
     /// controllers, explanations and indexes read. In a path, [`EVERY`](super::EVERY) matches every member or item.
     Parts(&'static [Path]),
-    /// Objects are not watched. A live read fetches one object, and keeps only the fields at these paths. The
-    /// permission `get` is needed only in the namespaces of these objects.
+    /// Objects are not watched, but read from the API server one at a time. Only the fields at these paths are kept.
+    /// The permission `get` is needed only in the namespaces of these objects.
     ByName(&'static [Path]),
-    /// Objects are not watched. A live read fetches one object, and keeps only the fields at these paths. The
-    /// permission `get` is needed in all namespaces.
+    /// Objects are not watched, but read from the API server one at a time. Only the fields at these paths are kept.
+    /// The permission `get` is needed in all namespaces.
     Live(&'static [Path]),
 }
 

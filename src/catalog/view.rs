@@ -1,4 +1,4 @@
-//! One request's view of the catalog, including the results of its live reads.
+//! One request's view of the catalog, including the objects that were read from the API server for it.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ impl fmt::Debug for Reference {
     }
 }
 
-/// The result of a live read.
+/// The result of a live read, which reads an object from the API server.
 #[derive(Debug, Clone)]
 pub enum LiveRead {
     /// The object exists.
@@ -61,10 +61,11 @@ pub enum LiveRead {
     Unknown(String),
 }
 
-/// The results of the live reads of one request.
+/// The results of the reads from the API server for one request.
 pub type LiveReads = HashMap<Reference, LiveRead>;
 
-/// The catalog as one request sees it. Results of live reads take precedence over stored objects.
+/// The catalog as one request sees it. Objects that were read from the API server for the request take precedence over
+/// stored objects.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     catalog: &'a Catalog,
@@ -94,7 +95,7 @@ impl<'a> View<'a> {
     /// Returns the value that `make` computes from the request and this view.
     ///
     /// If the view has a cache (see [`View::sharing`]), the value is computed once, and all rules of the request share
-    /// it. The cache holds a single value, of the type that is requested first. A value of another type is computed on
+    /// it. The cache stores a single value, of the type that is requested first. A value of another type is computed on
     /// each call.
     pub fn once<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
         match self.shared {
@@ -108,8 +109,8 @@ impl<'a> View<'a> {
         self.settings.section(section)
     }
 
-    /// Returns the object with this namespace and name. Uses the result of the live read if there was one, and
-    /// otherwise the catalog. Also uses the catalog if the live read failed. `None` if the object is not found.
+    /// Returns the object with this namespace and name. Uses the result of the read from the API server if there was
+    /// one, and otherwise the catalog. Also uses the catalog if this read failed. `None` if the object is not found.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),
@@ -136,7 +137,8 @@ impl<'a> View<'a> {
         self.catalog.coverage(kind) == Coverage::Pending
     }
 
-    /// Returns whether an object does not exist, according to a live read or a complete list of its kind.
+    /// Returns whether an object does not exist, according to a read from the API server or a complete list of its
+    /// kind.
     pub fn is_missing(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Gone) => true,
@@ -145,15 +147,16 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns a reference for a live read if the catalog does not contain the object. `None` if the catalog contains
-    /// it. The live read is needed because the object may have been created after the last watch event.
+    /// Returns the object's reference for a read from the API server if the catalog does not contain the object. `None`
+    /// if the catalog contains it. The read is needed because the object may have been created after the last watch
+    /// event.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
         let is_found = self.catalog.contains(kind, namespace, name);
         (!is_found).then(|| Reference::new(kind, namespace, name))
     }
 
     /// Returns at most `limit` objects that the index `index` lists under `key`, sorted by name. Omits objects that a
-    /// live read did not find. See [`Catalog::indexed`].
+    /// read from the API server did not find. See [`Catalog::indexed`].
     pub fn indexed(
         &self,
         kind: &'static Kind,
@@ -172,8 +175,9 @@ impl<'a> View<'a> {
         found
     }
 
-    /// Returns the objects that the index `index` lists under `key`, from all namespaces. If an object was read live,
-    /// returns the result of the live read instead of the stored object. See [`Catalog::indexed_everywhere`].
+    /// Returns the objects that the index `index` lists under `key`, from all namespaces. If an object was read from
+    /// the API server for this request, returns this result instead of the stored object. See
+    /// [`Catalog::indexed_everywhere`].
     pub fn indexed_everywhere(
         &self,
         kind: &'static Kind,

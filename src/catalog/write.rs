@@ -61,7 +61,7 @@ impl Catalog {
     /// catalog does not store.
     pub fn insert_all<'v>(&self, objects: impl Iterator<Item = &'v Value> + Clone) {
         self.insert_kinds(&self.kinds().collect::<Vec<_>>(), objects.clone());
-        // Declared kinds are known only after their declaring objects are stored.
+        // Kinds of composites are known only after the CompositeResourceDefinitions that declare them are stored.
         self.insert_kinds(&self.declared(), objects);
     }
 
@@ -106,7 +106,7 @@ impl Catalog {
 
     /// Replaces all objects with `objects` of any kinds. Skips objects whose kind the catalog does not store.
     pub fn replace_all(&self, objects: Vec<Value>) {
-        // Declared kinds are known only after their declaring objects are stored.
+        // Kinds of composites are known only after the CompositeResourceDefinitions that declare them are stored.
         let rest = self.replace_kinds(self.kinds().collect(), objects);
         self.replace_kinds(self.declared(), rest);
     }
@@ -150,8 +150,8 @@ impl Catalog {
         }
     }
 
-    /// Processes a change of an object. Updates the cache of parsed objects and the declared kinds, and notifies the
-    /// observer.
+    /// Processes a change of an object. Updates the cache of parsed objects and the kinds that objects declare, and
+    /// notifies the observer.
     pub(super) fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
         if let Some(before) = &before {
             self.parsed().forget(before);

@@ -1,4 +1,4 @@
-//! Computes the conformance report of a deployer. The input is its recorded writes, and the results of waiting for
+//! Computes the conformance report of a deployer. The input is its observed writes, and the results of waiting for
 //! expected writes.
 
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::promises::PROMISES;
 use crate::landscaper::deployer::status::{Change, Job};
 
-/// The results for each promise of the deployer contract, by name. A result has the number of tests, and the evidence
-/// that the deployer broke the promise.
+/// The results for each requirement of Landscaper's deployer contract, by name. A result has the number of tests, and
+/// the evidence that the deployer violated the requirement.
 #[derive(Default)]
 struct Results(BTreeMap<&'static str, (usize, Vec<Evidence>)>);
 
 impl Results {
-    /// Counts one test of the promise named `promise`. Adds `evidence` if the deployer broke the promise.
+    /// Counts one test of the requirement named `promise`. Adds `evidence` if the deployer violated the requirement.
     fn add(&mut self, promise: &str, evidence: Option<Evidence>) {
         let all = promises::all();
         let Some(tried) = all.iter().find(|tried| tried.name == promise) else { return };
@@ -30,8 +30,8 @@ impl Results {
     }
 }
 
-/// Returns the conformance report. Checks each recorded write of the deployer against the promises. Then adds the
-/// results of waiting for expected writes.
+/// Returns the conformance report. Checks each observed write of the deployer against the requirements of Landscaper's
+/// deployer contract. Then adds the results of waiting for expected writes.
 pub(super) fn report(type_name: &str, outcome: Outcome, record: &Record) -> Report {
     let mut results = Results::default();
     for item in &outcome.items {
@@ -63,8 +63,8 @@ fn judged(tried: TestedPromise, results: &mut Results) -> Judged {
     Judged { name: tried.name, sentence: tried.sentence, verdict, times, evidence }
 }
 
-/// Checks one recorded write of the deployer, from version `old` to `new`, against the promises of the deployer
-/// contract.
+/// Checks one observed write of the deployer, from version `old` to `new`, against the requirements of Landscaper's
+/// deployer contract.
 fn judge(item: &Played, old: &Version, new: &Version, results: &mut Results) {
     let change = Change::of(&old.object, &new.object);
     let evidence = |what: &str| Evidence::write(item.scenario, &item.name, what, &change, new);

@@ -1,7 +1,7 @@
 //! The conformance kit, which tests deployers of Landscaper.
 //!
-//! It simulates Landscaper on a cluster, watches every write of the deployer, and reports which promises of the
-//! contract the deployer keeps or breaks.
+//! It simulates Landscaper on a cluster, watches every write of the deployer, and reports which requirements of
+//! Landscaper's deployer contract the deployer meets or violates. The code calls these requirements promises.
 //!
 //! ```text
 //! scenarios ─► DeployItems, jobs, deletions ─► the deployer
@@ -69,8 +69,8 @@ pub enum ConformanceError {
 /// Tests a deployer on a cluster, and returns the report.
 ///
 /// # Errors
-/// Fails if the API server rejects a request of the kit, or if writes may have been missed. Broken promises are not
-/// errors: they are in the report.
+/// Fails if the API server rejects a request of the kit, or if writes may have been missed. Violated requirements are
+/// not errors: they are in the report.
 pub async fn run(client: Client, options: Options) -> Result<Report, ConformanceError> {
     let recorder = record::Recorder::start(&client, &options.namespace).await?;
     let kit = landscaper::Landscaper::new(client, options, recorder);

@@ -1,16 +1,16 @@
-//! The promises of the deployer contract that the conformance kit tests. The webhook enforces some of these promises.
-//! The others require that the deployer reacts in time.
+//! The promises, which are the requirements of Landscaper's deployer contract that the conformance kit tests. The
+//! webhook enforces some of them. The others require that the deployer reacts in time.
 
 use crate::landscaper::deployer::promises::PROMISES;
 
-/// A promise of the deployer contract that the conformance kit tests.
+/// A promise: a requirement of Landscaper's deployer contract that the conformance kit tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TestedPromise {
-    /// The id of the rule that checks the promise, such as `DP007`; a name such as `finishes` if no rule does.
+    /// The id of the rule that checks the requirement, such as `DP007`; a name such as `finishes` if no rule does.
     pub(super) name: &'static str,
-    /// The promise that the deployer makes, as a sentence such as `spec.type does not change`.
+    /// The requirement of Landscaper's deployer contract, as a sentence such as `spec.type does not change`.
     pub(super) sentence: &'static str,
-    /// Whether a broken promise is an error. If false, the report lists the broken promise only as doubtful.
+    /// Whether a violation of the requirement is an error. If false, the report lists the violation only as doubtful.
     pub(super) is_binding: bool,
 }
 
@@ -35,12 +35,13 @@ pub(super) static FINALIZER_STAYS: TestedPromise =
 pub(super) static OTHERS_ITEMS: TestedPromise =
     binding("DP010", "DeployItems of another type or Target are left alone");
 
-/// Returns all promises in the order of the report. Promises with a rule come first, sorted by the id of the rule.
+/// Returns all requirements of Landscaper's deployer contract that are tested, in the order of the report. Requirements
+/// with a rule come first, sorted by the id of the rule.
 pub(super) fn all() -> Vec<TestedPromise> {
     let about_writes = PROMISES.into_iter().map(|promise| TestedPromise {
         name: promise.rule,
         sentence: promise.sentence,
-        // The webhook only warns about breaks of these promises.
+        // The webhook only warns about violations of these requirements.
         is_binding: !["DP006", "DP014"].contains(&promise.rule),
     });
     let mut all: Vec<_> = about_writes.chain([TYPE_STAYS, FINALIZER_STAYS, OTHERS_ITEMS]).collect();

@@ -22,7 +22,7 @@ pub(super) struct Version {
     pub(super) object: Value,
     /// The `metadata.resourceVersion` of this version.
     pub(super) resource_version: String,
-    /// Whether this version records the deletion of the DeployItem.
+    /// Whether this version was observed when the DeployItem was deleted.
     pub(super) is_gone: bool,
 }
 
@@ -89,10 +89,10 @@ impl Recorder {
         tokio::time::timeout(limit, seen).await.is_ok()
     }
 
-    /// Stops the watch and returns the record.
+    /// Stops the watch and returns all observed versions of the DeployItems.
     ///
     /// # Errors
-    /// Fails if the watch has failed, because the record may then lack writes.
+    /// Fails if the watch has failed, because some writes may then not have been observed.
     pub(super) fn finish(&self) -> Result<Record, ConformanceError> {
         self.task.abort();
         let record = lock(&self.record).clone();

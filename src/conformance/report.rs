@@ -13,7 +13,7 @@ pub struct Report {
     pub type_name: String,
     /// The scenarios of the test, including skipped ones.
     pub scenarios: Vec<Scenario>,
-    /// The test result of each promise of the deployer contract.
+    /// The test result for each requirement of Landscaper's deployer contract.
     pub promises: Vec<Judged>,
 }
 
@@ -26,49 +26,50 @@ pub struct Scenario {
     pub not_tried: Option<String>,
 }
 
-/// The test result of one promise of the deployer contract.
+/// The test result for one requirement of Landscaper's deployer contract.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// The id of the rule that checks the promise, such as `DP007`. A name such as `finishes` if no rule checks the
-    /// promise.
+    /// The id of the rule that checks the requirement, such as `DP007`. A name such as `finishes` if no rule checks it.
     pub name: &'static str,
-    /// The promise that the deployer makes, as a sentence such as `spec.type does not change`.
+    /// The requirement of Landscaper's deployer contract, as a sentence such as `spec.type does not change`.
     pub sentence: &'static str,
-    /// The result of the test: whether the deployer kept the promise, broke it, or was not tested.
+    /// The result of the test: whether the deployer met the requirement, violated it, or was not tested.
     pub verdict: Verdict,
-    /// The number of times that the promise was tested.
+    /// The number of times that the requirement was tested.
     pub times: usize,
-    /// The evidence that the deployer broke the promise. Each item is a write, or an expected write that is missing.
+    /// The evidence that the deployer violated the requirement. Each item is a write, or an expected write that is
+    /// missing.
     pub evidence: Vec<Evidence>,
 }
 
-/// The test verdict about one promise of the deployer contract.
+/// The test result for one requirement of Landscaper's deployer contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The promise was tested, and the deployer kept it in all tests.
+    /// The requirement was tested, and the deployer met it in all tests.
     Kept,
-    /// The deployer broke the promise.
+    /// The deployer violated the requirement.
     Broken,
-    /// The deployer broke the promise, but some deployers have reasons to do so. The webhook only warns about it.
+    /// The deployer violated the requirement, but some deployers have reasons to do so. The webhook only warns about
+    /// it.
     Doubtful,
-    /// No scenario tested the promise.
+    /// No scenario tested the requirement.
     NotTried,
 }
 
-/// Evidence of a broken promise.
+/// Evidence that a deployer violated a requirement of Landscaper's deployer contract.
 #[derive(Debug, Clone)]
 pub struct Evidence {
-    /// The name of the scenario in which the promise was broken.
+    /// The name of the scenario in which the requirement was violated.
     pub scenario: &'static str,
-    /// The name of the DeployItem with which the promise was broken.
+    /// The name of the DeployItem with which the requirement was violated.
     pub item: String,
     /// A description of what the deployer did wrong.
     pub what: String,
-    /// The write that broke the promise; `None` if an expected write is missing.
+    /// The write that violated the requirement; `None` if an expected write is missing.
     pub write: Option<Write>,
 }
 
-/// A write of a DeployItem with which the deployer broke a promise of the deployer contract.
+/// A write of a DeployItem with which the deployer violated a requirement of Landscaper's deployer contract.
 #[derive(Debug, Clone)]
 pub struct Write {
     /// The status before the write, such as `phase "Init", jobID "b", jobIDFinished "a"`.
@@ -82,11 +83,11 @@ pub struct Write {
     pub manager: String,
 }
 
-/// Maximum number of pieces of evidence that the text report shows for one promise. The JSON report has all.
+/// Maximum number of pieces of evidence that the text report shows for one requirement. The JSON report has all.
 const SHOWN: usize = 3;
 
 impl Verdict {
-    /// Returns the verdict as the report shows it: `kept`, `broken`, `doubtful` or `not tried`.
+    /// Returns the test result as the report shows it: `kept`, `broken`, `doubtful` or `not tried`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -103,7 +104,7 @@ impl Evidence {
         Self { scenario, item: item.to_owned(), what, write: None }
     }
 
-    /// Creates evidence from a write that broke a promise.
+    /// Creates evidence from a write that violated a requirement.
     pub(super) fn write(
         scenario: &'static str,
         item: &str,
@@ -129,7 +130,7 @@ fn manager(object: &Value) -> String {
 }
 
 impl Report {
-    /// Returns whether the test passed: no promise has the verdict [`Verdict::Broken`].
+    /// Returns whether the test passed: no requirement has the result [`Verdict::Broken`].
     pub fn is_passed(&self) -> bool {
         self.promises.iter().all(|judged| judged.verdict != Verdict::Broken)
     }

@@ -14,8 +14,8 @@ pub(super) struct Outcome {
     pub(super) scenarios: Vec<Scenario>,
     /// The DeployItems that the scenarios created.
     pub(super) items: Vec<Played>,
-    /// Promises that were tested by waiting. Each entry has the promise and the name of the DeployItem. The last part
-    /// is an error message if the deployer broke the promise.
+    /// The requirements that were tested by waiting. Each entry has the requirement and the name of the DeployItem. The
+    /// last part is an error message if the deployer violated the requirement.
     pub(super) waited: Vec<(TestedPromise, String, Option<String>)>,
 }
 
@@ -158,8 +158,8 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Tests a promise by waiting for the duration `quiet` of the options. The deployer must not write the DeployItem
-    /// during this time. The record of all writes shows whether it did.
+    /// Tests a requirement by waiting for the duration `quiet` of the options. The deployer must not write the
+    /// DeployItem during this time. The list of all observed writes shows whether it did.
     async fn quiet(&mut self, name: &str, promise: TestedPromise) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(promise, name, None);

@@ -28,7 +28,7 @@ impl<'v> Configs<'v> {
         Self { view, kind: kinds::served(view) }
     }
 
-    /// Returns whether the catalog holds all EnvironmentConfigs. If it does, an EnvironmentConfig that is not in the
+    /// Returns whether the catalog contains all EnvironmentConfigs. If it does, an EnvironmentConfig that is not in the
     /// catalog does not exist.
     pub fn is_complete(&self) -> bool {
         self.view.is_complete(self.kind)

@@ -136,7 +136,7 @@ impl Subjects<'_> {
         is_its
     }
 
-    /// Returns whether the catalog holds all composites of the type in the Composition's `compositeTypeRef`.
+    /// Returns whether the catalog contains all composites of the type in the Composition's `compositeTypeRef`.
     fn knows_composites_of(&self, text: &Value) -> bool {
         let of = |key| text.pointer("/spec/compositeTypeRef").and_then(|of| of.get(key)?.as_str()).unwrap_or_default();
         let group = of("apiVersion").split_once('/').map_or("", |(group, _)| group);

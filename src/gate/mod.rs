@@ -1,7 +1,7 @@
 //! The gate: selects the matching rules, runs them, and applies levels and exemptions.
 //!
 //! ```text
-//! request ─► rules whose matchers cover it ─► live reads ─► mutators or rules ─► levels, exemptions ─► verdict
+//! request ─► rules that match it ─► live reads ─► mutators or rules ─► levels, exemptions ─► verdict
 //! ```
 //!
 //! A decision depends only on the request, the catalog, the policy and live reads.
@@ -171,7 +171,8 @@ impl Gate {
                 Err(finding) => verdict.findings.push(*finding),
             }
         }
-        // The object reports the denials of all deliveries, so `withhold` changes it once, after the last delivery.
+        // The object reports the denials of all sources of kustomize trees, so `withhold` changes it once, after the
+        // last source.
         let withhold = deliveries.iter().find_map(|delivery| delivery.withhold);
         let (now, mut denials) = ((self.clock)(), Vec::new());
         for delivery in deliveries {

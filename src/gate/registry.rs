@@ -23,9 +23,9 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// The rules, mutators and deliveries by the resource that they match. A key is the plural name of the resource,
-    /// such as `installations`, or the name of the [`Declaration`] of its kind. Few rules match the same resource, so a
-    /// look-up is fast.
+    /// The rules, mutators and sources of kustomize trees, by the resource that they match. A key is the plural name of
+    /// the resource, such as `installations`, or the name of the [`Declaration`] of its kind. Few rules match the same
+    /// resource, so a look-up is fast.
     looking: HashMap<&'static str, Looking>,
 }
 

@@ -54,7 +54,8 @@ pub struct Report {
     pub reasons: Vec<String>,
     /// The findings, in the order in which kustomize processes the files.
     pub findings: Vec<TreeFinding>,
-    /// The steps of the build. `None` if the root cannot be read, or if the analysis shares bases ([`analyse_shared`]).
+    /// The steps of the build, such as its bases and transformers in their order. `None` if the root cannot be read, or
+    /// if the analysis shares bases ([`analyse_shared`]).
     pub evaluation: Option<Step>,
     /// The identities of all objects that Flux renders. `None` for other systems, for a rejected root, or if one
     /// identity is unknown.

@@ -24,7 +24,7 @@ impl Site {
         Self { file, place, field }
     }
 
-    /// Creates a site that represents a whole file. Its position is the first line.
+    /// Creates a location that represents a whole file. Its position is the first line.
     pub fn of_file(file: TreePath) -> Self {
         Self::new(file, Place { line: 1, column: 1, start: 0, end: 0 }, FieldPath::root())
     }

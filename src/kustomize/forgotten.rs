@@ -26,7 +26,7 @@ use crate::admission::FieldPath;
 use crate::yaml::node::Node;
 use crate::yaml::{self, Limits};
 
-/// The list to which the fix adds a forgotten manifest.
+/// The list to which the fix adds a manifest that no kustomization lists.
 const LIST: &str = "resources";
 /// Maximum size of a file that is searched for the names of other files, in bytes. Larger files usually contain data
 /// instead of references to files.
@@ -54,9 +54,9 @@ const GROUPS_OF_TOOLS: [&str; 17] = [
     "zarf.dev",
 ];
 
-/// Maximum number of forgotten manifests with the same file name. If there are more, Portcullis assumes that the
-/// repository omits files of this name on purpose. The limit does not apply if any kustomization lists a file of this
-/// name.
+/// Maximum number of manifests with the same file name that no kustomization lists. If there are more, Portcullis
+/// assumes that the repository omits files of this name on purpose. The limit does not apply if any kustomization lists
+/// a file of this name.
 const MAX_SAME_NAME: usize = 8;
 
 /// The apiVersion in configurations of kustomize's built-in plugins.
@@ -109,7 +109,8 @@ pub struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns a finding for each forgotten manifest among `files`.
+    /// Returns a finding for each forgotten manifest among `files`, which is a file with objects that no kustomization
+    /// lists.
     pub fn findings(&self, files: &[TreePath]) -> Vec<TreeFinding> {
         let listed: HashSet<_> = self.references.values().flat_map(|found| found.files.union(&found.parts)).collect();
         let is_beside = |file: &TreePath| file.parent().is_some_and(|folder| self.references.contains_key(&folder));

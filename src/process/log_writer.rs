@@ -16,8 +16,8 @@ use tracing_subscriber::fmt::MakeWriter;
 const FLUSH: Duration = Duration::from_millis(100);
 /// Size of the buffered log records, in bytes, at which they are written without waiting for the flush interval.
 const FULL: usize = 64 * 1024;
-/// Capacity of the buffer, in bytes. It holds about ten thousand records. The buffer fills up only if the reader of the
-/// log is stuck. New records are then dropped.
+/// Capacity of the buffer, in bytes. It has space for about ten thousand records. The buffer fills up only if the
+/// reader of the log is stuck. New records are then dropped.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
 /// A buffer of log records, which a separate thread writes to the output.

@@ -1,5 +1,5 @@
-//! Common parts of long-running commands: the log, the plain HTTP port for probes and metrics, and signal handling.
-//! Does not depend on webhooks or controllers.
+//! Common parts of long-running commands: the log, the plain HTTP port for health probes and metrics, and signal
+//! handling. Does not depend on webhooks or controllers.
 
 pub mod admin;
 mod changes;

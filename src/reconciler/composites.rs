@@ -1,5 +1,5 @@
 //! Keeps the webhook configurations for composites up to date. The rules of these configurations name the kinds that
-//! the handled CompositeResourceDefinitions declare.
+//! CompositeResourceDefinitions declare, if these are selected by label or by flag.
 //!
 //! `portcullis manifests` writes the configurations without rules. The API server sends no requests for such a
 //! configuration.
@@ -113,9 +113,9 @@ impl Controller for Composites {
 }
 
 impl Composites {
-    /// Returns the plural resource names of the composites that the selected CompositeResourceDefinitions declare, by
-    /// API group. If `with_claims` is true, the result also contains their claims. Claims get warnings and are never
-    /// changed, so only the validating configuration includes them.
+    /// Returns the plural resource names of composites, by API group. Uses the CompositeResourceDefinitions that are
+    /// selected by label or by flag. If `with_claims` is true, the result also contains their claims. Claims get
+    /// warnings and are never changed, so only the validating configuration includes them.
     fn resources(&self, catalog: &Catalog, with_claims: bool) -> BTreeMap<String, Vec<String>> {
         let declarations = if with_claims { &[&COMPOSITES, &CLAIMS][..] } else { &[&COMPOSITES][..] };
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -1,10 +1,10 @@
-//! Reads objects live for controllers, if a decision must not use a stale catalog.
+//! Reads objects from the API server for controllers, if a decision must not use a stale catalog.
 
 use crate::catalog::{LiveRead, LiveReads, Reference, View};
 use crate::reconciler::Tools;
 
-/// Maximum number of rounds of live reads, as in the gate. For example, one round reads an object, and the next round
-/// reads its parent.
+/// Maximum number of rounds of reads from the API server, as in admission requests. For example, one round reads an
+/// object, and the next round reads its parent.
 const ROUNDS: usize = 8;
 
 /// Calls `compute` until it requests no further object, but makes at most `ROUNDS` reads. After each call, reads the

@@ -87,7 +87,7 @@ pub struct Header {
 /// The content of the configuration file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Configuration {
-    /// The sequence number of this change in the recording.
+    /// The number of this change in the recording, counted over all changes of the catalog and the configuration.
     pub change: u64,
     pub text: String,
 }
@@ -95,7 +95,7 @@ pub struct Configuration {
 /// The coverage of a kind. It says how completely the catalog contains the objects of the kind.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Coverage {
-    /// The sequence number of this change in the recording.
+    /// The number of this change in the recording, counted over all changes of the catalog and the configuration.
     pub change: u64,
     /// The kind, such as `contexts.v1alpha1.landscaper.gardener.cloud`.
     pub kind: String,
@@ -106,7 +106,7 @@ pub struct Coverage {
 /// An object as stored in the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Stored {
-    /// The sequence number of this change in the recording.
+    /// The number of this change in the recording, counted over all changes of the catalog and the configuration.
     pub change: u64,
     pub kind: String,
     pub object: Value,
@@ -115,7 +115,7 @@ pub struct Stored {
 /// An object that was removed from the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Deleted {
-    /// The sequence number of this change in the recording.
+    /// The number of this change in the recording, counted over all changes of the catalog and the configuration.
     pub change: u64,
     pub kind: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -155,17 +155,17 @@ pub struct Decision {
     /// credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redacted: Vec<String>,
-    /// The results of the live reads during the decision.
+    /// The results of reads from the API server during the decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_reads: Vec<LiveRead>,
-    /// The verdicts about the kustomize trees that the decision checked.
+    /// The results of checking kustomize trees for the decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<Tree>,
     /// The result of the decision; `None` after a timeout or panic.
     pub answer: Option<Answer>,
 }
 
-/// The result of a live read.
+/// The result of a live read, which reads an object from the API server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LiveRead {
     pub kind: String,
@@ -180,7 +180,7 @@ pub struct LiveRead {
     pub error: Option<String>,
 }
 
-/// The recorded verdict about a kustomize tree.
+/// The recorded result of checking a kustomize tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {

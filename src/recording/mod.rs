@@ -7,8 +7,8 @@
 //! - the header, with version, families and start
 //! - the configuration file, at the start and whenever it changes
 //! - every change of the catalog from the first list on, numbered in the order of arrival
-//! - for each decision: the review, the number of the last change before it, the results of live reads, the findings in
-//!   trees, and the answer
+//! - for each decision: the review, the number of the last change before it, the objects read from the API server, the
+//!   findings in trees, and the answer
 //!
 //! ```text
 //! serve:  handler ─┬─► bounded queue ─► writer thread: redact, serialize, write within the limit

@@ -1,4 +1,5 @@
-//! Records live reads and checked trees for the decision that requested them, and replays them from a recording.
+//! Records objects read from the API server and checked kustomize trees for the decision that requested them, and
+//! replays them from a recording.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
-/// The live reads and checked trees of one decision.
+/// The objects read from the API server and the kustomize trees checked for one decision.
 #[derive(Debug, Default)]
 pub(super) struct DecisionInputs {
     pub(super) reads: Vec<(Reference, Result<Option<String>, String>)>,
@@ -26,7 +27,8 @@ pub(super) struct DecisionInputs {
 }
 
 tokio::task_local! {
-    /// The live reads and checked trees of the decision in progress on the current task.
+    /// The objects read from the API server and the kustomize trees checked for the decision in progress on the current
+    /// task.
     pub(super) static INPUTS: Arc<Mutex<DecisionInputs>>;
 }
 
@@ -40,9 +42,9 @@ fn note(note: impl FnOnce(&mut DecisionInputs)) {
     let _ = INPUTS.try_with(|inputs| note(&mut lock(inputs)));
 }
 
-/// A live reader that records its results for the decision that requests them.
+/// A reader of objects from the API server that records its results for the decision that requests them.
 pub struct RecordedReads<C>(
-    /// The wrapped live reader.
+    /// The wrapped reader.
     pub C,
 );
 
@@ -57,7 +59,7 @@ impl<C: LiveReader> LiveReader for RecordedReads<C> {
     }
 }
 
-/// A live read in progress. It is recorded when it is dropped, even if its caller stopped waiting.
+/// A read from the API server in progress. It is recorded when it is dropped, even if its caller stopped waiting.
 struct Read<'a> {
     reference: &'a Reference,
     answer: Result<Option<String>, String>,
@@ -71,7 +73,7 @@ impl Drop for Read<'_> {
 }
 
 impl LiveRead {
-    /// Converts a live read to its recorded form, without credentials.
+    /// Converts a read from the API server to its recorded form, without credentials.
     pub(super) fn of(reference: &Reference, answer: Result<Option<String>, String>) -> Self {
         let parse = |text: String| json::parse(&text).map_err(|error| error.to_string());
         let (mut object, error) = match answer.and_then(|text| text.map(parse).transpose()) {
@@ -89,7 +91,7 @@ impl LiveRead {
     }
 }
 
-/// A judge of trees that records its verdicts for the decision that requests them.
+/// A checker of kustomize trees that records its results for the decision that requests them.
 pub struct RecordedTrees(
     /// The wrapped judge.
     pub Arc<dyn Judge>,
@@ -168,7 +170,7 @@ impl TreeFinding {
     }
 }
 
-/// A live reader that answers from the recording, or from the catalog if a read was not recorded.
+/// A reader that answers from the recording instead of the API server, or from the catalog if a read was not recorded.
 #[derive(Default)]
 pub(super) struct ReplayedReads {
     answers: Mutex<HashMap<(String, String, String), LiveRead>>,
@@ -181,7 +183,7 @@ impl ReplayedReads {
         let _ = self.catalog.set(Arc::downgrade(catalog));
     }
 
-    /// Sets the results that this reader returns, from the recorded live reads of the next decision.
+    /// Sets the results that this reader returns, from the recorded reads of the next decision.
     pub(super) fn answer(&self, reads: &[LiveRead]) {
         let key = |read: &LiveRead| (read.kind.clone(), read.namespace.clone(), read.name.clone());
         *lock(&self.answers) = reads.iter().map(|read| (key(read), read.clone())).collect();
@@ -205,7 +207,7 @@ impl LiveReader for ReplayedReads {
     }
 }
 
-/// A `Judge` of kustomize trees that returns recorded verdicts.
+/// A `Judge` of kustomize trees that returns recorded results instead of checking the trees.
 pub(super) struct ReplayedTrees {
     trees: Mutex<Vec<Tree>>,
     rules: Vec<&'static str>,
@@ -216,7 +218,7 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Sets the verdicts that this judge returns, from the recorded trees of the next decision.
+    /// Sets the results that this judge returns, from the recorded trees of the next decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }

@@ -35,7 +35,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts a recording in a new file.
+    /// Starts recording decisions in a new file.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Recorder {
         Ok(Self { sender, shared, writer: Mutex::new(Some(thread)), path })
     }
 
-    /// Returns the path of the recording.
+    /// Returns the path of the file with the recorded decisions.
     pub fn path(&self) -> &std::path::Path {
         &self.path
     }
@@ -60,8 +60,8 @@ impl Recorder {
         self.change(|change| Entry::Configuration { change, text });
     }
 
-    /// Runs `decide`, and records the decision with its live reads and trees. A cancelled or panicking decision is
-    /// recorded too.
+    /// Runs `decide`, and records the decision with the objects read from the API server and the results of checking
+    /// kustomize trees. A cancelled or panicking decision is recorded too.
     pub async fn decision(
         &self,
         phase: Phase,
@@ -85,7 +85,7 @@ impl Recorder {
         verdict
     }
 
-    /// Writes the queued entries and ends the recording. Blocks until this is done.
+    /// Writes the queued entries and stops recording decisions. Blocks until this is done.
     pub fn finish(&self) {
         let Some(writer) = lock(&self.writer).take() else { return };
         // Sending fails if the writer has ended.

@@ -33,7 +33,7 @@ impl Malformed {
     }
 }
 
-/// A parsed recording.
+/// A parsed recording of decisions.
 #[derive(Debug)]
 pub struct Recording {
     header: Header,
@@ -68,7 +68,7 @@ impl Replayed<'_> {
 }
 
 impl Recording {
-    /// Parses a recording. Ignores an incomplete last line, which a killed process may leave.
+    /// Parses a recording of decisions. Ignores an incomplete last line, which a killed process may leave.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl Recording {
         Ok(Self { header, lines })
     }
 
-    /// Returns the header of the recording.
+    /// Returns the header of the recording of decisions.
     pub fn header(&self) -> &Header {
         &self.header
     }

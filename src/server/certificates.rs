@@ -39,13 +39,13 @@ pub enum CertificateError {
         /// The error of the PEM parser.
         source: pem::Error,
     },
-    /// The chain file holds no certificate.
+    /// The chain file contains no certificate.
     #[error("{}: contains no certificate; expected the leaf first, then its intermediates", path.display())]
     NoCertificate {
         /// Path of the chain file, `tls.crt`.
         path: PathBuf,
     },
-    /// The file of the clients' CA holds no certificate.
+    /// The file of the clients' CA contains no certificate.
     #[error("{}: contains no certificate; expected the CA that signs clients' certificates, in PEM", path.display())]
     NoAuthority {
         /// Path of the CA file.

@@ -44,7 +44,7 @@ impl Clients {
     /// CAs is accepted.
     ///
     /// # Errors
-    /// If the file cannot be read, or holds no CA.
+    /// If the file cannot be read, or contains no CA.
     pub fn from_file(file: impl Into<PathBuf>, names: Vec<String>) -> Result<Self, CertificateError> {
         let file = file.into();
         let signed = Authorities::read(&file)?.verifier()?;

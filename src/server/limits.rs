@@ -12,7 +12,7 @@ use super::concurrency::{ConcurrencyLimiter, QueuePolicy};
 const MIB: usize = 1024 * 1024;
 
 /// Maximum size of a body. The API server accepts objects of up to 3 MiB, and an UPDATE contains two objects. The
-/// remaining 1 MiB is for the envelope (C15).
+/// remaining 1 MiB is for the other fields of the AdmissionReview (C15).
 pub const BODY: usize = 7 * MIB;
 /// Maximum size of all bodies in memory. This is the size of nine of the largest bodies, or of ten thousand typical
 /// ones. After parsing, the bodies need less than 512 MiB.

@@ -36,7 +36,7 @@ const EXHAUSTED: Duration = Duration::from_millis(100);
 pub struct Options {
     /// The address of the webhook port (HTTPS).
     pub address: SocketAddr,
-    /// The address of probes and metrics (plain HTTP).
+    /// The address of health probes and metrics (plain HTTP).
     pub admin: SocketAddr,
     /// The minimum TLS version.
     pub floor: Floor,
@@ -136,7 +136,7 @@ impl Bound {
         self.address
     }
 
-    /// Returns the address of probes and metrics.
+    /// Returns the address of health probes and metrics.
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
     }
@@ -205,7 +205,7 @@ impl Running {
         self.address
     }
 
-    /// Returns the address of probes and metrics.
+    /// Returns the address of health probes and metrics.
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
     }

@@ -1,5 +1,5 @@
-//! The HTTPS server of the admission webhooks, and the plain HTTP port for probes and metrics. Does not depend on any
-//! rule.
+//! The HTTPS server of the admission webhooks, and the plain HTTP port for health probes and metrics. Does not depend
+//! on any rule.
 //!
 //! ```text
 //! listener ─ connection ─ webhook ─ [body] ─ concurrency ─ review::read ─ Decide ─ Answer

@@ -22,7 +22,7 @@ use crate::cryptography::provider;
 /// Timeout of the call to the webhook port. It is short because a kubelet probe times out after a second by default. It
 /// is long enough because a handshake takes a fraction of a millisecond.
 const TIMEOUT: Duration = HANDSHAKE_TIME;
-/// The path that the probe requests on the webhook port.
+/// The path that the readiness probe requests on the webhook port.
 pub(super) const PATH: &str = "/livez";
 
 /// A client of the webhook port that trusts only the current and the previous serving certificate.
@@ -33,7 +33,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Returns a probe of the port that is bound to `address`.
+    /// Returns a client that checks the webhook port bound to `address` for the readiness probe.
     pub(super) fn new(address: SocketAddr, certificates: Arc<Certificates>) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -185,8 +185,8 @@ impl Webhook {
         })
     }
 
-    /// Returns the result of a decision that panicked. This is an HTTP error. In shadow mode, it is a denial that is
-    /// recorded but not sent.
+    /// Returns the result of a decision that panicked. This is an HTTP error. In shadow mode, in which every request is
+    /// admitted, it is a denial that is recorded but not sent.
     fn panicked(&self) -> Result<Option<Verdict>, Rejection> {
         if !self.shadow {
             return Err(Rejection::Panicked);
@@ -195,7 +195,7 @@ impl Webhook {
         Ok(Some(Verdict::refused(Refusal::Undecided(Rejection::Panicked.to_string()))))
     }
 
-    /// Returns the verdict about a request. If there is no verdict at the deadline, returns a denial. `None` if no rule
+    /// Returns the outcome of a request. If there is no decision at the deadline, returns a denial. `None` if no rule
     /// matches the request.
     async fn verdict(&self, phase: Phase, request: &Request<'_>, began: Instant) -> Option<Verdict> {
         let decided = self.decide.decision(phase, request)?;

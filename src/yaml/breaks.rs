@@ -1,5 +1,5 @@
 //! Handles the line breaks that only go-yaml recognizes, and byte order marks within the text. Besides the line feed,
-//! go-yaml breaks lines at U+0085, U+2028, U+2029 and a lone carriage return.
+//! go-yaml breaks lines at U+0085, U+2028, U+2029 and a carriage return without a line feed.
 //!
 //! Our parser does not break lines at these characters. So this module replaces each of them by a line feed before
 //! parsing. It also folds the lines of scalars that contain such characters.

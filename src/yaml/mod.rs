@@ -40,7 +40,7 @@
 //!
 //! * a comment without a space before it (`"a"#c`)
 //! * a quoted scalar that continues in the first column
-//! * a lone `-` in brackets
+//! * a single `-` in brackets
 //!
 //! Two texts are parsed differently. `[a:]` is a mapping here, but the string `a:` in go-yaml. U+0085, U+2028 and
 //! U+2029 break lines only in go-yaml. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the complete list.

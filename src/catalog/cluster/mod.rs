@@ -1,4 +1,5 @@
-//! Fills a catalog from a cluster, and provides live reads. Starts a watch for each kind that rules look up.
+//! Fills a catalog from a cluster, and provides live reads, which read objects from the API server. Starts a watch for
+//! each kind that rules look up.
 //!
 //! A missing CustomResourceDefinition is normal, because a cluster may have only Flux or only Landscaper. A watch of
 //! the CustomResourceDefinitions notices when one is created.
@@ -32,8 +33,9 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     futures::join!(futures::future::join_all(watches), declared, ring(client, bell.clone()));
 }
 
-/// Starts a watch for each newly declared kind. Stops the watch of each kind that is no longer declared. The channel
-/// `bell` tells the watches that a CustomResourceDefinition was created or changed.
+/// Starts a watch for each kind that an object newly declares, such as a kind of composites. Stops the watch of each
+/// kind that no object declares any more. The channel `bell` tells the watches that a CustomResourceDefinition was
+/// created or changed.
 async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch::Sender<()>>) {
     let (mut changes, mut watches) = (catalog.declared_changes(), JoinSet::new());
     let mut watched: Vec<(&'static Kind, AbortHandle)> = Vec::new();
@@ -73,15 +75,15 @@ pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'stat
     for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {
         failed.extend(load_kind(client, catalog, kind).await.err().map(|error| (kind, error)));
     }
-    // Declared kinds are known only after their declaring objects are listed.
+    // Kinds of composites are known only after the CompositeResourceDefinitions that declare them are listed.
     for kind in catalog.declared() {
         failed.extend(load_kind(client, catalog, kind).await.err().map(|error| (kind, error)));
     }
     failed
 }
 
-/// Lists the objects of `kinds` from a cluster into a catalog. Ignores duplicate kinds and kinds that are only read
-/// live.
+/// Lists the objects of `kinds` from a cluster into a catalog. Ignores duplicate kinds, and kinds that are not watched
+/// but read from the API server when needed.
 ///
 /// # Errors
 /// If a kind cannot be listed. A kind that the cluster does not serve is not an error.

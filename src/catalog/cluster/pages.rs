@@ -116,8 +116,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Continues with the next page if the envelope of the current page has a continue token, otherwise ends the
-    /// listing.
+    /// Continues with the next page if the current page has a continue token, otherwise ends the listing.
     fn turn(&mut self, envelope: Envelope) {
         let metadata = envelope.metadata;
         self.left = metadata.remaining_item_count.and_then(|left| u64::try_from(left).ok()).unwrap_or_default();

@@ -20,8 +20,8 @@ pub enum FrameError {
     /// An expected token is missing. The fields are the token and the byte offset.
     #[error("{0} is missing at byte {1}")]
     Misplaced(&'static str, usize),
-    /// An object in the list, or the envelope of the list, is too large. The first field is `an object` or `an
-    /// envelope`. The second is the maximum size in bytes. The third is the byte offset.
+    /// An object in the list, or the envelope of the list (its fields except `items`), is too large. The first field is
+    /// `an object` or `an envelope`. The second is the maximum size in bytes. The third is the byte offset.
     #[error("{0} of more than {1} bytes at byte {2}")]
     TooLarge(&'static str, usize, usize),
     /// The JSON object is not a list: it has no `items`.

@@ -39,7 +39,7 @@ fn fill_here<P: AsRef<Path> + Sync>(
     }
     let filling = Filling { catalog, paths, namespace };
     let filled = filling.kinds(catalog.kinds().collect()).and_then(|count| match catalog.declared() {
-        // Declared kinds are known only after their declaring objects are stored.
+        // Kinds of composites are known only after the CompositeResourceDefinitions that declare them are stored.
         declared if declared.is_empty() => Ok(count),
         declared => filling.kinds(declared),
     });

@@ -173,7 +173,7 @@ impl Manifests {
         }
     }
 
-    /// Keeps only objects for which `wanted` holds, and counts the others.
+    /// Keeps only objects for which `wanted` returns true, and counts the others.
     pub fn keep(&mut self, wanted: impl Fn(&Value) -> bool) {
         let (before, aliased) = (self.found.len(), self.held());
         self.found.retain(|manifest| wanted(&manifest.object));

@@ -243,7 +243,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Splits a list into its items while it is read, and passes each item to `take`. Returns the envelope.
+/// Splits a list into its items while it is read, and passes each item to `take`. Returns the other fields of the list.
 fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>) -> Result<frames::Envelope, NoJson> {
     let (mut frames, mut piece) = (Frames::default(), vec![0; PIECE_BYTES]);
     loop {

@@ -215,8 +215,8 @@ impl Trees {
         report.roots.extend(unknown);
     }
 
-    /// Fixes kustomization files. Moves misplaced entries to the right list, and adds forgotten manifests. Returns a
-    /// description of the changes.
+    /// Fixes kustomization files. Moves misplaced entries to the right list, and adds manifests that no kustomization
+    /// lists. Returns a description of the changes.
     pub(super) fn fix(&mut self) -> String {
         self.scan.read = Files::default();
         let mut reported = String::new();
@@ -263,8 +263,8 @@ fn apply(finding: &TreeFinding) -> Option<String> {
     Some(format!("fixed {}: {change}\n", shown(&finding.location.file)))
 }
 
-/// Returns the file that the fix of a forgotten manifest adds to a kustomization. `None` if the finding is not about a
-/// forgotten manifest.
+/// Returns the manifest that the fix of a finding adds to a kustomization. `None` if the finding is not about a
+/// manifest that no kustomization lists.
 fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
     match &finding.location.fix {
         Some(Fix::AddEntry { entry, .. }) => Some(finding.location.file.parent()?.join(entry)),

@@ -21,12 +21,12 @@ use sides::Sides;
 
 /// Exit code if something changes and `--exit-code` is given.
 const CHANGED: u8 = 1;
-/// Exit code if the plan exceeds a limit, such as the maximum number of deletions.
+/// Exit code if the changes exceed a limit, such as the maximum number of deletions.
 const BROKEN: u8 = 2;
 /// Exit code if the change cannot be checked.
 const UNKNOWN: u8 = 3;
 
-/// The output format of a plan.
+/// The output format of `portcullis diff`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
     /// Objects and fields for people
@@ -98,8 +98,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(args.code(&plan, &broken))
 }
 
-/// Builds the kustomize roots that changed files can affect, before and after the change, and returns the plan. Builds
-/// several roots in parallel.
+/// Builds the kustomize roots that changed files can affect, before and after the change. Returns the changes of all
+/// roots as a plan. Builds several roots in parallel.
 fn planned(sides: &Sides) -> Plan {
     let (old, new) = (&sides.old, &sides.new);
     let (roots, untouched) = reached(old, new, Some(&sides.changed));

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use crate::kustomize::changes::{Action, FieldChange, Located, ObjectChange, Owner, Plan, RootChange, State};
 
-/// Formats the plan as text: a part for each root that changes, then the summary.
+/// Formats the plan, which contains the changes of all kustomize roots, as text: a part for each root that changes,
+/// then the summary.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let mut out = String::new();
     for root in plan.roots.iter().filter(|root| root.is_changed()) {
@@ -19,7 +20,7 @@ pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     out
 }
 
-/// Returns the summary of a plan in one line.
+/// Returns a line with the numbers of objects in all roots that are created, changed, deleted or moved.
 pub(super) fn summary(plan: &Plan) -> String {
     format!("Plan: {}", plan.counts())
 }

@@ -14,12 +14,12 @@ use crate::admission::Metadata;
 use crate::kustomize::delivery::{Artifact, Sibling, source};
 use crate::kustomize::object_id::ObjectId;
 
-/// The Flux Kustomization for which a plan is made, and a client of its cluster.
+/// The Flux Kustomization whose effects `portcullis plan` shows, and a client of its cluster.
 pub(super) struct Cluster {
     client: Client,
     kustomization: Value,
     siblings: Vec<Value>,
-    /// The resources that were looked up, by group and kind; `None` for kinds that the cluster does not serve.
+    /// The resources that were looked up, by API group and kind; `None` for kinds that the cluster does not serve.
     resources: Mutex<HashMap<(String, String), Option<Served>>>,
 }
 
@@ -43,7 +43,7 @@ impl Cluster {
         Ok(Self { client, kustomization, siblings, resources: Mutex::default() })
     }
 
-    /// Returns the Kustomization for which the plan is made.
+    /// Returns the Kustomization whose effects `portcullis plan` shows.
     pub(super) fn kustomization(&self) -> &Value {
         &self.kustomization
     }

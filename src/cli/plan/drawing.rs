@@ -39,7 +39,7 @@ impl Group {
     }
 
     /// Returns a line with the number of objects that Flux applied before and applies again. `None` if there are no
-    /// such objects, and for all groups except `Stays`.
+    /// such objects, and in all parts of the drawing except `Stays`.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Stays" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }
@@ -52,7 +52,7 @@ fn bounded<T>(items: &[T], most: usize) -> (&[T], Option<String>) {
     (shown, (left_out > 0).then(|| format!("{left_out} more are not shown")))
 }
 
-/// Returns a line for the error of a tree that cannot be built, and lines for the warnings of the plan.
+/// Returns a line for the error of a tree that cannot be built, and lines for the warnings of the report.
 fn problems(report: &Report) -> Vec<String> {
     let broken = report.broken.iter().map(|why| format!("cannot be built, so Flux deletes nothing: {why}"));
     let (shown, more) = bounded(&report.warnings, MAX_WARNINGS);
@@ -78,7 +78,7 @@ impl Outline {
 }
 
 impl Report {
-    /// Returns the plan as an SVG drawing.
+    /// Returns an SVG drawing of the plan, which shows what Flux does with each object.
     pub(super) fn svg(&self) -> String {
         let mut outline = Outline::default();
         let top = outline.add(None, &self.title, (BLUE, GREY));
@@ -110,7 +110,7 @@ impl Report {
         drawing::outline(&outline.0)
     }
 
-    /// Returns the plan as an HTML page with a filter.
+    /// Returns an HTML page with a filter for the plan, which shows what Flux does with each object.
     pub(super) fn html(&self) -> String {
         let mut page = Page { title: self.title.clone(), label: "What happens", ..Page::default() };
         problems(self).iter().for_each(|problem| page.add_error(problem));

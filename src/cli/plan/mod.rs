@@ -102,8 +102,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(if fails { DENIED } else { OK })
 }
 
-/// Returns the plan for a Flux Kustomization, with the state of the live objects. For this, builds the Kustomization
-/// and the other Kustomizations of the same source.
+/// Returns what Flux will do with the objects of a Kustomization, and the state of the live objects. For this, builds
+/// the Kustomization and the other Kustomizations of the same source.
 async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> Result<Report, Unusable> {
     let Source { tree, revision, shown } = source;
     let artifact = Artifact { url: String::new(), digest: String::new(), revision: revision.clone() };
@@ -142,8 +142,8 @@ async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> 
     Ok(Report::of(title, &plan, &judged.excluded, &live))
 }
 
-/// Reads the live state of the objects in a plan from the cluster: the objects that the new revision renders, and the
-/// objects that it no longer renders.
+/// Reads the live state of some objects from the cluster: the objects that the new revision renders, and the objects
+/// that it no longer renders.
 async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
     let replaced = plan.replaced();
     let dropped = plan.stale().into_iter().chain(replaced.iter().map(|(old, _)| *old));

@@ -1,4 +1,5 @@
-//! Formats the plan of a Flux Kustomization as text and as JSON. docs/changes.md describes both formats.
+//! Formats the plan of a Flux Kustomization as text and as JSON. The plan says what Flux does with each object.
+//! docs/changes.md describes both formats.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -9,10 +10,10 @@ use crate::kustomize::Excluded;
 use crate::kustomize::delivery::{Deletion, Fate, Plan};
 use crate::kustomize::object_id::ObjectId;
 
-/// The plan of a Flux Kustomization, with a row for each object.
+/// The plan of a Flux Kustomization. Each row says what Flux does with one object.
 pub(super) struct Report {
     pub(super) title: String,
-    /// The error that stops the build. The plan then has neither rows nor warnings.
+    /// The error that stops the build. The report then has neither rows nor warnings.
     pub(super) broken: Option<String>,
     pub(super) rows: Vec<Row>,
     /// Number of objects that Flux applied before and applies again.
@@ -30,7 +31,7 @@ pub(super) struct Row {
     pub(super) note: Option<String>,
 }
 
-/// The state of a plan's objects in the cluster.
+/// The state in the cluster of the objects that a Flux Kustomization renders or no longer renders.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     /// For each object that the new revision does not render any more, whether Flux deletes or keeps the object.
@@ -50,7 +51,8 @@ pub(super) enum Presence {
     Unknown(String),
 }
 
-/// The actions of a plan, such as `delete`, in the order of their rows. Each action has its sign in the text output.
+/// The possible actions of Flux on an object, such as `delete`, in the order of their rows. Each action has its sign in
+/// the text output.
 const ACTIONS: [(&str, char); 10] = [
     ("delete", '-'),
     ("possible", '?'),
@@ -108,7 +110,7 @@ impl Row {
     }
 }
 
-/// Returns whether Flux certainly, possibly or never deletes an object with this fate.
+/// Returns whether Flux certainly, possibly or never deletes an object. `fate` is the prediction for the object.
 fn deletion(fate: &Fate) -> Deletion {
     match fate {
         Fate::Deleted => Deletion::Certain,
@@ -117,7 +119,7 @@ fn deletion(fate: &Fate) -> Deletion {
     }
 }
 
-/// Returns the rows of a plan, in the order of their actions.
+/// Returns the rows of the report, sorted by action. Each row says what Flux does with one object.
 fn rows(plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Vec<Row> {
     let moved: HashMap<_, _> = plan.moved().into_iter().map(|(id, to, deletion)| (id, (to, deletion))).collect();
     let fate = |id: &ObjectId| live.fates.get(id).cloned().unwrap_or(Fate::Possible("it was not read".to_owned()));
@@ -177,8 +179,8 @@ impl Report {
         Self { title, broken: Some(reason), rows: Vec::new(), applied: 0, warnings: Vec::new() }
     }
 
-    /// Creates the report of a plan. `live` is the state of the objects in the cluster. `excluded` are the rendered
-    /// objects that Flux does not apply.
+    /// Creates a report about what Flux does with the objects of a Kustomization. `live` is the state of the objects in
+    /// the cluster. `excluded` are the rendered objects that Flux does not apply.
     pub(super) fn of(title: String, plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Self {
         let applied = plan.applied();
         let missing = applied.iter().filter(|id| missing_row(id, excluded, live).is_some()).count();
@@ -187,7 +189,7 @@ impl Report {
         Self { title, broken: None, rows: rows(plan, excluded, live), applied, warnings }
     }
 
-    /// Returns whether Flux certainly or possibly deletes at least one object of the plan.
+    /// Returns whether Flux certainly or possibly deletes at least one object.
     pub(super) fn deletes(&self) -> bool {
         self.rows.iter().any(|row| row.deletion != Deletion::Never)
     }
@@ -196,7 +198,7 @@ impl Report {
         self.rows.iter().filter(|row| row.action == action).count()
     }
 
-    /// Formats the plan as text for the terminal.
+    /// Formats the report as text for the terminal.
     pub(super) fn text(&self) -> String {
         let mut out = format!("{}\n", self.title);
         if let Some(broken) = &self.broken {
@@ -229,7 +231,7 @@ impl Report {
         )
     }
 
-    /// Formats the plan as JSON.
+    /// Formats the report as JSON.
     pub(super) fn json(&self) -> Value {
         let row = |row: &Row| {
             let ObjectId { group, kind, namespace, name } = &row.id;

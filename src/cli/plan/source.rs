@@ -1,4 +1,5 @@
-//! Opens the files from which a plan is made: a folder, an archive, a git revision, or the current artifact.
+//! Opens the files that `portcullis plan` compares with a cluster: a folder, an archive, a git revision, or the current
+//! artifact.
 
 use std::fs::File;
 use std::io::BufReader;

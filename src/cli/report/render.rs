@@ -40,7 +40,7 @@ pub(super) fn text(report: &Report) -> String {
 }
 
 /// Returns the findings to show in groups, denials first. A group contains the findings with the same rule and text, or
-/// all forgotten manifests of one kustomization. With `--verbose`, each finding is a group.
+/// all manifests beside one kustomization file that no kustomization lists. With `--verbose`, each finding is a group.
 fn groups(report: &Report) -> Vec<Vec<&Located>> {
     let least = if report.is_verbose { Level::Audit } else { Level::Warn };
     let mut groups: Vec<Vec<&Located>> = Vec::new();
@@ -83,8 +83,8 @@ fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
     renderer.render(&[group]).to_string()
 }
 
-/// Returns a line about the other findings in the group of the finding `first`. If all texts are equal, the line lists
-/// the positions of the others. Otherwise it shows the text of one of them and counts the rest.
+/// Returns a line about the other findings that are shown together with the finding `first`. If all texts are equal,
+/// the line lists the positions of the others. Otherwise it shows the text of one of them and counts the rest.
 fn also(first: &Located, others: &[&Located]) -> String {
     if others.iter().any(|other| other.message != first.message) {
         return match others {

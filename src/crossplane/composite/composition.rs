@@ -40,7 +40,8 @@ pub enum Choice {
     Missing(String),
     /// Crossplane looks for a CompositionRevision with this name, but no such revision exists.
     MissingRevision(String),
-    /// Crossplane looks for a revision of the Composition with this name, but no revision has the selected labels.
+    /// Crossplane looks for a revision of the Composition with this name, but no revision has the labels that the
+    /// composite requires.
     NoRevision(String),
     /// It is unknown which Composition Crossplane uses. Crossplane chooses one of the Compositions with these names.
     /// The list is empty if no Composition matches.

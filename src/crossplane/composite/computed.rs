@@ -28,7 +28,7 @@ pub struct Computed {
 
 /// Computes the environment of `composite`. If `composite` is a claim, computes the environment of its composite.
 /// Returns `None` if the Composition is unknown or declares no environment. Also returns `None` if the catalog does not
-/// hold all EnvironmentConfigs yet.
+/// contain all EnvironmentConfigs yet.
 pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Option<Computed> {
     let configs = Configs::of(view);
     let Subject { composite, plural } = Subject::of(composite, request, view);

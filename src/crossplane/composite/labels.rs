@@ -35,8 +35,9 @@ pub fn wanted(selector: &Selector, composite: &Value, profile: Profile) -> Optio
     Some(labels)
 }
 
-/// Returns the value at a path as text. Native Crossplane formats a value of any type, but function-environment-configs
-/// accepts only strings. The error is `true` if the value is missing, and `false` for any other reason.
+/// Returns the value at a path as text. Crossplane up to 1.17 formats a value of any type, but
+/// function-environment-configs accepts only strings. The error is `true` if the value is missing, and `false` for any
+/// other reason.
 fn value_of(path: &str, composite: &Value, profile: Profile) -> Result<String, bool> {
     let path = Path::parse(path).map_err(|_| false)?;
     let value = path.get(composite).map_err(|error| error.is_not_found())?;

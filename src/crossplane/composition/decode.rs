@@ -19,7 +19,7 @@ pub fn declaration(composition: &Value) -> Option<Declaration> {
     let is_native = spec.get("environment").is_some_and(|environment| !environment.is_null());
     match (is_pipeline, is_native) {
         (true, false) => function_declaration(spec),
-        // In mode Pipeline, native Crossplane selects the environment and passes it to the functions.
+        // In mode Pipeline, Crossplane up to 1.17 selects the environment and passes it to the functions.
         (_, true) => native_declaration(spec, is_pipeline),
         (false, false) => None,
     }

@@ -59,9 +59,9 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
     }
 }
 
-/// Returns whether the input of a patch may be an integer. In functions, every number is a float64. In native
-/// Crossplane, whole numbers of a composite are integers. The first patch that writes into the environment also
-/// converts the whole numbers of the environment to integers.
+/// Returns whether the input of a patch may be an integer. In functions, every number is a float64. In Crossplane up to
+/// 1.17, whole numbers of a composite are integers. The first patch that writes into the environment also converts the
+/// whole numbers of the environment to integers.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
         _ if !types::reads(kind, place) => reader.is_native(),
@@ -224,7 +224,8 @@ fn check_policy(reader: &mut Reader, patch: &Node<'_>) {
     }
 }
 
-/// Returns the `toFieldPath` policy of function-patch-and-transform that has the same effect as native merge options.
+/// Returns the `toFieldPath` policy of function-patch-and-transform that has the same effect as the `mergeOptions` of
+/// Crossplane up to 1.17.
 fn merge_of(options: &Value) -> &'static str {
     let is = |key| options.get(key).and_then(Value::as_bool).unwrap_or_default();
     match (is("keepMapValues"), is("appendSlice")) {
@@ -235,7 +236,7 @@ fn merge_of(options: &Value) -> &'static str {
     }
 }
 
-/// Reports target paths whose values Crossplane does not store. Native Crossplane loses the values that environment
+/// Reports target paths whose values Crossplane does not store. Crossplane up to 1.17 loses the values that environment
 /// patches write into the status. Later versions store only the status that functions write.
 fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let writes_composite = kind.contains("ToComposite") || kind == "FromEnvironmentFieldPath";

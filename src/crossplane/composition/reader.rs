@@ -166,8 +166,8 @@ impl Reader {
         Some(default)
     }
 
-    /// Reports a problem for which native Crossplane rejects the Composition. Functions continue despite the problem,
-    /// so for them it is a warning.
+    /// Reports a problem for which Crossplane up to 1.17 rejects the Composition. Functions continue despite the
+    /// problem, so for them it is a warning.
     pub(super) fn report_native(&mut self, problem: Problem) {
         let is_native = self.is_native();
         self.report(if is_native { problem } else { problem.as_warning() });

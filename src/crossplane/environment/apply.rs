@@ -152,7 +152,7 @@ impl Applying<'_> {
         self.outcome.combined = Some(combined.clone());
         let value = self.transformed(combined)?;
         let value = self.json(value)?;
-        // Native Crossplane ignores the merge options here.
+        // Crossplane up to 1.17 ignores the merge options here.
         let options = if self.profile == Profile::Function { self.options()? } else { None };
         let prefix = self.prefix();
         let path = self.target(&target, prefix)?;

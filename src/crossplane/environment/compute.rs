@@ -19,7 +19,8 @@ pub struct Computation {
     pub environment: Value,
     /// The composite after all steps.
     pub composite: Value,
-    /// The names that native Crossplane writes into `spec.environmentConfigRefs`; `None` if it does not change them.
+    /// The names that Crossplane up to 1.17 writes into `spec.environmentConfigRefs`; `None` if it does not change
+    /// them.
     pub references: Option<Vec<String>>,
     /// Crossplane's error message if the computation fails.
     pub failure: Option<String>,
@@ -46,11 +47,11 @@ pub struct StepOutcome {
 pub enum ActionOutcome {
     /// EnvironmentConfigs were selected and merged.
     Selected {
-        /// The result of each source. Empty if native Crossplane keeps the references in the composite, because it then
-        /// selects nothing.
+        /// The result of each source. Empty if Crossplane up to 1.17 keeps the references in the composite, because it
+        /// then selects nothing.
         sources: Vec<SourceOutcome>,
-        /// The names in the composite's `environmentConfigRefs` if native Crossplane keeps these references. `None` if
-        /// Crossplane selects EnvironmentConfigs again.
+        /// The names in the composite's `environmentConfigRefs` if Crossplane up to 1.17 keeps these references. `None`
+        /// if Crossplane selects EnvironmentConfigs again.
         kept: Option<Vec<String>>,
         /// The merged data; `None` if selecting failed.
         merged: Option<Merged>,
@@ -139,8 +140,8 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the composite's references to EnvironmentConfigs if native Crossplane keeps them. `None` if Crossplane
-    /// selects EnvironmentConfigs again.
+    /// Returns the composite's references to EnvironmentConfigs if Crossplane up to 1.17 keeps them. `None` if
+    /// Crossplane selects EnvironmentConfigs again.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;
@@ -232,7 +233,7 @@ fn defaults(selection: &Selection) -> Option<Layer> {
 }
 
 /// Returns the data of an EnvironmentConfig as a layer of the environment. `None` if the EnvironmentConfig has no data,
-/// because native Crossplane skips it.
+/// because Crossplane up to 1.17 skips it.
 fn native_layer(name: &str, config: &Value) -> Option<Layer> {
     let data = config.get("data")?.as_object()?.clone();
     Some(Layer { name: LayerName::Config(name.to_owned()), to_field_path: None, data })

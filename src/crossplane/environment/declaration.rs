@@ -1,11 +1,11 @@
-//! The environment that a Composition declares, natively or through functions.
+//! The environment that a Composition declares, for Crossplane up to 1.17 or for functions.
 
 use serde_json::{Map, Value};
 
 use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, StringType, Transform};
 use crate::admission::FieldPath;
 
-/// The implementation that computes environments: native Crossplane or the functions.
+/// The implementation that computes environments: Crossplane up to 1.17 or the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Crossplane 1.17.6 itself, the last version that computes environments.
@@ -17,7 +17,7 @@ pub enum Profile {
 /// The environment that a Composition declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// The implementation whose semantics apply: native Crossplane or the functions.
+    /// The implementation whose semantics apply: Crossplane up to 1.17 or the functions.
     pub profile: Profile,
     /// The steps in order. For [`Profile::Native117`], these are the selection and then the patches of `spec`. For
     /// functions, these are the steps of the pipeline.
@@ -27,7 +27,7 @@ pub struct Declaration {
 /// A step in the computation of an environment, and the field of the Composition that declares it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// The name of the pipeline step; empty for native Crossplane.
+    /// The name of the pipeline step; empty for Crossplane up to 1.17.
     pub name: String,
     /// The field that declares the step, such as `spec.environment` or `spec.pipeline[0].input`.
     pub field: FieldPath,
@@ -46,8 +46,8 @@ pub enum Action {
     Other,
 }
 
-/// The selection of EnvironmentConfigs that a Composition declares. Native Crossplane reads it from `spec.environment`.
-/// function-environment-configs reads it from `spec` of its `Input`.
+/// The selection of EnvironmentConfigs that a Composition declares. Crossplane up to 1.17 reads it from
+/// `spec.environment`. function-environment-configs reads it from `spec` of its `Input`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
     /// The lowest layer of the environment: `defaultData`.
@@ -59,7 +59,7 @@ pub struct Selection {
     pub policy: Policy,
 }
 
-/// The patches that a Composition declares. Native Crossplane reads them from `spec`. function-patch-and-transform
+/// The patches that a Composition declares. Crossplane up to 1.17 reads them from `spec`. function-patch-and-transform
 /// reads them from its input `Resources`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Patches {
@@ -83,7 +83,7 @@ pub struct PatchSet {
 /// A composed resource that a Composition declares, with its base and its patches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Template {
-    /// The name of the composed resource; optional in native Compositions.
+    /// The name of the composed resource; optional for Crossplane up to 1.17.
     pub name: Option<String>,
     /// The resource before it is patched. The value is `null` if another step of the pipeline creates the resource.
     pub base: Value,
@@ -93,13 +93,13 @@ pub struct Template {
 
 impl Declaration {
     /// Returns whether Crossplane stores the references to EnvironmentConfigs in the composite. In mode Pipeline,
-    /// native Crossplane selects EnvironmentConfigs at each reconcile and does not store references.
+    /// Crossplane up to 1.17 selects EnvironmentConfigs at each reconcile and does not store references.
     pub fn stores_references(&self) -> bool {
         self.profile == Profile::Native117 && self.steps.iter().any(|step| matches!(step.action, Action::Patch(_)))
     }
 
     /// Sets the defaults from the schema of Compositions, such as patch types. The API server sets these defaults, but
-    /// Compositions from files may lack them. Native Crossplane skips patches without a type. Does not change
+    /// Compositions from files may lack them. Crossplane up to 1.17 skips patches without a type. Does not change
     /// declarations for functions, because their inputs have no schema and no defaults.
     #[must_use]
     pub fn with_schema_defaults(mut self) -> Self {

@@ -97,7 +97,7 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Adds `apiVersion` and `kind` to an environment. If the data already contains these fields, native Crossplane
+/// Adds `apiVersion` and `kind` to an environment. If the data already contains these fields, Crossplane up to 1.17
 /// overwrites them, and function-environment-configs keeps them.
 pub fn with_kind(profile: Profile, mut data: Map<String, Value>) -> Value {
     let says = |key| data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());

@@ -4,8 +4,8 @@
 //! two functions compute them from the inputs of pipeline steps. Crossplane and the functions differ in many details,
 //! so [`Profile`] selects the behavior. Both forms of Compositions are decoded into the same [`Declaration`].
 //!
-//! The behavior of native Crossplane 1.17.6, function-environment-configs and function-patch-and-transform is recorded
-//! in `tests/vectors/crossplane/`.
+//! The behavior of Crossplane 1.17.6, function-environment-configs and function-patch-and-transform is recorded in
+//! `tests/vectors/crossplane/`.
 
 mod apply;
 mod compute;

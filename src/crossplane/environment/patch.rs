@@ -32,7 +32,7 @@ names! {
 }
 
 names! {
-    /// The policy of function-patch-and-transform for merging a value into its target. Native Crossplane has
+    /// The policy of function-patch-and-transform for merging a value into its target. Crossplane up to 1.17 has
     /// `mergeOptions` instead.
     ToFieldPathPolicy {
         /// Replaces the existing value. This is the default.
@@ -114,7 +114,7 @@ pub struct PatchPolicy {
     pub from_field_path: Presence,
     /// The policy for merging the value into the target. Crossplane itself ignores this policy; only functions apply it.
     pub to_field_path: ToFieldPathPolicy,
-    /// The options for merging the value into the target. Only native Crossplane uses them.
+    /// The options for merging the value into the target. Only Crossplane up to 1.17 uses them.
     pub merge_options: Option<WireMergeOptions>,
 }
 
@@ -140,7 +140,7 @@ impl Patch {
     }
 
     /// Returns the options for merging the value into its target. `None` if the value replaces the target. The options
-    /// depend on whether native Crossplane or function-patch-and-transform applies the patch (`profile`).
+    /// depend on whether Crossplane up to 1.17 or function-patch-and-transform applies the patch (`profile`).
     ///
     /// # Errors
     /// The name of the policy, if function-patch-and-transform does not support it.

@@ -10,8 +10,8 @@ use crate::go::{integers, quote};
 
 /// The state of a composite and its environment while patches are applied.
 ///
-/// Native Crossplane reads and writes the same composite. function-patch-and-transform reads the observed composite and
-/// writes a desired composite. At the end, the desired composite is applied over the observed one.
+/// Crossplane up to 1.17 reads and writes the same composite. function-patch-and-transform reads the observed composite
+/// and writes a desired composite. At the end, the desired composite is applied over the observed one.
 #[derive(Debug, Clone)]
 pub struct Patching {
     profile: Profile,
@@ -65,7 +65,7 @@ impl Patching {
         &self.observed.value
     }
 
-    /// Returns the composite to which patches write. For native Crossplane, this is the composite itself. For
+    /// Returns the composite to which patches write. For Crossplane up to 1.17, this is the composite itself. For
     /// function-patch-and-transform, it is the desired composite.
     pub fn desired(&self) -> &Value {
         match self.profile {
@@ -106,7 +106,7 @@ impl Patching {
 
     fn environment_patch(&mut self, patch: &Patch) -> PatchOutcome {
         let Self { profile, environment, observed, desired, left } = self;
-        // In native Crossplane only the schema sets the default type.
+        // In Crossplane up to 1.17 only the schema sets the default type.
         let kind = if *profile == Profile::Native117 { patch.patch_type.clone() } else { patch.kind() };
         let is_function = *profile == Profile::Function;
         let is_into = match kind {

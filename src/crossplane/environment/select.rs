@@ -49,7 +49,7 @@ pub struct SourceOutcome {
     pub labels: BTreeMap<String, String>,
     /// The selected EnvironmentConfigs, in merge order.
     pub selected: Vec<Arc<Stored>>,
-    /// The name of a missing EnvironmentConfig that is optional. Native Crossplane keeps the reference and uses the
+    /// The name of a missing EnvironmentConfig that is optional. Crossplane up to 1.17 keeps the reference and uses the
     /// EnvironmentConfig as soon as it exists.
     pub missing: Option<String>,
     /// The matches that are not selected, because the selector selects at most `maxMatch` EnvironmentConfigs.
@@ -102,7 +102,7 @@ impl SourceOutcome {
         }
     }
 
-    /// Returns the names that native Crossplane stores as references for this source.
+    /// Returns the names that Crossplane up to 1.17 stores as references for this source.
     pub(super) fn references(&self) -> impl Iterator<Item = String> {
         self.selected.iter().map(|stored| stored.name().to_owned()).chain(self.missing.clone())
     }
@@ -317,7 +317,7 @@ enum LabelError {
     Path(PathError),
 }
 
-/// Returns native Crossplane's error message for a missing EnvironmentConfig.
+/// Returns the error message of Crossplane up to 1.17 for a missing EnvironmentConfig.
 pub(super) fn not_fetched(name: &str) -> String {
     format!(
         "cannot fetch environment: cannot fetch environment configs: failed to get config set from reference: \
@@ -326,8 +326,8 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// Returns an object as native Crossplane or the functions decode it, depending on `profile`. For the functions, every
-/// number becomes a float64.
+/// Returns an object as Crossplane up to 1.17 or the functions decode it, depending on `profile`. For the functions,
+/// every number becomes a float64.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {
         Profile::Native117 => object.clone(),

@@ -50,8 +50,8 @@ impl Key {
     }
 }
 
-/// Returns the sort keys for native Crossplane. Each EnvironmentConfig must have a key, and all keys must have the same
-/// type.
+/// Returns the sort keys for Crossplane up to 1.17. Each EnvironmentConfig must have a key, and all keys must have the
+/// same type.
 fn native_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     let path = Path::named(path).map_err(|error| error.to_string())?;
     let mut first = None;

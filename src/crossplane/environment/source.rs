@@ -47,7 +47,7 @@ names! {
 }
 
 names! {
-    /// The policy for when native Crossplane resolves the references of a composite to EnvironmentConfigs.
+    /// The policy for when Crossplane up to 1.17 resolves the references of a composite to EnvironmentConfigs.
     Resolve {
         /// Resolves the references again at each reconcile.
         Always = "Always",
@@ -93,7 +93,8 @@ pub struct Selector {
     /// Minimum number of EnvironmentConfigs, in mode Multiple.
     pub min_match: Option<u64>,
     /// The path in the EnvironmentConfig by which matches are sorted, in mode Multiple. `None` means `metadata.name`.
-    /// For function-environment-configs, an empty path means the same. Native Crossplane cannot sort by an empty path.
+    /// For function-environment-configs, an empty path means the same. Crossplane up to 1.17 cannot sort by an empty
+    /// path.
     pub sort_by_field_path: Option<String>,
     /// The labels that an EnvironmentConfig must have.
     #[serde(deserialize_with = "or_default")]
@@ -123,7 +124,7 @@ pub struct LabelMatcher {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
-    /// When native Crossplane resolves the references of a composite to EnvironmentConfigs.
+    /// When Crossplane up to 1.17 resolves the references of a composite to EnvironmentConfigs.
     /// function-environment-configs ignores this field, because it resolves references at each reconcile.
     pub resolve: Resolve,
     /// Whether referenced EnvironmentConfigs must exist; `Required` by default.

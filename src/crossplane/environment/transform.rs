@@ -24,7 +24,7 @@ names! {
 names! {
     /// The operation of a `math` transform.
     MathType {
-        /// Multiplies by a factor. This is the default of native Crossplane.
+        /// Multiplies by a factor. This is the default of Crossplane up to 1.17.
         Multiply = "Multiply",
         /// Replaces smaller numbers by a lower bound.
         ClampMin = "ClampMin",
@@ -36,8 +36,8 @@ names! {
 names! {
     /// The operation of a `string` transform.
     StringType {
-        /// Formats with Go's `fmt.Sprintf`. The schema of Compositions sets this type by default. The code of native
-        /// Crossplane and of function-patch-and-transform has no default.
+        /// Formats with Go's `fmt.Sprintf`. The schema of Compositions sets this type by default. The code of
+        /// Crossplane up to 1.17 and of function-patch-and-transform has no default.
         Format = "Format",
         /// Applies a named conversion.
         Convert = "Convert",
@@ -127,7 +127,7 @@ pub struct MatchTransform {
 #[serde(default)]
 pub struct MatchPattern {
     /// Whether the input is compared with a literal or with a regular expression. The API schemas set the default
-    /// `literal`. The code of native Crossplane and of function-patch-and-transform has no default.
+    /// `literal`. The code of Crossplane up to 1.17 and of function-patch-and-transform has no default.
     #[serde(rename = "type")]
     pub pattern_type: PatternType,
     /// The string to compare with, for patterns of type `literal`.

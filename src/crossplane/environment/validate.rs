@@ -78,7 +78,7 @@ impl Patch {
         let must_be_set = |field: &str| Invalid::required(field, format!("{field} must be set for patch type {name}"));
         let from = self.from_field_path.as_deref();
         let to = self.to_field_path.as_deref();
-        // Native Crossplane accepts an empty path.
+        // Crossplane up to 1.17 accepts an empty path.
         let is_missing = |path: Option<&str>| path.is_none_or(|path| path.is_empty() && profile == Profile::Function);
         match &kind {
             PatchType::FromCompositeFieldPath

@@ -44,8 +44,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// Returns the objects to read live. For a Composition, this is the ConfigMap of its schema. For a composite, these are
-/// also the objects that its environment needs.
+/// Returns the objects to read from the API server. For a Composition, this is the ConfigMap of its schema. For a
+/// composite, these are also the objects that its environment needs.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if !is_composite(request) {
         return schema::live_reads(request.object()).into_iter().collect();

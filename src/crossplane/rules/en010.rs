@@ -38,7 +38,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of users that are read live and named in a message.
+/// Maximum number of users that are read from the API server and named in a message.
 const MAX_NAMES: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {

@@ -33,8 +33,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the newly referenced EnvironmentConfigs. They are read live, because their labels must be current before a
-/// reference is denied.
+/// Returns the newly referenced EnvironmentConfigs. They are read from the API server, because their labels must be
+/// current before a reference is denied.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let added = added(request);
     added.into_iter().map(|(_, name)| Reference::new(kinds::served(view), "", name)).collect()
@@ -70,7 +70,7 @@ fn added<'r>(request: &'r Request<'_>) -> Vec<(usize, &'r str)> {
     now.filter(|(_, name)| !name.is_empty() && !before.contains(name)).collect()
 }
 
-/// Returns the sources from which native Crossplane selects EnvironmentConfigs. `None` if the Composition uses
+/// Returns the sources from which Crossplane up to 1.17 selects EnvironmentConfigs. `None` if the Composition uses
 /// functions, because functions store no references in composites.
 fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     let profile = composition::profile(composition)?;

@@ -1,8 +1,9 @@
 //! The places where a Composition declares the schema of its environment.
 //!
-//! A ConfigMap with a schema is read live. ConfigMaps are not watched, because a watch in all namespaces needs the
-//! permission to read all of them. For a live read, the permission `get` is enough. The chart creates a Role with this
-//! permission in the namespace of Portcullis. For schemas in other namespaces, users create a Role there.
+//! A ConfigMap with a schema is read from the API server during a decision. ConfigMaps are not watched, because a watch
+//! in all namespaces needs the permission to read all of them. To read one ConfigMap, the permission `get` is enough.
+//! The chart creates a Role with this permission in the namespace of Portcullis. For schemas in other namespaces, users
+//! create a Role there.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::{Schema, SchemaError};
 use crate::admission::Metadata;
 use crate::catalog::{Kind, LiveRead, Reference, Scope, Storage, View};
 
-/// The annotation that holds the schema: JSON Schema, as JSON or YAML.
+/// The annotation that contains the schema: JSON Schema, as JSON or YAML.
 pub const ANNOTATION: &str = "portcullis.dev/environment-schema";
 /// The annotation that names the key of a ConfigMap with the schema: `NAMESPACE/NAME/KEY`.
 pub const FROM_ANNOTATION: &str = "portcullis.dev/environment-schema-from";
@@ -41,8 +42,8 @@ pub fn declared(composition: &Value, view: &View<'_>) -> Option<(&'static str, R
     Some((FROM_ANNOTATION, from_config_map(reference, view)))
 }
 
-/// Returns a reference to the ConfigMap with the schema of a Composition, for a live read. `None` if the Composition
-/// names no ConfigMap.
+/// Returns a reference to the ConfigMap with the schema of a Composition, for a read from the API server. `None` if the
+/// Composition names no ConfigMap.
 pub fn live_reads(composition: &Value) -> Option<Reference> {
     if annotation(composition, ANNOTATION).is_some() {
         return None;

@@ -76,8 +76,8 @@ pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     webhooks
 }
 
-/// An entry of a webhook's `rules`. Its resources have the same group, versions and operations. The webhook receives
-/// their requests only if the enabled rule families meet the condition `when`.
+/// An entry of a webhook's `rules`. Its resources have the same API group, versions and operations. The webhook
+/// receives their requests only if the enabled rule families meet the condition `when`.
 pub(super) struct Rules {
     pub(super) group: &'static str,
     pub(super) versions: &'static [&'static str],
@@ -96,7 +96,7 @@ pub(super) struct Share {
     pub(super) when: When,
 }
 
-/// A resource. The first part is its group. The second part is its plural name, including the subresource.
+/// A resource. The first part is its API group. The second part is its plural name, including the subresource.
 type Key = (&'static str, String);
 /// A request matcher and the family of its rule.
 type FamilyMatcher = (&'static str, &'static Match);

@@ -21,7 +21,7 @@ pub(super) type Specs = Arc<Cow<'static, [FieldSpec]>>;
 /// The fields that refer to objects of a kind by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NameReference {
-    /// The group of the referenced objects; empty for any.
+    /// The API group of the referenced objects; empty for any.
     pub group: Text,
     /// The version of the referenced objects; empty for any.
     pub version: Text,

@@ -19,7 +19,7 @@ pub(super) type Text = Cow<'static, str>;
 /// kustomize's `FieldSpec`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldSpec {
-    /// The group of the objects; empty for any.
+    /// The API group of the objects; empty for any.
     pub group: Text,
     /// The version of the objects; empty for any.
     pub version: Text,

@@ -14,7 +14,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Group, version and kind. In a selector, an empty part matches everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(in crate::kustomize) struct Gvk<'r> {
-    /// The group; empty for the core group.
+    /// The API group; empty for the core group.
     pub group: &'r str,
     pub version: &'r str,
     pub kind: &'r str,

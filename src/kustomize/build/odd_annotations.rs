@@ -65,7 +65,8 @@ fn is_empty(annotations: &Node) -> bool {
 /// If the first field is not a mapping, because kustomize then panics.
 pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), &'static str> {
     for at in 0..IDENTITY_WRITES {
-        // the first field is not empty if it has notes, or a part of the identity after the first write
+        // the first field is not empty if it has an origin or transformers, or a part of the identity after the first
+        // write
         let mut others = fields(metadata).skip(usize::from(stored.notes || stored.state || at > 0));
         let empty = others.find(|(_, value)| is_empty(value)).map(|(index, _)| index);
         drop(others);
@@ -102,7 +103,7 @@ fn refuse_notes(metadata: &Node) -> bool {
 pub(super) fn finish(metadata: &mut Node, stored: Stored, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
     let is_filled = |first: &Node| !first.entries().is_empty() || !first.items().is_empty();
     let has_any = stored.notes || stored.state || metadata.get(FIELD).is_some_and(is_filled);
-    // notes are in the first field, so that its values are set in the second one
+    // the origin and the transformers are in the first field, so that its values are set in the second one
     if stored.notes && refuse_notes(metadata) {
         return Err(NO_MAPPING);
     }

@@ -115,7 +115,7 @@ pub(super) struct Run<'a> {
     pub(super) folders: Vec<TreePath>,
     /// The warnings that kustomize writes to standard error.
     pub(super) warnings: Vec<String>,
-    /// The findings, the reasons why the result is unknown, and the recorded steps.
+    /// The findings, the reasons why the result is unknown, and the recorded steps of the build.
     pub(super) log: RefCell<Log>,
     /// Whether the build stops at its first error.
     pub(super) is_strict: bool,

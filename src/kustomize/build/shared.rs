@@ -34,8 +34,8 @@ impl Resource {
     }
 }
 
-/// Finds the groups of shared scalars whose value has changed in `node`. Adds the number and the new value of each such
-/// group to `new`.
+/// Finds the groups of scalars that share one value, and whose value has changed in `node`. Adds the number and the new
+/// value of each such group to `new`.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
         Kind::Map(entries) => {

@@ -22,8 +22,8 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The maximum loss by earlier errors that certainly did not cause this error. After a greater loss, this error may
-    /// only be a consequence of the earlier errors.
+    /// The maximum amount of missing data, because of earlier errors, at which this error is certain. If more data is
+    /// missing, this error may only be a consequence of the earlier errors.
     pub(super) holds: Lost,
 }
 

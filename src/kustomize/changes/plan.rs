@@ -186,7 +186,7 @@ impl Plan {
     }
 }
 
-/// A root before and after a change. The root may be absent on one side.
+/// A root before and after a change. The root may be absent before or after the change.
 #[derive(Debug, Clone)]
 pub struct Pair {
     old: Option<usize>,

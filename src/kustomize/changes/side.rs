@@ -21,11 +21,12 @@ pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// The index of a root in `roots`, by the key of the build. Several keys share a root if their builds are equal.
+    /// The index of a root in `roots`, by the object that names the root, or by its folder. Several objects share a
+    /// root if their builds are equal.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
-/// The identity of a root, which is the same on both sides of a change.
+/// The identity of a root, which is the same before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// A folder that no object names.
@@ -169,8 +170,8 @@ impl Root {
     }
 }
 
-/// Returns the index of each build in `survey`. The key is the object that names the root, or the folder if no object
-/// names the root.
+/// Returns the index of each build in `survey`, which contains the roots that were found in a checkout. The key is the
+/// object that names the root, or the folder if no object names the root.
 fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     let mut keys = BTreeMap::new();
     for cluster in &survey.clusters {

@@ -63,8 +63,8 @@ struct Surveyor<'a, 's> {
     reaches: Reaches<'a>,
     /// The files that define Applications or ApplicationSets.
     files: HashSet<TreePath>,
-    /// The files with Applications that a root renders. The survey uses the rendered Applications instead of the
-    /// Applications in these files.
+    /// The files with Applications that a root renders. The search for roots uses the rendered Applications instead of
+    /// the Applications in these files.
     rendered: HashSet<TreePath>,
     /// The Applications that were processed, each as title and content.
     seen: HashSet<String>,
@@ -106,7 +106,7 @@ impl Surveyor<'_, '_> {
         }
     }
 
-    /// Adds to the survey a root that Argo CD builds, and queues the Applications that the root renders.
+    /// Adds a root that Argo CD builds to the result, and queues the Applications that the root renders.
     fn build(&mut self, Source { root, spec }: Source, application: &Object) {
         let options = Options { argo: spec, ..Options::of(Profile::ArgoCd) };
         let is_same = |build: &&mut Build| build.root == root && build.options == options;

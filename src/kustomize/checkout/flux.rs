@@ -72,7 +72,7 @@ fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
 }
 
 /// Returns words for a quick search of files. A file that contains none of these words has no objects that matter to
-/// the survey.
+/// the search for roots.
 fn words(standing: &Standing) -> Vec<String> {
     let mut words = standing.variables.clone();
     words.push(KUSTOMIZE.to_owned());
@@ -183,8 +183,8 @@ impl Surveyor<'_> {
         roots::roots(folders, |folder| roots::references(tree, folder, &options, files).folders)
     }
 
-    /// Returns the key of the tree from which a Kustomization is built, and the path of its root. `None` if the source
-    /// of the Kustomization is not the checkout.
+    /// Returns the folder and the ignore patterns of the tree from which a Kustomization is built, and the path of its
+    /// root. `None` if the source of the Kustomization is not the checkout.
     fn root(&mut self, object: &Object) -> Option<(TreeKey, TreePath)> {
         let read = Kustomization::of(&object.value, object.namespace())?;
         match self.sources.place(&read.source) {
@@ -354,8 +354,8 @@ impl Surveyor<'_> {
         rendered.unwrap_or_default()
     }
 
-    /// Returns whether a file contains one of the words of [`words`]. Only such a file may define objects for the
-    /// survey.
+    /// Returns whether a file contains one of the words of [`words`]. Only such a file may define objects that matter
+    /// to the search for roots.
     fn mentions(&mut self, file: &TreePath) -> bool {
         if let Some(known) = self.mentions.get(file) {
             return *known;
@@ -385,7 +385,7 @@ impl Surveyor<'_> {
         }
         let cluster = pass.add_cluster(None);
         for object in rest {
-            // Kustomizations that these render are uncertain, but they are surveyed too.
+            // Kustomizations that these render are uncertain, but they are added too.
             self.chain(vec![object.clone()], true, cluster, &Variables::default(), pass);
         }
     }

@@ -49,7 +49,7 @@ pub struct Checkout<'a> {
     pub files: &'a Files,
     /// The git state of the checkout.
     pub git: &'a Git,
-    /// The folders to survey, each of which may be the root of a repository.
+    /// The folders that may be the root of a repository, such as the folders that the user names.
     pub tops: &'a [TreePath],
     /// The folders with a kustomization file.
     pub folders: &'a [TreePath],
@@ -75,7 +75,7 @@ pub struct Build {
     pub is_used: bool,
 }
 
-/// The result of a survey: the roots that are built from a checkout, and the objects that name them.
+/// The roots that are built from a checkout, and the objects that name them, as far as the files of the checkout show.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// The roots that Flux, Argo CD, Fleet and Sveltos build from the checkout.

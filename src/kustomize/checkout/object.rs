@@ -154,7 +154,7 @@ fn installs_lenient(text: &str) -> bool {
 }
 
 /// Words for a quick search in files. A text is parsed only if it contains one of these words or `INSTANCE_CHART`. Any
-/// other text defines no object that is relevant for the survey.
+/// other text defines no object that is relevant for the search for roots.
 const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
 /// The word that identifies a file with a HelmRelease of a FluxInstance.
 const INSTANCE_CHART: &str = "flux-instance";

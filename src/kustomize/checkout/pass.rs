@@ -43,7 +43,7 @@ impl Pass {
         let at = *self.builds.entry(key).or_insert(self.survey.builds.len());
         match self.survey.builds.get_mut(at) {
             Some(known) => {
-                // Findings are reported about the first owner.
+                // Findings are reported about the first object that names the root.
                 let at = if known.is_used { known.owners.len() } else { 0 };
                 known.owners.splice(at..at, build.owners);
                 known.is_used |= build.is_used;

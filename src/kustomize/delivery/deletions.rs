@@ -267,7 +267,7 @@ mod tests {
     }
 
     /// Returns the findings about the Kustomization `own`, each as rule id and message. `inventory` and `rendered` are
-    /// the objects of `own`. Each sibling comes with the objects that it renders.
+    /// the objects of `own`. Each sibling, which is another Kustomization, comes with the objects that it renders.
     fn rules(own: &Value, [inventory, rendered]: [&[&str]; 2], siblings: &[(Value, &[&str])]) -> Vec<String> {
         let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1".into() };
         let siblings: Vec<_> =

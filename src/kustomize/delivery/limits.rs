@@ -13,7 +13,7 @@ pub const SECTION: &str = "deletions";
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DeletionLimits {
-    /// Kinds whose deletion is always reported, such as `Namespace`. A kind can include its group, such as
+    /// Kinds whose deletion is always reported, such as `Namespace`. A kind can include its API group, such as
     /// `StatefulSet.apps`.
     pub protected_kinds: Vec<String>,
     /// Maximum number of deletions that are not reported. KZ061 reports more deletions only if they also exceed
@@ -72,7 +72,8 @@ impl DeletionLimits {
         (self.max_percent > 100).then(|| "deletions.maxPercent: write a number from 0 to 100".to_owned())
     }
 
-    /// Returns whether an object is of a protected kind. A kind without a group stands for this kind in every group.
+    /// Returns whether an object is of a protected kind. A kind without an API group stands for this kind in every API
+    /// group.
     pub fn protects(&self, id: &ObjectId) -> bool {
         self.protected_kinds.iter().any(|protected| match protected.split_once('.') {
             Some((kind, group)) => kind == id.kind && group == id.group,

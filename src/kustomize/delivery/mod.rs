@@ -53,8 +53,8 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Definition, Match, RuleInfo};
 
-/// The family of all rules about trees. All deliveries except for the guard also belong to this family. A family is
-/// enabled or disabled as a whole.
+/// The family of all rules about trees. All sources of trees in the configuration, except for the guard, also belong to
+/// this family. A family is enabled or disabled as a whole.
 pub const FAMILY: &str = "KZ";
 
 /// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
@@ -62,28 +62,28 @@ pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 
 /// The definition of a delivery: a source of kustomize trees.
 pub struct Delivery {
-    /// The stable name of the delivery, such as `flux-trees`.
+    /// The stable name of this source of kustomize trees, such as `flux-trees`.
     pub name: &'static str,
-    /// The rule family to which the delivery belongs, such as `KZ`. The delivery is enabled or disabled together with
-    /// this family.
+    /// The rule family to which this source of kustomize trees belongs, such as `KZ`. The source is enabled or disabled
+    /// together with this family.
     pub family: &'static str,
     /// A description in one line, such as `the trees in Rancher Fleet's Bundles`.
     pub summary: &'static str,
     /// The default maximum level of the findings. Higher levels of rules are reduced to this level.
     pub max_level: Level,
-    /// A rule whose configured level is an upper limit for the level of the delivery's findings. `None` if there is no
-    /// such limit.
+    /// A rule whose configured level is an upper limit for the level of the findings in trees of this source. `None` if
+    /// there is no such limit.
     pub limited_by: Option<&'static RuleInfo>,
-    /// The requests for which the delivery runs.
+    /// The requests for which this check of trees runs.
     pub matchers: &'static [Match],
     /// Match conditions that restrict the requests in `matchers` further, if any.
     pub narrowed: Option<&'static Narrowed>,
-    /// The kinds that the delivery looks up in the catalog.
+    /// The kinds that this check of trees looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// Returns the objects to read live before the delivery runs.
+    /// Returns the objects to read live before this check of trees runs.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// Returns the artifacts that later requests will need. The artifacts are fetched before these requests arrive,
-    /// even if the level of the delivery is `off`.
+    /// even if the level of this check of trees is `off`.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
     /// Changes the object so that it reports a denial. Runs in the mutating webhook if the level is `deny`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
@@ -110,7 +110,8 @@ pub struct Consequences {
 /// other Kustomizations with their checked roots.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
-/// Match conditions for the requests of a delivery. The requests that match are sent to a separate webhook.
+/// Match conditions for the requests of one source of kustomize trees. The requests that match are sent to a separate
+/// webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
     /// The name of the separate webhook, such as `trees.portcullis.dev`.
@@ -121,7 +122,7 @@ pub struct Narrowed {
     pub when: &'static [&'static str],
 }
 
-/// The result of a delivery for a request: the errors in the object, and the roots to check.
+/// The result of looking at the object in a request: the errors in the object, and the roots to check.
 #[derive(Debug, Default)]
 pub struct Look {
     /// The errors in the object itself, not in a tree.
@@ -135,7 +136,7 @@ pub struct Look {
 pub struct Root {
     /// The field of the object that names the tree.
     pub field: FieldPath,
-    /// The Flux Kustomization that owns the root, unless it is the object itself.
+    /// The Flux Kustomization that builds the root, unless it is the object itself.
     pub of: Option<RootOwner>,
     /// The tree, or the artifact that contains it.
     pub content: Content,
@@ -150,7 +151,7 @@ pub struct Root {
     pub follows_revision: bool,
 }
 
-/// Namespace and name of the Flux Kustomization that owns a root.
+/// Namespace and name of the Flux Kustomization that builds a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootOwner {
     /// The namespace of the Kustomization.
@@ -168,7 +169,7 @@ impl RootOwner {
 }
 
 impl fmt::Display for RootOwner {
-    /// Formats the owner, such as `Kustomization flux-system/apps`.
+    /// Formats kind, namespace and name, such as `Kustomization flux-system/apps`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kustomization {}/{}", self.namespace, self.name)
     }

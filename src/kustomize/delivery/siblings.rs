@@ -141,7 +141,8 @@ pub(super) fn dependencies(object: &Value) -> Vec<String> {
 }
 
 /// Returns whether a Kustomization waits until `target` has applied the same revision. `depends_on` contains the
-/// dependencies of the Kustomization. It can wait directly, or through the dependencies of `siblings`.
+/// dependencies of the Kustomization. It can wait directly, or through the dependencies of `siblings`, the other
+/// Kustomizations of the same cluster.
 ///
 /// Ignores the dependencies of siblings with another source, because Flux does not wait for a revision of these
 /// siblings. It only waits until they are ready.
@@ -178,8 +179,8 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Returns how many siblings are found for a Kustomization. The first number counts siblings with the same source.
-    /// The second number counts siblings with other sources.
+    /// Returns how many other Kustomizations of the same cluster are found for a Kustomization. The first number counts
+    /// those with the same source. The second number counts those with other sources.
     ///
     /// The catalog contains `of_source` Kustomizations with the same source. It also contains `of_others`
     /// Kustomizations that belong to `sources` other sources.

@@ -148,7 +148,7 @@ fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     Some(here)
 }
 
-/// A request for a stored Kustomization or Component, with a view of the other stored objects in the namespace.
+/// A request for a stored Kustomization or Component, with access to the other stored objects in the namespace.
 struct Stage<'a> {
     request: &'a Request<'a>,
     view: &'a View<'a>,

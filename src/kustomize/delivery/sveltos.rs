@@ -36,7 +36,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
 
 fn root(request: &Request<'_>) -> Option<Root> {
     let object = request.object();
-    // ConfigMaps with the label are checked by the delivery `config-maps`.
+    // ConfigMaps with the label are handled by the check `config-maps`.
     if request.resource.plural == "configmaps" && label(object).is_some() {
         return None;
     }

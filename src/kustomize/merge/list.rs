@@ -53,7 +53,7 @@ impl Walker<'_> {
             self.elements(&mut lists, values, &keys, elements)?
         };
         Ok(match merged {
-            // The list is copied, so that it is shared with neither side.
+            // The list is copied, so that it is shared with neither the object nor the patch.
             true => {
                 Walked::from(Side::Patch, Some(Node { style: dest.style, ..Node::seq(lists.first).at(dest.origin) }))
             }
@@ -120,7 +120,7 @@ impl Walker<'_> {
 }
 
 /// Applies the `$patch` directive of a list in a patch. If the lists must still be merged, returns them as `Ok`,
-/// together with the side from which the result comes. Otherwise returns the final result as `Err`.
+/// together with the side from which the result comes: object or patch. Otherwise returns the final result as `Err`.
 ///
 /// Source: `Merger.VisitList`.
 fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {

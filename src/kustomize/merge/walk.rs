@@ -169,7 +169,8 @@ impl Walker<'_> {
 enum Visited {
     /// The merge is complete; contains the result.
     Done(Walked),
-    /// The fields of the mapping must still be merged; contains the side from which the result comes.
+    /// The fields of the mapping must still be merged; contains the side from which the result comes, which is the
+    /// object or the patch.
     Merge(Side),
 }
 

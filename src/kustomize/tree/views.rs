@@ -1,4 +1,5 @@
-//! Views of a tree: with a limit on the bytes to read, with a replaced file, or without some entries.
+//! Trees that are views of another tree: with a limit on the bytes to read, with a replaced file, or without some
+//! entries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,27 +7,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Entry, Source, Tree, TreePath, Unreadable, cost};
 
 impl Tree {
-    /// Returns a view of the tree that limits reads to a total [`cost`] of `bytes`. A read that exceeds this limit
-    /// fails.
+    /// Returns a tree with the same files that limits reads to a total [`cost`] of `bytes`. A read that exceeds this
+    /// limit fails.
     #[must_use]
     pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
         self.over(Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes })
     }
 
-    /// Returns a view of the tree in which the file at `path` has the content `content`.
+    /// Returns a tree with the same files, except that the file at `path` has the content `content`.
     #[must_use]
     pub fn with_file(self: &Arc<Self>, path: TreePath, content: Vec<u8>) -> Self {
         Self::new(Edited { tree: Arc::clone(self), path, content: content.into() }, &self.base)
     }
 
-    /// Returns a view of the tree that hides all entries for which `hides` returns true, such as files that an artifact
-    /// excludes.
+    /// Returns a tree with the same files, but without all entries for which `hides` returns true, such as files that
+    /// an artifact excludes.
     #[must_use]
     pub fn without(self: &Arc<Self>, hides: impl Fn(&TreePath, &Entry) -> bool + Send + Sync + 'static) -> Self {
         self.over(Filtered { tree: Arc::clone(self), hides: Box::new(hides) })
     }
 
-    /// Returns a view of the tree that has the same root, but reads its files from `source`.
+    /// Returns a tree that has the same root, but reads its files from `source`.
     fn over(&self, source: impl Source + 'static) -> Self {
         let Self { base, weight, kustomizations, fetch, .. } = self;
         let (weight, kustomizations) = (*weight, *kustomizations);

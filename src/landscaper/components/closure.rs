@@ -18,9 +18,9 @@ use crate::landscaper::repository_context::RepositoryContext;
 use crate::landscaper::substitution::{Entry, Substitution};
 
 /// Maximum depth of a component tree. Real trees have fewer than ten levels. Overwrites cannot create an endless tree,
-/// because each component version is followed only once.
+/// because the references of each component version are added only once.
 pub const MAX_DEPTH: usize = 64;
-/// Maximum number of references followed in a tree, to bound the cost of one Installation.
+/// Maximum number of references in a component tree that are looked up, to bound the cost of one Installation.
 pub const MAX_STEPS: usize = 20_000;
 
 /// The result of looking up a component version.
@@ -64,7 +64,7 @@ pub struct Component {
 }
 
 /// A component reference in the component tree, with its substitution. Contains the component version that the
-/// reference leads to, or the reason why the reference is not followed.
+/// reference leads to, or the reason why that version was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The index in [`Closure::components`] of the component whose descriptor contains the reference; `None` for the
@@ -78,24 +78,24 @@ pub struct Step {
     pub depth: usize,
     /// The substitution that overwrites apply to the reference.
     pub substitution: Substitution,
-    /// The component version that the reference leads to, or the reason why it is not followed.
+    /// The component version that the reference leads to, or the reason why that version was not read.
     pub to: Target,
 }
 
-/// The component version that a component reference leads to, or the reason why the reference is not followed.
+/// The component version that a component reference leads to, or the reason why that version was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The reference leads to a component version that is new in the tree. Contains the index of this version in
     /// [`Closure::components`].
     New(usize),
-    /// The reference leads to a component version that is already in the tree, so the version is not followed again.
+    /// The reference leads to a component version that is already in the tree, so its references are not added again.
     /// Contains the index of this version in [`Closure::components`].
     Again(usize),
-    /// The reason why the reference is not followed.
+    /// The reason why the component version of the reference was not read.
     Gap(Gap),
 }
 
-/// The reason why a component reference is not followed.
+/// The reason why the component version that a reference leads to was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gap {
     /// The component version does not exist.
@@ -149,12 +149,13 @@ impl Closure {
         walk.closure
     }
 
-    /// Returns the Installation's own reference; `None` for an empty closure.
+    /// Returns the Installation's own reference; `None` if the component tree is empty.
     pub fn root(&self) -> Option<&Step> {
         self.steps.first()
     }
 
-    /// Returns the references that cannot be followed, each with the reason.
+    /// Returns the references whose component version was not read, each with the reason, for example that it does not
+    /// exist.
     pub fn gaps(&self) -> impl Iterator<Item = (&Step, &Gap)> {
         self.steps.iter().filter_map(|step| match &step.to {
             Target::Gap(gap) => Some((step, gap)),
@@ -167,8 +168,8 @@ impl Closure {
         self.gaps().filter(|(_, gap)| **gap == Gap::Pending).map(|(step, _)| &step.substitution.result)
     }
 
-    /// Reports whether the component tree is complete. In a complete tree, every reference was followed, and the number
-    /// of references did not exceed [`MAX_STEPS`].
+    /// Reports whether the component tree is complete. In a complete tree, the component version of every reference was
+    /// read, and the number of references did not exceed [`MAX_STEPS`].
     pub fn is_complete(&self) -> bool {
         !self.is_cut && self.gaps().next().is_none()
     }
@@ -189,8 +190,8 @@ impl Closure {
         lists
     }
 
-    /// Returns Landscaper's error message for the first reference that cannot be followed. `None` if all references can
-    /// be followed.
+    /// Returns Landscaper's error message for the first reference whose component version was not read. `None` if all
+    /// were read.
     pub fn failure(&self) -> Option<String> {
         let (step, gap) = self.gaps().next()?;
         let mut text = match gap {

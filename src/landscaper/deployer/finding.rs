@@ -1,4 +1,4 @@
-//! Creates findings about status writes that break a promise of the deployer contract.
+//! Creates findings about status writes that violate a requirement of Landscaper's deployer contract.
 
 use super::configuration::Deployers;
 use super::promises::Promise;
@@ -7,8 +7,8 @@ use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::rule::Rule;
 
-/// Checks a write of a DeployItem's status against a promise of the deployer contract. Returns a finding if the write
-/// breaks the promise.
+/// Checks a write of a DeployItem's status against a requirement of Landscaper's deployer contract. Returns a finding
+/// if the write violates the requirement.
 pub(in crate::landscaper) fn unless_kept(
     rule: &'static Rule,
     promise: &Promise,
@@ -27,13 +27,13 @@ pub(in crate::landscaper) fn unless_kept(
     vec![finding]
 }
 
-/// A violation of a promise of the deployer contract by a status write, described for a finding.
+/// A violation of a requirement of Landscaper's deployer contract by a status write, described for a finding.
 pub(in crate::landscaper) struct Violation {
-    /// The field path of the value that breaks the promise.
+    /// The field path of the value that violates the requirement.
     pub(in crate::landscaper) field: FieldPath,
-    /// How the write breaks the promise, in a few words.
+    /// How the write violates the requirement, in a few words.
     pub(in crate::landscaper) what: String,
-    /// The write that would keep the promise, as a help text.
+    /// The write that would meet the requirement, as a help text.
     pub(in crate::landscaper) correct: String,
 }
 
@@ -48,10 +48,10 @@ pub(in crate::landscaper) fn phase_field(request: &Request<'_>) -> FieldPath {
     field(if older.is_some_and(|phase| !phase.is_empty()) { "deployItemPhase" } else { "phase" })
 }
 
-/// Returns the level of a finding about a broken promise.
+/// Returns the level of a finding about a violated requirement of Landscaper's deployer contract.
 ///
-/// If the old status breaks the promise in the same way, the level is at most `warn`, so that other fields can still be
-/// written. For a restore by a configured restorer, the level is `audit`.
+/// If the old status violates the requirement in the same way, the level is at most `warn`, so that other fields can
+/// still be written. For a restore by a configured restorer, the level is `audit`.
 fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<'_>, view: &View<'_>) -> Level {
     let before = Change { old: change.old, new: change.old };
     let parts = |status: &super::status::Status<'_>| format!("{}{:?}", status.summary(), status.reconciled);
@@ -63,8 +63,8 @@ fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<
 }
 
 /// Reports whether a status write is a restore from a backup: a configured restorer writes the status while no job is
-/// open. Returns `false` for the promise of DP001, because a finished job without a final phase is never a valid
-/// backup.
+/// open. Returns `false` for the requirement that rule DP001 checks, because a finished job without a final phase is
+/// never a valid backup.
 fn is_restore(deployers: &Deployers, promise: &Promise, change: &Change<'_>, request: &Request<'_>) -> bool {
     deployers.restorers.has(&request.user) && change.old.job() != Job::Open && promise.rule != "DP001"
 }

@@ -214,14 +214,14 @@ pub enum Verdict {
     Unchanged,
     /// The write is one of these transitions.
     Known(Vec<&'static Transition>),
-    /// The write is not a known transition, but no promise forbids it.
+    /// The write is not a known transition, but no requirement of Landscaper's deployer contract forbids it.
     Tolerated,
-    /// The write breaks these promises.
+    /// The write violates these requirements of Landscaper's deployer contract.
     Broken(Vec<&'static Promise>),
 }
 
-/// Classifies a write of a DeployItem's status: first by the promises that it breaks, then by the known transitions
-/// that it matches.
+/// Classifies a write of a DeployItem's status: first by the requirements of the deployer contract that it violates,
+/// then by the known transitions that it matches.
 pub fn judge(change: &Change<'_>) -> Verdict {
     let broken = broken(change);
     if !broken.is_empty() {

@@ -9,29 +9,30 @@ use super::status::{Change, Job, Status};
 
 /// A promise of the deployer contract: a condition that status writes must meet.
 pub struct Promise {
-    /// The id of the rule that enforces the promise.
+    /// The id of the rule that enforces the requirement.
     pub rule: &'static str,
-    /// The promise as a sentence, for messages and documentation.
+    /// The requirement as a sentence, for messages and documentation.
     pub sentence: &'static str,
-    /// Reports whether a status write keeps the promise.
+    /// Returns whether a status write meets the requirement.
     pub is_kept: fn(&Change<'_>) -> bool,
 }
 
-/// The promise of DP001: a finished job has a final phase.
+/// The requirement that rule DP001 enforces: a finished job has a final phase.
 pub static FINISHED_IS_FINAL: Promise = Promise {
     rule: "DP001",
     sentence: "if jobIDFinished equals jobID, the phase is Succeeded, Failed or DeleteFailed",
     is_kept: |change| change.new.job() != Job::Done || change.new.phase.is_final(),
 };
 
-/// The promise of DP002: a write changes `jobIDFinished` only to the value of `jobID`.
+/// The requirement that rule DP002 enforces: a write changes `jobIDFinished` only to the value of `jobID`.
 pub static FINISHED_IS_THE_JOB: Promise = Promise {
     rule: "DP002",
     sentence: "jobIDFinished changes only to the value of jobID",
     is_kept: |Change { old, new }| new.finished == old.finished || new.finished == new.job,
 };
 
-/// The promise of DP003: the phase of a finished job does not change. A phase that is not final may be corrected.
+/// The requirement that rule DP003 enforces: the phase of a finished job does not change. A phase that is not final may
+/// be corrected.
 pub static RESULT_STAYS: Promise = Promise {
     rule: "DP003",
     sentence: "the phase of a finished job does not change until the next job",
@@ -41,7 +42,7 @@ pub static RESULT_STAYS: Promise = Promise {
     },
 };
 
-/// The promise of DP004: a deployer starts work only on a requested job that is not finished.
+/// The requirement that rule DP004 enforces: a deployer starts work only on a requested job that is not finished.
 pub static PICKED_UP: Promise = Promise {
     rule: "DP004",
     sentence: "work starts only on an open job, sets lastReconcileTime, and keeps its job",
@@ -51,22 +52,22 @@ pub static PICKED_UP: Promise = Promise {
     },
 };
 
-/// The promise of DP005: deletion phases occur only on DeployItems that are being deleted.
+/// The requirement that rule DP005 enforces: deletion phases occur only on DeployItems that are being deleted.
 pub static UNINSTALLS_WHAT_IS_DELETED: Promise = Promise {
     rule: "DP005",
     sentence: "InitDelete, Deleting and DeleteFailed occur only on DeployItems that are being deleted",
     is_kept: |Change { new, .. }| !new.phase.is_deletion() || new.being_deleted,
 };
 
-/// The promise of DP006: a write sets only phases that Landscaper defines.
+/// The requirement that rule DP006 enforces: a write sets only phases that Landscaper defines.
 pub static PHASE_IS_KNOWN: Promise = Promise {
     rule: "DP006",
     sentence: "the phase is known to Landscaper",
     is_kept: |Change { new, .. }| new.phase != Phase::Other,
 };
 
-/// The promise of DP014: `jobID` changes only when the previous job has finished. An interrupt may change it earlier,
-/// because the same write also finishes the new job as failed.
+/// The requirement that rule DP014 enforces: `jobID` changes only when the previous job has finished. An interrupt may
+/// change it earlier, because the same write also finishes the new job as failed.
 pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
     rule: "DP014",
     sentence: "jobID changes only when the previous job has finished",
@@ -76,7 +77,7 @@ pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
     },
 };
 
-/// All promises of the deployer contract, in the order of their rules.
+/// All promises, which are the requirements of the deployer contract for status writes, in the order of their rules.
 pub static PROMISES: [&Promise; 7] = [
     &FINISHED_IS_FINAL,
     &FINISHED_IS_THE_JOB,
@@ -87,7 +88,7 @@ pub static PROMISES: [&Promise; 7] = [
     &JOBS_COME_ONE_BY_ONE,
 ];
 
-/// Returns the promises of the deployer contract that a status write breaks.
+/// Returns the requirements of the deployer contract that a status write violates.
 pub fn broken(change: &Change<'_>) -> Vec<&'static Promise> {
     PROMISES.into_iter().filter(|promise| !(promise.is_kept)(change)).collect()
 }

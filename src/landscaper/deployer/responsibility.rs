@@ -64,8 +64,8 @@ pub enum Responsible {
     Unknown,
 }
 
-/// Determines whether a deployer is responsible for a DeployItem. Also returns the object that a live read must
-/// confirm, if any.
+/// Determines whether a deployer is responsible for a DeployItem. Also returns the object that a read from the API
+/// server must confirm, if any.
 pub fn of(
     deployer: &Deployer,
     route: &Route<'_>,
@@ -87,8 +87,8 @@ pub fn deploys_any(deployer: &Deployer) -> bool {
     serves && !deployer.honours_dry_run && deployer.target_selectors.is_empty()
 }
 
-/// Determines whether a deployer serves a type of DeployItems. Also returns the DeployerRegistration that a live read
-/// must confirm, if any.
+/// Determines whether a deployer serves a type of DeployItems. Also returns the DeployerRegistration that a read from
+/// the API server must confirm, if any.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);

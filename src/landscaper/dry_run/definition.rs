@@ -2,8 +2,8 @@
 
 use crate::rule::Definition;
 
-/// The CustomResourceDefinition of DryRunConfiguration. Its schema requires the identity of each fragment, and keeps
-/// all other fields.
+/// The CustomResourceDefinition of DryRunConfiguration. Its schema requires the identity of each object in
+/// `spec.exports`, and keeps all other fields.
 pub(super) static DRY_RUN_CONFIGURATIONS: Definition = Definition {
     family: "DR",
     file: "crds/dryrunconfigurations.yaml",

@@ -57,11 +57,11 @@ pub struct ObjectRef {
 /// The reason why an export has no value in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The DryRunConfiguration has no fragment of the object with this identity.
+    /// The DryRunConfiguration does not contain the object with this identity.
     Missing(Identity),
-    /// A JSONPath of the export cannot be evaluated on a fragment.
+    /// A JSONPath of the export cannot be evaluated on an object in the DryRunConfiguration.
     Path {
-        /// The identity of the fragment on which the JSONPath was evaluated.
+        /// The identity of the object on which the JSONPath was evaluated.
         identity: Identity,
         /// Whether the path is `fromObjectRef.jsonPath`, which is evaluated on the second object.
         second: bool,
@@ -70,7 +70,7 @@ pub enum Failure {
     },
     /// `fromObjectRef` is set, but the value in the first object does not contain the name of a second object.
     Reference {
-        /// The identity of the fragment in which the value was found.
+        /// The identity of the object in the DryRunConfiguration in which the value was found.
         identity: Box<Identity>,
         /// Why the value does not name an object.
         problem: String,

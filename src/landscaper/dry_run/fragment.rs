@@ -35,8 +35,7 @@ impl Identity {
         }
     }
 
-    /// Returns a fragment that contains only this identity. Messages suggest adding the fragment to a
-    /// DryRunConfiguration.
+    /// Returns an object that contains only this identity. Messages suggest adding it to a DryRunConfiguration.
     pub fn to_fragment(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if !self.namespace.is_empty() {
@@ -60,31 +59,31 @@ impl fmt::Display for Identity {
 /// target cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Fragment<'v> {
-    /// The index of the fragment in `spec.exports` of the DryRunConfiguration.
+    /// The index of the entry in `spec.exports` of the DryRunConfiguration.
     pub index: usize,
-    /// The fragment itself: a partial object with its identity and some fields.
+    /// The entry itself: a partial object with its identity and some fields.
     pub object: &'v Value,
 }
 
 impl Fragment<'_> {
-    /// Returns the field path of the fragment in the DryRunConfiguration.
+    /// Returns the field path of this entry of the DryRunConfiguration, such as `spec.exports[0]`.
     pub fn field(&self) -> FieldPath {
         FieldPath::of(["spec", "exports"]).index(self.index)
     }
 
-    /// Returns the identity of the object that the fragment is a part of.
+    /// Returns the identity of the object on the target cluster that this entry is a part of.
     pub fn identity(&self) -> Identity {
         Identity::of(self.object)
     }
 }
 
-/// Returns the fragments of a DryRunConfiguration, in order.
+/// Returns the fragments of a DryRunConfiguration in order. A fragment is an entry of `spec.exports`.
 pub fn fragments(configuration: &Value) -> impl Iterator<Item = Fragment<'_>> {
     let list = configuration.pointer("/spec/exports").and_then(Value::as_array);
     list.into_iter().flatten().enumerate().map(|(index, object)| Fragment { index, object })
 }
 
-/// Returns the first fragment of a DryRunConfiguration with this identity.
+/// Returns the first entry in `spec.exports` of a DryRunConfiguration that has this identity.
 pub fn find<'v>(configuration: &'v Value, identity: &Identity) -> Option<Fragment<'v>> {
     fragments(configuration).find(|fragment| fragment.identity() == *identity)
 }

@@ -29,10 +29,10 @@ pub enum Inheritance {
     Replaced(Replaced),
 }
 
-/// Determines from which root an object inherits its dry-run annotations. Also returns the object that a live read must
-/// confirm, if any.
+/// Determines from which root an object inherits its dry-run annotations. Also returns the object that a read from the
+/// API server must confirm, if any.
 ///
-/// If the live read fails, a cached root in dry run is accepted, because a dry run deploys nothing.
+/// If this read fails, a cached root in dry run is accepted, because a dry run deploys nothing.
 pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inheritance, Option<Reference>) {
     let (root, wanted) = owner_chain::root(object, namespace, view);
     let inheritance = match root {

@@ -1,8 +1,8 @@
 //! The owner chain: the owner references from an object to its root Installation.
 //!
 //! Owner references do not change while an object exists, so cached objects suffice to walk the chain. The annotations
-//! of the root do change, so a live read confirms them. If the live read fails, only a cached root in dry run is
-//! accepted, because a dry run deploys nothing.
+//! of the root do change, so a read from the API server confirms them. If this read fails, only a cached root in dry
+//! run is accepted, because a dry run deploys nothing.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub enum Root {
 }
 
 /// Follows the owner references of an object up to its root Installation. Also returns a reference to the object that a
-/// live read must confirm, if any.
+/// read from the API server must confirm, if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);

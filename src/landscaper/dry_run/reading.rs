@@ -32,8 +32,8 @@ pub(in crate::landscaper) enum Configuration {
     NotNeeded,
     /// The object does not name a DryRunConfiguration.
     NotNamed,
-    /// The catalog does not contain the named DryRunConfiguration, and no live read has shown that it does not
-    /// exist.
+    /// The catalog does not contain the named DryRunConfiguration, and no read from the API server has shown that it
+    /// does not exist.
     NotKnown,
     /// The DryRunConfiguration with this name does not exist.
     Missing(String),
@@ -80,7 +80,7 @@ impl Reading {
     }
 }
 
-/// Returns the DryRunConfiguration that a live read must confirm before the request is denied, because the
+/// Returns the DryRunConfiguration that must be read from the API server before the request is denied, because the
 /// DryRunConfiguration may just have been created or changed.
 pub(in crate::landscaper) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
@@ -96,8 +96,8 @@ fn reference(request: &Request<'_>, name: &str) -> Reference {
     Reference::new(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)
 }
 
-/// Returns `level`, reduced to a warning in two cases: no live read has shown whether the DryRunConfiguration exists,
-/// or the request changes neither the dry-run annotations nor the spec.
+/// Returns `level`, reduced to a warning in two cases: no read from the API server has shown whether the
+/// DryRunConfiguration exists, or the request changes neither the dry-run annotations nor the spec.
 pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
     let name = DryRunAnnotations::of(request.object()).configuration.unwrap_or_default();
     let asked = view.live_read(&reference(request, name));

@@ -138,7 +138,8 @@ fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentRe
     found
 }
 
-/// Returns the live reads that [`of`] needs: the Context and the overwrites, if the catalog does not contain them.
+/// Returns the objects that [`of`] needs from the API server: the Context and the overwrites, if the catalog does not
+/// contain them.
 pub fn live_reads(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<catalog::Reference> {
     let name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, name) else {

@@ -1,4 +1,4 @@
-//! DR002: reports fragments of a DryRunConfiguration whose identity is incomplete.
+//! DR002: reports objects in a DryRunConfiguration whose identity is incomplete.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! DR004: reports an export of a dry run whose `jsonPath` selects no value in the object's fragment. The fragment comes
-//! from the DryRunConfiguration.
+//! DR004: reports an export of a dry run whose `jsonPath` selects no value in the part of the object that the
+//! DryRunConfiguration contains.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

@@ -1,4 +1,4 @@
-//! DR005: reports an export of a dry run that reads an object for which the DryRunConfiguration has no fragment.
+//! DR005: reports an export of a dry run that reads an object that the DryRunConfiguration does not contain.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

@@ -39,7 +39,8 @@ pub(super) static RULE: Rule = Rule {
 
 /// The maximum number of objects below a root that one decision examines.
 const MAX_EXAMINED: usize = 2_000;
-/// Maximum number of DeployItems that live reads check before a switch between dry run and real run is denied.
+/// Maximum number of DeployItems that are read from the API server before a switch between dry run and real run is
+/// denied.
 const MAX_LIVE_READS: usize = 5;
 
 /// The direction in which an update switches a root Installation: to dry run, or to a real run.
@@ -112,7 +113,7 @@ fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Op
 }
 
 /// Returns the name and the current content of the DeployItem `item`, if it still prevents the switch between dry run
-/// and real run. The current content is from a live read, or from the catalog if the live read failed.
+/// and real run. The current content is read from the API server, or from the catalog if that read failed.
 fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) -> Option<(String, Value)> {
     let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
     let now = match view.live_read(&reference) {

@@ -29,8 +29,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Contexts or Installations that live reads confirm as users of the object. The finding names at
-/// most this number of them.
+/// Maximum number of Contexts or Installations that are read from the API server to confirm that they use the object.
+/// The finding names at most this number of them.
 const NAMED: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -94,8 +94,8 @@ impl Users {
         self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
     }
 
-    /// Reports whether a Context or Installation still names the object to be deleted, according to a live read. If
-    /// there was no live read, or if it failed, returns `true`, because `reference` comes from the catalog.
+    /// Reports whether a Context or Installation still names the object to be deleted, according to a read from the API
+    /// server. If there was no such read, or if it failed, returns `true`, because `reference` comes from the catalog.
     fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
         match view.live_read(reference) {

@@ -8,15 +8,15 @@ use tokio::sync::oneshot;
 use super::credit::IdleCredit;
 use super::{Permit, QueuePolicy};
 
-/// Window of the moving average of permit hold times. It is so large that a single slow decision hardly changes the
-/// average.
+/// Window of the moving average of the times for which requests hold permits. It is so large that a single slow
+/// decision hardly changes the average.
 const AVERAGED: u32 = 64;
 
 /// The queue of a limiter, and its free permits.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) free: usize,
-    /// Moving average of permit hold times.
+    /// Moving average of the times for which requests hold permits.
     pub(super) mean_hold: Duration,
     pub(super) credit: IdleCredit,
     /// Decisions that have started and wait for a permit to continue.

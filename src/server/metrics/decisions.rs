@@ -86,7 +86,7 @@ impl Decisions {
         }
     }
 
-    /// Records whether the server runs in shadow mode.
+    /// Sets the metric that shows whether the server runs in shadow mode, in which decisions are not enforced.
     pub(in crate::server) fn set_shadow(&self, shadow: bool) {
         self.shadow.set(i64::from(shadow));
     }

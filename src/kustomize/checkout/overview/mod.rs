@@ -80,7 +80,8 @@ pub struct Unused {
 }
 
 impl Overview {
-    /// Creates the overview from a survey of the repository. `show` formats a path for display.
+    /// Creates the overview from the roots and objects that were found in the repository. `show` formats a path for
+    /// display.
     pub fn of(survey: &Survey, unused: Unused, show: &dyn Fn(&TreePath) -> String) -> Self {
         let reasons = Reasons::of(survey);
         let of = |cluster: &Cluster| ClusterOverview {

@@ -1,4 +1,4 @@
-//! Checks deletions by Flux. The deleted object has the owner labels of a Kustomization.
+//! Checks deletions by Flux. Labels of the deleted object name the Kustomization that applied it.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ struct Deleting {
     artifact: Option<Artifact>,
 }
 
-/// Returns a reference to the Kustomization that the owner labels of the object name. `None` if the object has no such
-/// labels.
+/// Returns a reference to the Kustomization that the labels of the object name as its owner. `None` if the object has
+/// no such labels.
 fn owner(deletion: &Deletion<'_>) -> Option<Reference> {
     let metadata = Metadata::of(deletion.request.old_object());
     let [namespace, name] = OWNER.map(|label| metadata.label(label).filter(|text| !text.is_empty()));

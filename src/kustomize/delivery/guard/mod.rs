@@ -1,9 +1,9 @@
 //! The guard: checks a deletion by Flux or Argo CD together with all other deletions of the same revision.
 //!
 //! GitOps controllers do not dry-run deletions, so the guard sees a deletion only when it happens. The guard finds the
-//! owner of the object from its labels or annotations, and reads the owner from the API server. It denies the deletion
-//! of an object of a protected kind. It also denies deletions beyond the limit. An annotation of the owner can approve
-//! the deletions of a revision.
+//! owner of the object, a Kustomization or an Application, from the labels or annotations of the object. It reads the
+//! owner from the API server. It denies the deletion of an object of a protected kind. It also denies deletions beyond
+//! the limit. An annotation of the owner can approve the deletions of a revision.
 
 mod argo;
 mod flux;
@@ -23,7 +23,8 @@ use crate::rule::{ANY, FailurePolicy, Match};
 pub const FAMILY: &str = "GD";
 /// The key of the guard's section in the configuration file.
 pub const SECTION: &str = "guard";
-/// The name of the delivery that checks new revisions of sources; see [`Hold::Source`].
+/// The name of the check of new revisions of Flux sources, a key of `deliveries` in the configuration file; see
+/// [`Hold::Source`].
 pub const SOURCES: &str = "guard-sources";
 
 static MATCHERS: [Match; 1] = [Match {

@@ -129,7 +129,8 @@ fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Opti
     (!is_broken).then(|| gd002::unknown(&owner.to_string(), artifact, why))
 }
 
-/// Returns the deletions of a plan, if they are beyond the limits.
+/// Returns the deletions by a new revision of a source, if they are beyond the limits. `plan` contains the objects of
+/// one Kustomization before and after the revision.
 fn excess<'a>(plan: &'a Plan<'a>, owner: &'a RootOwner, artifact: &'a Artifact) -> Option<Excess<'a>> {
     let deleted = plan.stale();
     let protected: Vec<_> = deleted.iter().copied().filter(|id| plan.limits.protects(id)).collect();

@@ -53,7 +53,7 @@ pub(in crate::kustomize::delivery) fn protected(id: &ObjectId, takes: Option<&st
 }
 
 /// Returns the finding about the deletion of many objects, `all`. Either `all` contains more than `limit` objects, or
-/// their owner no longer renders any object.
+/// their owner, a Kustomization or an Application, no longer renders any object.
 pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, limit: usize, owner: &Owner) -> Finding {
     let (count, what) = (all.len(), &owner.what);
     let more = if count > limit { format!(", more than {limit}") } else { ", and renders no other".to_owned() };

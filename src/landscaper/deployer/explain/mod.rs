@@ -1,5 +1,5 @@
 //! Descriptions of the deployer contract as text, Markdown and drawings, generated from its states, transitions and
-//! promises.
+//! requirements.
 
 mod graph;
 
@@ -33,7 +33,7 @@ pub fn edges() -> Vec<Edge> {
     edges
 }
 
-/// Returns the states, transitions and promises of the deployer contract as text for a terminal.
+/// Returns the states, transitions and requirements of the deployer contract as text for a terminal.
 pub fn text() -> String {
     let mut text = String::from("The states of a DeployItem\n");
     for StateInfo { state, name, job, phase, meaning, prevented_by } in &STATES {
@@ -53,7 +53,7 @@ pub fn text() -> String {
     text
 }
 
-/// Returns the states, transitions, promises and phases of the deployer contract as Markdown tables for the
+/// Returns the states, transitions, requirements and phases of the deployer contract as Markdown tables for the
 /// documentation.
 pub fn markdown() -> String {
     let mut text = String::from("| state | jobID, jobIDFinished | phase | meaning |\n|---|---|---|---|\n");
