@@ -79,8 +79,8 @@ impl Activity {
 
     /// Waits until the connection has been in one state for longer than the timeout of that state. Returns the state.
     ///
-    /// Uses one timer per connection rather than one per request. Therefore a timeout may be late by a quarter of
-    /// [`Limits::head`].
+    /// Checks the state at intervals, with one timer per connection instead of one per request. So a timeout may be
+    /// late by one interval, which is a quarter of [`Limits::head`].
     pub(super) async fn overdue(&self, limits: &Limits) -> State {
         let tick = (limits.head / 4).max(SHORTEST_TICK);
         loop {

@@ -413,7 +413,8 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 }
 
-/// Returns how many values a text counts as for [`Limits`], in addition to the first. 0 for a short text.
+/// Returns the number of values that a scalar counts in addition to itself for the limit on values in [`Limits`]. It is
+/// 0 for a short text, and grows with the length of the text.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }

@@ -159,8 +159,8 @@ async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
 }
 
 impl Presence {
-    /// Converts the result of reading an object from the cluster to its presence: it exists, is absent, or cannot be
-    /// read.
+    /// Creates the value from the result of reading an object from the cluster: the object exists, does not exist, or
+    /// could not be read.
     fn of(live: Result<Option<Value>, String>) -> Self {
         let live = match live {
             Ok(Some(live)) => live,

@@ -63,8 +63,8 @@ struct Known {
 }
 
 impl Bases {
-    /// Creates a cache with a total size of at most `max_bytes`. The cache is emptied before a new base would exceed
-    /// this limit. The size of a base is the number of bytes that its build counted in the
+    /// Creates a cache with a total size of at most `max_bytes`. If a new base does not fit, the cache is emptied
+    /// first. The size of a base is the number of bytes that its build counted against its memory limit, the
     /// [`Budget`](super::budget::Budget).
     pub(super) fn within(max_bytes: u64) -> Self {
         Self { known: RwLock::default(), max_bytes }

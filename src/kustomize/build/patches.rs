@@ -333,11 +333,14 @@ impl Operations<'_, '_> {
         Ok(())
     }
 
-    /// Checks that the result of the JSON patch does not depend on the state that kustomize has stored in the object.
+    /// Checks that the result of the JSON patch does not depend on state, such as former names, that kustomize has
+    /// stored in the annotations of the object. `was_stored_in_null` is true if kustomize stored state although the
+    /// field `annotations` is null.
     ///
     /// # Errors
     ///
-    /// [`Failed::Unknown`] with the reason if it does, or if the patch adds a merge key.
+    /// [`Failed::Unknown`] with the reason if the result depends on such state, or if the patch adds a merge key, which
+    /// kustomize merges after the patch.
     fn check_is_known(&self, resource: &Resource, was_stored_in_null: bool) -> Result<(), Failed> {
         let several = |metadata: &Node| odd_annotations::count(metadata) > 1;
         let reason = if self.patch.adds_merge_key() {

@@ -149,8 +149,8 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records each finding as an error of the build, and continues the build. `lost` is the data that is missing so
-    /// far. If there are findings, raises it to at least `more`.
+    /// Records each finding as an error of the build, and continues the build. `lost` says how much
+    /// of the result is missing so far. If there are findings, raises it to at least `more`.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;

@@ -71,8 +71,8 @@ pub(super) struct Root {
     pub(super) post_build: Option<PostBuild>,
     /// Whether the cluster deletes objects that the root does not render any more (`spec.prune`).
     pub(super) prunes: bool,
-    /// Whether the objects of the root are deleted together with the object that names the root
-    /// (`spec.deletionPolicy`).
+    /// Whether the objects that the root renders are deleted when the object that builds the root, such as a Flux
+    /// Kustomization, is deleted (`spec.deletionPolicy` of Flux).
     pub(super) deletes: bool,
 }
 

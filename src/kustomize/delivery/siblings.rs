@@ -127,8 +127,8 @@ fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
     }
 }
 
-/// Returns the Kustomizations in `spec.dependsOn` that must apply the revision before `object` applies it. Omits
-/// entries with `readyExpr`, because Flux does not wait for the revision there.
+/// Returns the Kustomizations in `spec.dependsOn` that must apply a revision of the source before `object` applies the
+/// same revision. Omits entries with `readyExpr`, because Flux does not compare revisions for them.
 pub(super) fn dependencies(object: &Value) -> Vec<String> {
     let own = Metadata::of(object).namespace();
     let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten();

@@ -345,7 +345,7 @@ fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < i64::MAX as f64
 }
 
-/// Returns whether Go certainly accepts a URL and leaves it unchanged.
+/// Returns whether Go's URL parser certainly accepts a URL and leaves it unchanged. `false` if this is unknown.
 fn is_plain(url: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let path = url.strip_prefix("#/").unwrap_or(url);

@@ -161,8 +161,8 @@ impl ComponentCache {
     ///
     /// # Errors
     ///
-    /// If the reference has no repository context, or if its repository context cannot be used. The error is the result
-    /// of the look-up.
+    /// If the reference has no repository context, or if its repository context cannot be used. The error is the
+    /// [`Found`] that the caller returns for this component version.
     fn key(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
         let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
         let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;

@@ -31,8 +31,8 @@ pub static FINISHED_IS_THE_JOB: Promise = Promise {
     is_kept: |Change { old, new }| new.finished == old.finished || new.finished == new.job,
 };
 
-/// The requirement that rule DP003 enforces: the phase of a finished job does not change. A phase that is not final may
-/// be corrected.
+/// The requirement that rule DP003 enforces: the final phase of a finished job does not change. If the phase of
+/// a finished job is not a final one, a write may correct it.
 pub static RESULT_STAYS: Promise = Promise {
     rule: "DP003",
     sentence: "the phase of a finished job does not change until the next job",

@@ -82,9 +82,9 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// Returns a finding if the job of the root Installation itself is open.
+/// Returns a finding if the object in the request is a root Installation whose current job has not finished.
 ///
-/// No live read is needed: the API server sends the current object in the request.
+/// No live read is needed, because the request contains the current object.
 fn during_run(switch: Switch, request: &Request<'_>) -> Option<Finding> {
     let message = match switch {
         Switch::ToDryRun => "its real run is under way: deployers complete the jobs that they have started",

@@ -21,7 +21,7 @@ use crate::landscaper::components::split::splits;
 use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use source::Source;
 
-/// Show what overwrites change in the component references of Installations, and why.
+/// Show which changes the overwrites make in the component references of Installations, and why.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
