@@ -101,8 +101,11 @@ impl<'s, 'r> Merging<'s, 'r> {
             resource.store_previous_id(scope);
         }
         // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
-        if resource.is_stored_in_null() || drops_annotations(patch) {
-            resource.forget();
+        match patch.at_path(&["metadata", "annotations"]) {
+            Some(annotations) if is_replaced(annotations) => resource.forget_annotations(),
+            Some(annotations) if annotations.is_null() => resource.forget(),
+            _ if resource.is_stored_in_null() => resource.forget(),
+            _ => {}
         }
         match merge::merge(&resource.node, patch, schema).map_err(|error| error.to_string())? {
             Some(mut merged) => {
@@ -112,6 +115,7 @@ impl<'s, 'r> Merging<'s, 'r> {
                 resource.node = merged;
             }
             None => {
+                resource.forget_annotations();
                 resource.node = Node::map(Vec::new());
                 return Ok(());
             }
@@ -227,11 +231,10 @@ fn inapplicable(failed: Failed, site: &Site, id: &Id<'_>) -> Stop {
     failed.by(site.clone(), |site, why| kz014::inapplicable(site, &id.words(), why))
 }
 
-/// Returns whether a patch removes all annotations, including those in which kustomize stores previous identities.
-fn drops_annotations(patch: &Node) -> bool {
-    let Some(annotations) = patch.at_path(&["metadata", "annotations"]) else { return false };
-    let directive = annotations.get("$patch").and_then(Node::text);
-    annotations.is_null() || matches!(directive, Some("replace" | "delete"))
+/// Returns whether a directive in the annotations of a patch removes all annotations of the object, including those in
+/// which kustomize stores previous identities.
+fn is_replaced(annotations: &Node) -> bool {
+    matches!(annotations.get("$patch").and_then(Node::text), Some("replace" | "delete"))
 }
 
 /// Converts labels and annotations of a patch to strings, as kustomize does when it copies the patch. Null becomes the

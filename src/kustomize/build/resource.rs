@@ -197,19 +197,8 @@ impl Resource {
             namespace => namespace.into(),
         };
         let kind = self.node.get("kind").and_then(Node::shared_text).unwrap_or_default();
-        // an empty text is not added to the list in an annotation, so that the lists get different lengths
-        let (has_names, lacks) = (!self.previous.is_empty(), name.is_empty() || kind.is_empty());
-        if if name.is_empty() { has_names } else { self.lacks_identities || (has_names && lacks) } {
-            self.broken_identities = Some(DISAGREE);
-        }
-        let commas = |text: &str| text.matches(',').count();
-        if commas(&name) != commas(&namespace) || commas(&name) != commas(&kind) {
-            self.broken_identities = Some(DISAGREE);
-        }
-        self.lacks_identities |= lacks;
-        if has_names || !name.is_empty() {
-            self.previous.push(PreviousId { name, namespace, kind });
-        }
+        let has_names = !self.previous.is_empty();
+        self.push_identity(PreviousId { name, namespace, kind });
         self.drop_second_metadata();
         if self.node.get("metadata").is_some_and(odd_annotations::hinder_storing) {
             let stored = Stored { state: has_names, notes: self.has_notes() };
@@ -217,6 +206,40 @@ impl Resource {
             let written = metadata.map(|metadata| odd_annotations::store_identity(metadata, stored));
             self.broken_identities = written.and_then(Result::err).or(self.broken_identities);
         }
+    }
+
+    /// Adds an identity to the previous identities as kustomize does: it appends name, namespace and kind to an annotation
+    /// each. Records an error if the annotations then disagree.
+    fn push_identity(&mut self, id: PreviousId) {
+        // an empty text is not added to the list in an annotation, so that the lists get different lengths
+        let PreviousId { name, namespace, kind } = &id;
+        let (has_names, lacks) = (!self.previous.is_empty(), name.is_empty() || kind.is_empty());
+        if name.is_empty() && !kind.is_empty() && self.completes_identity(namespace, kind) {
+            return;
+        }
+        if if name.is_empty() { has_names } else { self.lacks_identities || (has_names && lacks) } {
+            self.broken_identities = Some(DISAGREE);
+        }
+        let commas = |text: &str| text.matches(',').count();
+        if commas(name) != commas(namespace) || commas(name) != commas(kind) {
+            self.broken_identities = Some(DISAGREE);
+        }
+        self.lacks_identities |= lacks;
+        if has_names || !name.is_empty() {
+            self.previous.push(id);
+        }
+    }
+
+    /// Adds the namespace and kind of an object without a name to its only previous identity, if this has a name and
+    /// nothing else. Returns whether it did so. kustomize appends each of the three to its own annotation.
+    fn completes_identity(&mut self, namespace: &Arc<str>, kind: &Arc<str>) -> bool {
+        let [only] = self.previous.as_mut_slice() else { return false };
+        let is_incomplete = only.namespace.is_empty() && only.kind.is_empty();
+        if is_incomplete {
+            (only.namespace, only.kind) = (Arc::clone(namespace), Arc::clone(kind));
+            self.lacks_identities = false;
+        }
+        is_incomplete
     }
 
     /// Removes an empty second field `metadata` of the object. In kustomize, this field disappears when annotations are
@@ -260,6 +283,14 @@ impl Resource {
         (self.behavior, self.needs_hash) = (Behavior::None, false);
         self.source = None;
         self.transformations.clear();
+    }
+
+    /// Clears all state that kustomize stores in annotations of the object, after a patch that deletes the annotations
+    /// by a directive, or deletes the object. The deleted annotations cannot disagree.
+    pub(super) fn forget_annotations(&mut self) {
+        self.forget();
+        self.lacks_identities = false;
+        self.broken_identities = self.broken_identities.filter(|why| *why != DISAGREE);
     }
 
     /// Returns whether kustomize stores state, such as previous names, in annotations of the object.
