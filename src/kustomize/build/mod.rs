@@ -39,6 +39,7 @@ mod generators;
 mod hash;
 mod history;
 mod id;
+mod identities;
 mod images;
 mod json;
 mod json6902;

@@ -99,7 +99,7 @@ impl Target {
             is_service_account: id.gvk.kind == "ServiceAccount",
             group: id.gvk.group.into(),
             version: id.gvk.version.into(),
-            previous: resource.previous.iter().map(|id| (Arc::clone(&id.name), Arc::clone(&id.kind))).collect(),
+            previous: resource.identities.iter().map(|id| (id.name.into(), id.kind.into())).collect(),
             prefixes: resource.prefixes.clone(),
             suffixes: resource.suffixes.clone(),
             bound_namespaces: bound_namespaces(resource),

@@ -102,8 +102,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
         // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
         match patch.at_path(&["metadata", "annotations"]) {
-            Some(annotations) if is_replaced(annotations) => resource.forget_annotations(),
-            Some(annotations) if annotations.is_null() => resource.forget(),
+            Some(annotations) if is_replaced(annotations) || annotations.is_null() => resource.forget(),
             _ if resource.is_stored_in_null() => resource.forget(),
             _ => {}
         }
@@ -115,7 +114,7 @@ impl<'s, 'r> Merging<'s, 'r> {
                 resource.node = merged;
             }
             None => {
-                resource.forget_annotations();
+                resource.forget();
                 resource.node = Node::map(Vec::new());
                 return Ok(());
             }

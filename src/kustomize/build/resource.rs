@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::id::{Gvk, Id, Scope};
+use super::identities::{self, Identities};
 use super::odd_annotations::{self, Stored};
 use super::origin::{ORIGIN, OriginNote, TRANSFORMATIONS};
 use super::recover::Lost;
@@ -15,16 +16,6 @@ const INTERNAL: &str = "internal.config.kubernetes.io/";
 
 /// The [`Resource::uid`] of the next object that is created.
 static NEXT: AtomicU64 = AtomicU64::new(0);
-
-/// A previous name, namespace and kind of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PreviousId {
-    pub(super) name: Arc<str>,
-    /// The namespace for comparisons. `default` if the object had no namespace, and a placeholder for cluster-scoped
-    /// objects.
-    pub(super) namespace: Arc<str>,
-    pub(super) kind: Arc<str>,
-}
 
 /// The way in which a generated object changes an existing object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,8 +53,8 @@ pub struct Resource {
     pub(super) lost: Lost,
     /// A number that identifies the object in this process.
     pub(super) uid: u64,
-    /// The previous identities of the object, oldest first.
-    pub(super) previous: Vec<PreviousId>,
+    /// The previous names, namespaces and kinds of the object.
+    pub(super) identities: Identities,
     /// The prefixes that transformers added to the name, in the order in which they were added.
     pub(super) prefixes: Vec<Arc<str>>,
     /// The suffixes that transformers added to the name, in the order in which they were added.
@@ -84,18 +75,12 @@ pub struct Resource {
     /// The values that several fields of the object share. Each entry contains the number of a group and its current
     /// value; see [`super::shared`].
     pub(super) shared: Vec<(u32, Node)>,
-    /// Whether kustomize stores previous identities in some, but not all, of the annotations for names, namespaces and
-    /// kinds.
-    pub(super) lacks_identities: bool,
-    /// The reason why kustomize panics when it stores or reads previous identities; `None` if it does not panic.
-    pub(super) broken_identities: Option<&'static str>,
+    /// The reason why kustomize panicked when it stored a previous identity; `None` if it did not panic.
+    pub(super) unstorable_identity: Option<&'static str>,
     /// The content of the object after the last JSON patch. `None` if there was no JSON patch. kustomize prints the
     /// patched object and parses it again, so its nodes have the lines of the printed text.
     pub(super) rebuilt: Option<Arc<Node>>,
 }
-
-/// Error message about annotations in which kustomize has stored inconsistent previous identities of an object.
-const DISAGREE: &str = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
 
 impl Resource {
     /// Creates an object from its YAML content, and reads its state from kustomize's internal annotations.
@@ -105,7 +90,7 @@ impl Resource {
             lost: Lost::Nothing,
             node,
             uid: NEXT.fetch_add(1, Ordering::Relaxed),
-            previous: Vec::new(),
+            identities: Identities::default(),
             prefixes: Vec::new(),
             suffixes: Vec::new(),
             behavior: Behavior::None,
@@ -115,8 +100,7 @@ impl Resource {
             transformations: Vec::new(),
             groups: 0,
             shared: Vec::new(),
-            lacks_identities: false,
-            broken_identities: None,
+            unstorable_identity: None,
             rebuilt: None,
         };
         resource.absorb();
@@ -142,7 +126,7 @@ impl Resource {
 
     /// Returns the name that the object had before the first change. For example, a prefix or a hash changes the name.
     pub fn original_name(&self) -> &str {
-        self.previous.first().map_or_else(|| self.name(), |id| &id.name)
+        self.identities.iter().next().map_or_else(|| self.name(), |id| id.name)
     }
 
     /// Returns `metadata.namespace`; empty if it is not a scalar.
@@ -170,10 +154,10 @@ impl Resource {
     /// kustomize stores only previous names, namespaces and kinds.
     pub(super) fn previous_ids(&self) -> impl Iterator<Item = Id<'_>> {
         let gvk = self.gvk();
-        self.previous.iter().map(move |id| Id {
-            gvk: Gvk { kind: &id.kind, ..gvk },
-            name: &id.name,
-            namespace: &id.namespace,
+        self.identities.iter().map(move |id| Id {
+            gvk: Gvk { kind: id.kind, ..gvk },
+            name: id.name,
+            namespace: id.namespace,
             is_cluster: false,
         })
     }
@@ -197,49 +181,26 @@ impl Resource {
             namespace => namespace.into(),
         };
         let kind = self.node.get("kind").and_then(Node::shared_text).unwrap_or_default();
-        let has_names = !self.previous.is_empty();
-        self.push_identity(PreviousId { name, namespace, kind });
+        let was_stored = self.identities.are_stored();
+        self.identities.push(&name, &namespace, &kind);
         self.drop_second_metadata();
         if self.node.get("metadata").is_some_and(odd_annotations::hinder_storing) {
-            let stored = Stored { state: has_names, notes: self.has_notes() };
+            let stored = Stored { state: was_stored, notes: self.has_notes() };
             let metadata = self.node.get_mut("metadata");
             let written = metadata.map(|metadata| odd_annotations::store_identity(metadata, stored));
-            self.broken_identities = written.and_then(Result::err).or(self.broken_identities);
+            self.unstorable_identity = written.and_then(Result::err).or(self.unstorable_identity);
         }
     }
 
-    /// Adds an identity to the previous identities as kustomize does: it appends name, namespace and kind to an annotation
-    /// each. Records an error if the annotations then disagree.
-    fn push_identity(&mut self, id: PreviousId) {
-        // an empty text is not added to the list in an annotation, so that the lists get different lengths
-        let PreviousId { name, namespace, kind } = &id;
-        let (has_names, lacks) = (!self.previous.is_empty(), name.is_empty() || kind.is_empty());
-        if name.is_empty() && !kind.is_empty() && self.completes_identity(namespace, kind) {
-            return;
-        }
-        if if name.is_empty() { has_names } else { self.lacks_identities || (has_names && lacks) } {
-            self.broken_identities = Some(DISAGREE);
-        }
-        let commas = |text: &str| text.matches(',').count();
-        if commas(name) != commas(namespace) || commas(name) != commas(kind) {
-            self.broken_identities = Some(DISAGREE);
-        }
-        self.lacks_identities |= lacks;
-        if has_names || !name.is_empty() {
-            self.previous.push(id);
-        }
+    /// Returns the reason why kustomize cannot read the previous identities of the object; `None` if it can.
+    pub(super) fn unreadable_identities(&self) -> Option<&'static str> {
+        self.unstorable_identity.or_else(|| (!self.identities.agree()).then_some(identities::DISAGREE))
     }
 
-    /// Adds the namespace and kind of an object without a name to its only previous identity, if this has a name and
-    /// nothing else. Returns whether it did so. kustomize appends each of the three to its own annotation.
-    fn completes_identity(&mut self, namespace: &Arc<str>, kind: &Arc<str>) -> bool {
-        let [only] = self.previous.as_mut_slice() else { return false };
-        let is_incomplete = only.namespace.is_empty() && only.kind.is_empty();
-        if is_incomplete {
-            (only.namespace, only.kind) = (Arc::clone(namespace), Arc::clone(kind));
-            self.lacks_identities = false;
-        }
-        is_incomplete
+    /// Clears the previous identities of the object, after an error about them was recorded.
+    pub(super) fn forget_identities(&mut self) {
+        self.identities = Identities::default();
+        self.unstorable_identity = None;
     }
 
     /// Removes an empty second field `metadata` of the object. In kustomize, this field disappears when annotations are
@@ -277,7 +238,7 @@ impl Resource {
     /// Clears all state that kustomize stores in annotations of the object. This is necessary after a patch that
     /// removes the annotations.
     pub(super) fn forget(&mut self) {
-        self.previous.clear();
+        self.identities = Identities::default();
         self.prefixes.clear();
         self.suffixes.clear();
         (self.behavior, self.needs_hash) = (Behavior::None, false);
@@ -285,18 +246,10 @@ impl Resource {
         self.transformations.clear();
     }
 
-    /// Clears all state that kustomize stores in annotations of the object, after a patch that deletes the annotations
-    /// by a directive, or deletes the object. The deleted annotations cannot disagree.
-    pub(super) fn forget_annotations(&mut self) {
-        self.forget();
-        self.lacks_identities = false;
-        self.broken_identities = self.broken_identities.filter(|why| *why != DISAGREE);
-    }
-
     /// Returns whether kustomize stores state, such as previous names, in annotations of the object.
     pub(super) fn has_internal_annotations(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
-        !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
+        self.identities.are_stored() || has_affixes || self.needs_hash || self.behavior != Behavior::None
     }
 
     /// Returns which kinds of state kustomize stores in annotations of the object.
@@ -309,7 +262,7 @@ impl Resource {
     /// removes this field together with the identities.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
-        are_null && !self.previous.is_empty() && !self.has_notes()
+        are_null && self.identities.are_stored() && !self.has_notes()
     }
 
     /// Returns whether kustomize stores the origin of the object, or the transformers that changed it, in annotations.
@@ -399,16 +352,7 @@ impl Resource {
             let text = resource.annotation(&format!("{INTERNAL}{key}"));
             text.map(|text| text.split(',').map(Arc::from).collect()).unwrap_or_default()
         };
-        let (names, namespaces, kinds) =
-            (list(self, "previousNames"), list(self, "previousNamespaces"), list(self, "previousKinds"));
-        let counts = [names.len(), namespaces.len(), kinds.len()];
-        self.lacks_identities = counts.iter().any(|count| (*count == 0) != (names.is_empty()));
-        // A missing annotation is treated as an empty text.
-        let is_broken = |count: &usize| (*count).max(1) != names.len();
-        self.broken_identities = (!names.is_empty() && counts.iter().any(is_broken)).then_some(DISAGREE);
-        let or_empty = |list: Vec<Arc<str>>| if list.is_empty() { vec![Arc::from("")] } else { list };
-        let ids = names.into_iter().zip(or_empty(namespaces)).zip(or_empty(kinds));
-        self.previous = ids.map(|((name, namespace), kind)| PreviousId { name, namespace, kind }).collect();
+        self.identities = Identities::read(|key| self.annotation(&format!("{INTERNAL}{key}")));
         (self.prefixes, self.suffixes) = (list(self, "prefixes"), list(self, "suffixes"));
         self.needs_hash = self.annotation(&format!("{INTERNAL}needsHashSuffix")) == Some("enabled");
         self.behavior = match self.annotation(&format!("{INTERNAL}generatorBehavior")) {

@@ -194,11 +194,12 @@ impl Run<'_> {
     /// If the annotations with the previous names, namespaces and kinds of an object disagree.
     pub(super) fn check_identities(&self, map: &mut ResMap) -> Step<()> {
         let mut lost = map.lost;
-        if map.resources().iter().all(|resource| resource.broken_identities.is_none()) {
+        if map.resources().iter().all(|resource| resource.unreadable_identities().is_none()) {
             return Ok(());
         }
         for resource in map.resources_mut() {
-            let Some(message) = resource.broken_identities.take() else { continue };
+            let Some(message) = resource.unreadable_identities() else { continue };
+            resource.forget_identities();
             let stop = Stop::of_content(kz031::found(self.site_of(resource.origin), message));
             self.recover_object(resource, &mut lost, Err(stop))?;
         }

@@ -296,7 +296,7 @@ enum Compared {
 
 impl Compared {
     fn of(old: &Resource, new: &Resource) -> Self {
-        if old.previous_ids().count() != new.previous_ids().count() || !have_same_origins(&old.node, &new.node) {
+        if old.identities != new.identities || !have_same_origins(&old.node, &new.node) {
             return Self::Changed;
         }
         match (&old.rebuilt, &new.rebuilt) {

@@ -125,6 +125,7 @@ impl Transformer {
                 self.each(run, map, |resource| images.apply(resource))
             }
             What::Replacement { replacements } => replacements.iter().try_for_each(|replacement| {
+                run.check_identities(map)?;
                 let replaced = replacement.apply(run, map);
                 run.recover(&mut map.lost, Lost::Nothing, replaced).map(drop)
             }),
@@ -247,6 +248,7 @@ impl Transformer {
     }
 
     fn affix(&self, run: &Run<'_>, map: &mut ResMap, side: Side, text: &str, specs: &[FieldSpec]) -> Step<()> {
+        run.check_identities(map)?;
         let scope = map.scope.clone();
         let affix = Affix { side, text, specs, origin: self.origin, budget: &run.budget };
         self.each(run, map, |resource| affix.apply(resource, &scope))
