@@ -15,9 +15,10 @@ use super::resource::Resource;
 use super::run::Run;
 use super::shared;
 use super::stop::{Failed, Step, Stop};
+use crate::admission::field::FieldPath;
 use crate::kustomize::file::PatchOptions;
 use crate::kustomize::finding::Site;
-use crate::kustomize::merge;
+use crate::kustomize::merge::{self, MergeError};
 use crate::kustomize::node::{Entry, Node, Origin, Tag};
 use crate::kustomize::rules::{kz014, kz030};
 use crate::kustomize::schema::Schema;
@@ -97,7 +98,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     fn apply(&self, resource: &mut Resource, patch: &Node, schema: &Schema, scope: &Scope) -> Result<(), Failed> {
         self.run.budget.node(patch)?;
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
-        if self.allow_name_change || self.allow_kind_change {
+        if self.changes_identity() {
             resource.store_previous_id(scope);
         }
         // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
@@ -106,7 +107,9 @@ impl<'s, 'r> Merging<'s, 'r> {
             _ if resource.is_stored_in_null() => resource.forget(),
             _ => {}
         }
-        match merge::merge(&resource.node, patch, schema).map_err(|error| error.to_string())? {
+        let checked = check_annotations(resource, patch);
+        let merged = checked.and_then(|()| merge::merge(&resource.node, patch, schema));
+        match merged.map_err(|error| error.to_string())? {
             Some(mut merged) => {
                 if !resource.shared.is_empty() {
                     shared::keep(&mut merged, &resource.node);
@@ -139,7 +142,7 @@ impl<'s, 'r> Merging<'s, 'r> {
             self.run.recover_object(resource, &mut lost, changed)
         });
         changed.transpose()?;
-        if self.allow_name_change || self.allow_kind_change {
+        if self.changes_identity() {
             map.lost = lost;
         }
         Ok(())
@@ -151,10 +154,30 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// If no object or more than one object has this identity.
     pub(super) fn merge_by_id(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
-        if let Some(at) = self.target(map, patch)? {
-            self.change(map, at, &patch.node)?;
+        let Some(at) = self.target(map, patch)? else { return Ok(()) };
+        if !self.changes_identity() {
+            return self.change(map, at, &patch.node);
         }
-        Ok(())
+        // kustomize stores the options in annotations of the patch, which makes them a mapping of strings.
+        let patch = self.rewritten(map, patch, &["annotations"])?;
+        self.change(map, at, &patch.node)
+    }
+
+    /// Returns a copy of a patch in which the fields `fields` of `metadata` are mappings of strings.
+    ///
+    /// # Errors
+    ///
+    /// If one of the fields is a list with an odd number of items.
+    fn rewritten(&self, map: &ResMap, patch: &Resource, fields: &[&str]) -> Step<Resource> {
+        let mut copy = patch.clone();
+        let rewritten = rewrite_metadata(&mut copy, fields).map_err(|error| Failed::from(error.to_string()));
+        rewritten.map_err(|failed| inapplicable(failed, self.site, &patch.id(&map.scope)))?;
+        Ok(copy)
+    }
+
+    /// Returns whether the options of the patch allow it to change the name or the kind of an object.
+    fn changes_identity(&self) -> bool {
+        self.allow_name_change || self.allow_kind_change
     }
 
     /// Merges a patch of `patchesStrategicMerge` into the object with the same identity.
@@ -187,8 +210,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// If the patch does not fit an object.
     pub(super) fn merge_into(&self, map: &mut ResMap, places: &[usize], patch: &Resource) -> Step<()> {
-        let mut patch = patch.clone();
-        rewrite_metadata(&mut patch);
+        let patch = self.rewritten(map, patch, &["labels", "annotations"])?;
         for at in places {
             let Some(resource) = map.resources().get(*at) else { continue };
             let mut node = patch.node.clone();
@@ -236,22 +258,46 @@ fn is_replaced(annotations: &Node) -> bool {
     matches!(annotations.get("$patch").and_then(Node::text), Some("replace" | "delete"))
 }
 
-/// Converts labels and annotations of a patch to strings, as kustomize does when it copies the patch. Null becomes the
-/// string `null`, so it does not remove a label.
-fn rewrite_metadata(patch: &mut Resource) {
-    let Some(metadata) = patch.metadata() else { return };
-    for field in ["labels", "annotations"] {
+/// Checks that a patch does not replace annotations in which kustomize has stored state, such as previous identities, by
+/// a list or a scalar.
+///
+/// # Errors
+///
+/// If the patch does so, because kustomize merges only a mapping into these annotations.
+fn check_annotations(resource: &Resource, patch: &Node) -> Result<(), MergeError> {
+    let is_stored = resource.has_internal_annotations() || resource.has_notes();
+    let path = ["metadata", "annotations"];
+    match patch.at_path(&path) {
+        Some(annotations) if is_stored && !annotations.is_map() => {
+            Err(MergeError::no_mapping(FieldPath::of(path), annotations))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Converts the values in the fields `fields` of a patch's metadata to strings, as kustomize does when it writes these
+/// fields. Null becomes the string `null`, so it does not remove a label. Removes a field without values.
+///
+/// # Errors
+///
+/// If a field is a list with an odd number of items. kustomize reads a list as alternating keys and values, and panics.
+fn rewrite_metadata(patch: &mut Resource, fields: &[&str]) -> Result<(), MergeError> {
+    let Some(metadata) = patch.metadata() else { return Ok(()) };
+    for field in fields {
         let Some(map) = metadata.get(field) else { continue };
         let string = |entry: &Entry| {
             let text = entry.value.text().unwrap_or_default();
             Entry::new(Arc::clone(&entry.key), Node::string(text).at(entry.value.origin))
         };
-        let rewritten = Node::map(map.entries().iter().map(string).collect()).at(map.origin);
+        let no_mapping = || MergeError::no_mapping(FieldPath::of(["metadata", field]), map);
+        let listed = odd_annotations::listed(map).ok_or_else(no_mapping)?;
+        let rewritten = Node::map(map.entries().iter().chain(&listed).map(string).collect()).at(map.origin);
         match rewritten.entries().is_empty() {
             true => drop(metadata.remove(field)),
             false => metadata.set(field, rewritten),
         }
     }
+    Ok(())
 }
 
 /// Returns the index of the only object whose current or previous identity is that of the patch.

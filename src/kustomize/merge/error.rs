@@ -14,6 +14,11 @@ pub struct MergeError {
 }
 
 impl MergeError {
+    /// Creates the error for a patch that has the node `found` in the field `path`, where the object has a mapping.
+    pub fn no_mapping(path: FieldPath, found: &Node) -> Self {
+        Self { path, problem: Problem::WrongKind { expected: "a mapping", found: kind_name(found) } }
+    }
+
     /// Prepends a key to the path of the error.
     pub(super) fn within(self, key: &str) -> Self {
         Self { path: FieldPath::root().key(key).join(&self.path), ..self }
