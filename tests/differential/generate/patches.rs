@@ -3,7 +3,23 @@
 use super::content;
 use super::folder::Maker;
 use super::objects::Known;
-use super::yaml::{Yaml, map, text};
+use super::yaml::{Yaml, map, raw, text};
+
+/// Values for the labels or annotations of a patch that are not a mapping of texts.
+const ODD_METADATA: [&str; 12] = [
+    "null",
+    "~",
+    "{}",
+    "{note: null}",
+    "{note: 1}",
+    "{note: true, z: \"1\"}",
+    "{$patch: delete}",
+    "{$patch: replace, note: new}",
+    "[a, b]",
+    "[a]",
+    "[]",
+    "text",
+];
 
 pub fn patches(maker: &mut Maker<'_>) {
     let known = maker.target();
@@ -14,9 +30,9 @@ pub fn patches(maker: &mut Maker<'_>) {
     if targeted {
         patch = patch.with("target", maker.selector(&known));
     }
-    if maker.dice.chance(8) {
+    if maker.dice.chance(10) {
         let option = maker.dice.pick(&["allowNameChange", "allowKindChange"]);
-        patch = patch.with("options", map([(option, super::yaml::raw("true"))]));
+        patch = patch.with("options", map([(option, raw("true"))]));
     }
     maker.folder.list("patches").push(patch);
 }
@@ -69,7 +85,15 @@ fn merge(maker: &mut Maker<'_>, known: &Known) -> String {
         2 => header.name.push_str("-new"),
         _ => {}
     }
-    let header = header.header().document(maker.dice);
+    let mut header = header.header();
+    if maker.dice.chance(8)
+        && let Yaml::Map(fields) = &mut header
+        && let Some((_, metadata)) = fields.last_mut()
+    {
+        let field = maker.dice.pick(&["annotations", "annotations", "labels"]);
+        *metadata = metadata.clone().with(field, raw(maker.dice.pick(&ODD_METADATA)));
+    }
+    let header = header.document(maker.dice);
     if maker.dice.chance(6) {
         return format!("{header}{}", content::anchored(maker.dice, known));
     }
