@@ -38,7 +38,7 @@ pub(super) enum BadPatch {
     /// The text contains neither objects nor JSON patch operations.
     #[error("{0}")]
     Neither(BadObjects),
-    /// The text is valid as both kinds of patch.
+    /// The text is valid both as a strategic merge patch and as a JSON patch.
     #[error("is both an object and a list of operations")]
     Both,
 }
@@ -101,26 +101,8 @@ impl<'s, 'r> Merging<'s, 'r> {
         if self.changes_identity() {
             resource.store_previous_id(scope);
         }
-        // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
-        match patch.at_path(&["metadata", "annotations"]) {
-            Some(annotations) if is_replaced(annotations) || annotations.is_null() => resource.forget(),
-            _ if resource.is_stored_in_null() => resource.forget(),
-            _ => {}
-        }
-        let checked = check_annotations(resource, patch);
-        let merged = checked.and_then(|()| merge::merge(&resource.node, patch, schema));
-        match merged.map_err(|error| error.to_string())? {
-            Some(mut merged) => {
-                if !resource.shared.is_empty() {
-                    shared::keep(&mut merged, &resource.node);
-                }
-                resource.node = merged;
-            }
-            None => {
-                resource.forget();
-                resource.node = Node::map(Vec::new());
-                return Ok(());
-            }
+        if !merge_with_state(resource, patch, schema).map_err(|error| error.to_string())? {
+            return Ok(());
         }
         resource.spread();
         if !self.allow_kind_change {
@@ -163,7 +145,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         self.change(map, at, &patch.node)
     }
 
-    /// Returns a copy of a patch in which the fields `fields` of `metadata` are mappings of strings.
+    /// Returns a copy of a patch in which all values in the given fields of `metadata`, such as `labels`, are strings.
     ///
     /// # Errors
     ///
@@ -252,27 +234,24 @@ fn inapplicable(failed: Failed, site: &Site, id: &Id<'_>) -> Stop {
     failed.by(site.clone(), |site, why| kz014::inapplicable(site, &id.words(), why))
 }
 
-/// Returns whether a directive in the annotations of a patch removes all annotations of the object, including those in
-/// which kustomize stores previous identities.
-fn is_replaced(annotations: &Node) -> bool {
-    matches!(annotations.get("$patch").and_then(Node::text), Some("replace" | "delete"))
-}
-
-/// Checks that a patch does not replace annotations in which kustomize has stored state, such as previous identities, by
-/// a list or a scalar.
-///
-/// # Errors
-///
-/// If the patch does so, because kustomize merges only a mapping into these annotations.
-fn check_annotations(resource: &Resource, patch: &Node) -> Result<(), MergeError> {
-    let is_stored = resource.has_internal_annotations() || resource.has_notes();
-    let path = ["metadata", "annotations"];
-    match patch.at_path(&path) {
-        Some(annotations) if is_stored && !annotations.is_map() => {
-            Err(MergeError::no_mapping(FieldPath::of(path), annotations))
-        }
-        _ => Ok(()),
+/// Merges a patch into an object, and clears the state that kustomize has stored in annotations of the object if the patch
+/// removes these annotations. Returns `false` if the patch deletes the object, which becomes empty.
+fn merge_with_state(resource: &mut Resource, patch: &Node, schema: &Schema) -> Result<bool, MergeError> {
+    // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
+    if resource.is_stored_in_null() {
+        resource.forget();
     }
+    let has_state = resource.write_state();
+    let merged = merge::merge(&resource.node, patch, schema);
+    if let Ok(merged) = &merged {
+        let mut node = merged.clone().unwrap_or_else(|| Node::map(Vec::new()));
+        if !resource.shared.is_empty() {
+            shared::keep(&mut node, &resource.node);
+        }
+        resource.node = node;
+    }
+    resource.take_state(has_state);
+    Ok(merged?.is_some())
 }
 
 /// Converts the values in the fields `fields` of a patch's metadata to strings, as kustomize does when it writes these
@@ -405,9 +384,9 @@ impl Operations<'_, '_> {
         Err(Failed::Unknown(reason.to_owned()))
     }
 
-    /// Handles an object that has an annotation without a name after a JSON patch. Returns an error, except for the
-    /// field `patches`. For this field, removes all annotations. kustomize does the same: it removes the annotations,
-    /// then fails, and ignores the error.
+    /// Handles an object that has an annotation without a key after a JSON patch. If the patch is in the field
+    /// `patches`, removes all annotations of the object, because kustomize removes them and then ignores its own error.
+    /// For other patches, returns an error.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
             return Err("an annotation has no name".into());

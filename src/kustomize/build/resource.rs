@@ -14,6 +14,9 @@ use crate::yaml::core;
 /// The prefix of annotations in which kustomize stores its state.
 const INTERNAL: &str = "internal.config.kubernetes.io/";
 
+/// The annotation that stands for all state of [`INTERNAL`] annotations while a patch is merged.
+const STATE: &str = "internal.config.kubernetes.io/state";
+
 /// The [`Resource::uid`] of the next object that is created.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -296,6 +299,44 @@ impl Resource {
         self.source = self.source.take().filter(|_| has_origin);
         if !has_transformations {
             self.transformations.clear();
+        }
+    }
+
+    /// Adds annotations in place of the state that kustomize stores in annotations of the object. Returns whether there is
+    /// such state besides the origin and the transformers. Remove the annotations with [`Resource::take_state`].
+    pub(super) fn write_state(&mut self) -> bool {
+        self.write_notes();
+        if !self.has_internal_annotations() {
+            return false;
+        }
+        let annotations = self.metadata_map("annotations");
+        annotations.map(|annotations| annotations.set(STATE, Node::string(""))).is_some()
+    }
+
+    /// Removes the annotations that [`Resource::write_state`] added. Clears the state whose annotation a patch has removed.
+    /// `has_state` is the result of [`Resource::write_state`].
+    pub(super) fn take_state(&mut self, has_state: bool) {
+        let had_notes = self.has_notes();
+        self.take_notes();
+        let metadata = self.node.get_mut("metadata");
+        let annotations = metadata.and_then(|metadata| metadata.get_mut("annotations"));
+        let is_kept = annotations.is_some_and(|annotations| annotations.remove(STATE).is_some());
+        if has_state && !is_kept {
+            self.forget();
+        }
+        if has_state || had_notes {
+            self.drop_empty_annotations();
+        }
+    }
+
+    /// Removes the field `annotations` if it is an empty mapping.
+    fn drop_empty_annotations(&mut self) {
+        let Some(metadata) = self.node.get_mut("metadata") else { return };
+        if metadata
+            .get("annotations")
+            .is_some_and(|annotations| annotations.is_map() && annotations.entries().is_empty())
+        {
+            metadata.remove("annotations");
         }
     }
 
