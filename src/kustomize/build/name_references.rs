@@ -41,15 +41,34 @@ pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference])
         let rules = rules.entry(key).or_insert_with(|| rules_of(&gvk, references));
         let has_role = rules.iter().any(|rule| rule.spec.path.ends_with(ROLE));
         let role = has_role.then(|| role_ref(resource)).flatten();
-        let fixed = rules.iter().try_for_each(|rule| {
-            let referrer = Referrer { names: &names, own: &targets[at], rule, role: role.as_ref() };
-            referrer.fix(resource)
+        let checked = if rules.is_empty() { Ok(()) } else { check_api_version(resource) };
+        let fixed = checked.and_then(|()| {
+            rules.iter().try_for_each(|rule| {
+                let referrer = Referrer { names: &names, own: &targets[at], rule, role: role.as_ref() };
+                referrer.fix(resource)
+            })
         });
         let fixed = fixed.map_err(|message| Failed::from(message).at(run.site_of(resource.origin)));
         run.recover_object(resource, &mut lost, fixed)?;
     }
     map.lost = lost;
     Ok(())
+}
+
+/// Checks the `apiVersion` of an object that may refer to others. kustomize compares it with the one that it composes of
+/// group and version. Source: `confirmNodeMatchesReferrer` in kustomize's `api/filters/nameref/nameref.go`.
+///
+/// # Errors
+///
+/// If the two differ, because `apiVersion` is a null that is written as a word, or starts with a slash.
+fn check_api_version(resource: &Resource) -> Result<(), String> {
+    let Some(written) = resource.node.get("apiVersion").filter(|version| version.is_scalar()) else { return Ok(()) };
+    let (text, gvk) = (written.text().unwrap_or_default(), resource.gvk());
+    let is_composed = !written.is_null() && (!gvk.group.is_empty() || text == gvk.version);
+    if text.is_empty() || is_composed {
+        return Ok(());
+    }
+    Err(format!("the apiVersion `{text}` of {} {} is not a group and a version", gvk.kind, resource.name()))
 }
 
 /// A field that may contain the name of an object. `target` is the group, version and kind of that object.
@@ -273,8 +292,8 @@ impl Referrer<'_> {
     }
 
     /// Returns whether `target` is in the namespace that a reference names. Returns true if the reference names no
-    /// namespace. Compares the current namespace of `target`, with one exception: if the reference may refer to an
-    /// object that was originally in the named namespace, compares the original namespace of `target`.
+    /// namespace. Usually compares the current namespace of `target`. If the reference may refer to any object that was
+    /// originally in the named namespace, compares the original namespace of `target` instead.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
