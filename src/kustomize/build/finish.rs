@@ -1,5 +1,5 @@
-//! The last steps of a build. Only the root needs these steps: they drop local objects, sort objects, set annotations
-//! and print the result.
+//! The last steps of a build. They run once, for the kustomization that the user builds, and not for its bases. They
+//! drop local objects, sort the objects, set annotations and print the result.
 //!
 //! Source: kustomize's `api/krusty/kustomizer.go` and `api/resource/resource.go`.
 
@@ -126,7 +126,7 @@ pub(super) fn managed_by(map: &mut ResMap, value: &str) {
 ///
 /// # Errors
 ///
-/// If an annotation has no name, because kustomize panics in this case.
+/// If the key of an annotation is empty, a list or a mapping, because kustomize panics in this case.
 pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, with_transformations: bool) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let is_written = !(with_origins && with_transformations);
@@ -198,10 +198,13 @@ fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes:
     merged.map_err(|why| Stop::of_content(kz013::no_object(site, &words, why)))
 }
 
-/// Returns whether an object has an annotation whose key is empty, a list or a mapping.
+/// Returns whether an object has an annotation whose key is empty, a list or a mapping. kustomize reads a list of
+/// annotations as alternating keys and values.
 pub(super) fn has_nameless_annotation(resource: &Resource) -> bool {
-    let annotations = resource.node.at_path(&["metadata", "annotations"]).map(Node::entries).unwrap_or_default();
-    annotations.iter().any(|entry| entry.key.is_empty())
+    let Some(annotations) = resource.node.at_path(&["metadata", "annotations"]) else { return false };
+    let is_nameless = |key: &Node| key.text().unwrap_or_default().is_empty();
+    annotations.entries().iter().any(|entry| entry.key.is_empty())
+        || annotations.items().iter().step_by(2).any(is_nameless)
 }
 
 /// Returns whether annotations are printed correctly without changes. Their values must be strings that are not folded.
@@ -239,7 +242,7 @@ fn set(resource: &mut Resource, values: BTreeMap<String, Node>) {
 ///
 /// # Errors
 ///
-/// If an object cannot be printed.
+/// If an object cannot be converted to YAML.
 pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
     let mut out = String::new();
     for resource in map.resources() {
@@ -255,7 +258,7 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
 ///
 /// # Errors
 ///
-/// If an object cannot be printed.
+/// If an object cannot be converted to YAML.
 pub(super) fn each(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
     let text = |resource| {
         let mut out = String::new();
@@ -264,11 +267,11 @@ pub(super) fn each(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
     map.resources().iter().map(text).collect()
 }
 
-/// Checks that all objects can be printed. The printed texts are not kept.
+/// Checks that all objects can be converted to YAML. The YAML texts are not kept.
 ///
 /// # Errors
 ///
-/// If an object cannot be printed, or if the printed texts are much larger than the files that were read.
+/// If an object cannot be converted to YAML, or if the YAML texts are much larger than the files that were read.
 pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let most = MAX_TEXT_BYTES + MAX_GROWTH * run.read.get();
     let (mut out, mut printed, mut lost) = (String::new(), 0, map.lost);
@@ -291,7 +294,7 @@ pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
 ///
 /// # Errors
 ///
-/// If an object cannot be printed.
+/// If an object cannot be converted to YAML.
 pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> {
     let ids = || map.resources().iter().map(|resource| resource.id(&map.scope));
     let namespaces: BTreeSet<&str> = ids().filter(|id| !id.is_cluster).map(|id| id.effective_namespace()).collect();
@@ -308,8 +311,8 @@ pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> 
     map.resources().iter().zip(ids()).map(file).collect()
 }
 
-/// Returns the text of each object without the label `validated-by`. These texts are compared before and after a
-/// validator runs. A text is `None` if the object cannot be printed.
+/// Returns the YAML text of each object without the label `validated-by`. These texts are compared before and after a
+/// validator runs. A text is `None` if the object cannot be converted to YAML.
 pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Vec<Option<String>> {
     let text = |resource: &Resource| {
         let mut out = String::new();
@@ -330,7 +333,7 @@ fn document(resource: &Resource, run: &Run<'_>, out: &mut String) -> Step<()> {
 ///
 /// # Errors
 ///
-/// If the object cannot be printed.
+/// If the object cannot be converted, or `print` fails.
 pub(super) fn with_value<T>(
     resource: &Resource,
     run: &Run<'_>,

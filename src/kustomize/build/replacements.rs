@@ -14,7 +14,7 @@ use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
-use super::select::Compiled;
+use super::select::{BadSelector, Compiled};
 use super::stop::{Failed, Step, Stop};
 use super::structured;
 use crate::kustomize::file::{Replacement, Selector, Source, Target};
@@ -66,7 +66,7 @@ impl FieldOptions {
     }
 }
 
-/// A replacement, with the position of its entry.
+/// A replacement, with the position of the kustomization entry or object that configures it.
 #[derive(Debug, Clone)]
 pub(super) struct Sited {
     pub replacement: Replacement,
@@ -157,7 +157,8 @@ impl Sited {
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
         let (scope, lost) = (map.scope.clone(), map.lost);
         for at in 0..map.resources().len() {
-            let is_target = map.resources().get(at).is_some_and(|resource| is_target(resource, &select, &rejects));
+            let is_target = map.resources().get(at).map(|resource| is_target(resource, &select, &rejects));
+            let is_target = is_target.unwrap_or(Ok(false)).map_err(|bad| bad.at(self.site.clone()))?;
             if is_target && let Some(resource) = map.resources_mut().get_mut(at) {
                 self.fields(run, (at, resource), value, target, (&scope, lost))?;
             }
@@ -216,17 +217,27 @@ fn part_of(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     Ok(value)
 }
 
-fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Compiled)]) -> bool {
+/// Returns whether a target of a replacement selects an object, and does not reject it.
+///
+/// # Errors
+///
+/// If a selector of labels or annotations cannot be used.
+fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Compiled)]) -> Result<bool, BadSelector> {
+    if !select.selects_labels(resource)? {
+        return Ok(false);
+    }
+    for (selector, compiled) in rejects {
+        let has_labels = !selector.annotation_selector.is_empty() || !selector.label_selector.is_empty();
+        if has_labels && compiled.selects_labels(resource)? {
+            return Ok(false);
+        }
+    }
     let is_rejected = |(selector, compiled): &(&Selector, Compiled)| {
-        let by_labels = !selector.annotation_selector.is_empty() || !selector.label_selector.is_empty();
         let parts = [&selector.group, &selector.version, &selector.kind, &selector.name, &selector.namespace];
-        let by_id = parts.iter().any(|part| !part.is_empty());
-        (by_labels && compiled.selects_labels(resource))
-            || (by_id && ids(resource).any(|id| compiled.selects_written(&id)))
+        let has_id = parts.iter().any(|part| !part.is_empty());
+        has_id && ids(resource).any(|id| compiled.selects_written(&id))
     };
-    select.selects_labels(resource)
-        && !rejects.iter().any(is_rejected)
-        && ids(resource).any(|id| select.selects_written(&id))
+    Ok(!rejects.iter().any(is_rejected) && ids(resource).any(|id| select.selects_written(&id)))
 }
 
 /// Writes the copied value to the field at `path` of an object. The error message is empty if the field does not exist.

@@ -4,13 +4,14 @@
 
 use super::id::{Gvk, Id, Scope};
 use super::label_selector::Labels;
+use super::odd_annotations;
 use super::resource::Resource;
 use super::stop::Stop;
 use crate::go::regexp::Code;
 use crate::kustomize::file::Selector;
 use crate::kustomize::finding::Site;
 use crate::kustomize::pattern::Pattern;
-use crate::kustomize::rules::kz014;
+use crate::kustomize::rules::{kz014, kz031};
 
 /// A selector of objects with compiled regular expressions.
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub(super) struct Compiled {
     kind: Pattern,
     name: Pattern,
     namespace: Pattern,
-    labels: Option<Labels>,
-    annotations: Option<Labels>,
+    labels: MetadataSelector,
+    annotations: MetadataSelector,
 }
 
 /// The reason why a selector cannot be used.
@@ -31,6 +32,9 @@ pub(super) enum BadSelector {
     Expression(String),
     /// An invalid selector of labels or annotations.
     Labels(String),
+    /// An object with labels or annotations that are a list with an odd number of items. kustomize reads the list as
+    /// alternating keys and values, and panics. Contains the name of the field.
+    OddList(&'static str),
     /// A regular expression that Go may accept, and that is not supported here.
     Unsupported(String),
 }
@@ -41,46 +45,48 @@ impl BadSelector {
         match self {
             Self::Expression(text) => Stop::refused(kz014::invalid_expression(site, &text)),
             Self::Labels(text) => Stop::refused(kz014::invalid_selector(site, &text)),
+            Self::OddList(field) => {
+                Stop::of_content(kz031::found(site, &format!("metadata.{field} of an object is a list, not a mapping")))
+            }
             Self::Unsupported(text) => Stop::unknown(site, format!("`{text}` in a selector is not supported here")),
         }
     }
 }
 
 impl Compiled {
-    /// Compiles the regular expressions and label selectors of a selector.
+    /// Compiles the regular expressions of a selector, and parses its selectors of labels and annotations.
     ///
     /// # Errors
     ///
-    /// Returns the first invalid part of the selector.
+    /// Returns the first invalid regular expression.
     pub(super) fn new(selector: &Selector) -> Result<Self, BadSelector> {
-        let labels = |text: &String| match text.is_empty() {
-            true => Ok(None),
-            false => Labels::parse(text).map(Some).ok_or_else(|| BadSelector::Labels(text.clone())),
-        };
         Ok(Self {
             group: pattern(&selector.group)?,
             version: pattern(&selector.version)?,
             kind: pattern(&selector.kind)?,
             name: pattern(&selector.name)?,
             namespace: pattern(&selector.namespace)?,
-            labels: labels(&selector.label_selector)?,
-            annotations: labels(&selector.annotation_selector)?,
+            labels: MetadataSelector::new("labels", &selector.label_selector),
+            annotations: MetadataSelector::new("annotations", &selector.annotation_selector),
         })
     }
 
     /// Returns whether the selector selects an object. Both the current and the original name and namespace can match.
-    pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// If everything else matches, and the selector of labels or annotations cannot be used.
+    pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> Result<bool, BadSelector> {
         // compare the kind first: most objects have another one, and an identity is slower to compute
         if !self.kind.matches(resource.kind()) {
-            return false;
+            return Ok(false);
         }
         let (now, first) = (resource.id(scope), resource.original_id(scope));
         let is_named =
             self.namespace.matches(first.effective_namespace()) || self.namespace.matches(now.effective_namespace());
-        is_named
-            && (self.name.matches(first.name) || self.name.matches(now.name))
-            && self.selects_gvk(&now.gvk)
-            && self.selects_labels(resource)
+        let is_selected =
+            is_named && (self.name.matches(first.name) || self.name.matches(now.name)) && self.selects_gvk(&now.gvk);
+        Ok(is_selected && self.labels.selects(resource)? && self.annotations.selects(resource)?)
     }
 
     /// Returns whether the selector selects an object with this identity. Compares the namespace as it is written in
@@ -94,19 +100,47 @@ impl Compiled {
         self.group.matches(gvk.group) && self.version.matches(gvk.version) && self.kind.matches(gvk.kind)
     }
 
-    /// Returns whether an object satisfies the label selector and the annotation selector.
-    pub(super) fn selects_labels(&self, resource: &Resource) -> bool {
-        holds(&self.labels, resource, "labels") && holds(&self.annotations, resource, "annotations")
+    /// Returns whether an object satisfies the label selector and the annotation selector. Like kustomize for
+    /// replacements, evaluates both.
+    ///
+    /// # Errors
+    ///
+    /// If one of them cannot be used.
+    pub(super) fn selects_labels(&self, resource: &Resource) -> Result<bool, BadSelector> {
+        let (by_annotations, by_labels) = (self.annotations.selects(resource)?, self.labels.selects(resource)?);
+        Ok(by_annotations && by_labels)
     }
 }
 
-/// Returns whether the labels or annotations of an object satisfy a selector. `field` is `labels` or `annotations`.
-/// Values that are lists or mappings count as empty.
-fn holds(labels: &Option<Labels>, resource: &Resource, field: &str) -> bool {
-    let Some(labels) = labels else { return true };
-    let values = resource.node.at_path(&["metadata", field]);
-    let value = |key: &str| Some(values?.get(key)?.text().unwrap_or_default());
-    labels.requirements().iter().all(|requirement| requirement.holds(value(&requirement.key)))
+/// A selector of labels or annotations. kustomize parses it for each object anew, so an invalid one is no error without
+/// an object.
+#[derive(Debug)]
+struct MetadataSelector {
+    /// `labels` or `annotations`.
+    field: &'static str,
+    text: String,
+    /// The parsed text; `None` if it is invalid.
+    parsed: Option<Labels>,
+}
+
+impl MetadataSelector {
+    fn new(field: &'static str, text: &str) -> Self {
+        Self { field, text: text.to_owned(), parsed: Labels::parse(text) }
+    }
+
+    /// Returns whether an object satisfies the selector. Values that are lists or mappings count as empty.
+    fn selects(&self, resource: &Resource) -> Result<bool, BadSelector> {
+        let labels = self.parsed.as_ref().ok_or_else(|| BadSelector::Labels(self.text.clone()))?;
+        let values = resource.node.at_path(&["metadata", self.field]);
+        let listed = values.map_or(Some(Vec::new()), odd_annotations::listed);
+        let listed = listed.ok_or(BadSelector::OddList(self.field))?;
+        let value = |key: &str| {
+            let in_list = || listed.iter().rev().find(|entry| &*entry.key == key).map(|entry| &entry.value);
+            let found = values.and_then(|values| values.get(key)).or_else(in_list);
+            found.map(|value| value.text().unwrap_or_default())
+        };
+        Ok(labels.requirements().iter().all(|requirement| requirement.holds(value(&requirement.key))))
+    }
 }
 
 fn pattern(text: &str) -> Result<Pattern, BadSelector> {
@@ -118,7 +152,16 @@ fn pattern(text: &str) -> Result<Pattern, BadSelector> {
 }
 
 /// Returns the indexes of the objects that a selector selects.
-pub(super) fn select(resources: &[Resource], selector: &Compiled, scope: &Scope) -> Vec<usize> {
-    let objects = resources.iter().enumerate();
-    objects.filter(|(_, resource)| selector.selects(resource, scope)).map(|(at, _)| at).collect()
+///
+/// # Errors
+///
+/// Returns the first error of [`Compiled::selects`].
+pub(super) fn select(resources: &[Resource], selector: &Compiled, scope: &Scope) -> Result<Vec<usize>, BadSelector> {
+    let mut places = Vec::new();
+    for (at, resource) in resources.iter().enumerate() {
+        if selector.selects(resource, scope)? {
+            places.push(at);
+        }
+    }
+    Ok(places)
 }

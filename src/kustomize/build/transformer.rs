@@ -164,7 +164,7 @@ impl Transformer {
     fn selected(&self, run: &Run<'_>, map: &mut ResMap, target: &Selector) -> Step<Vec<usize>> {
         let compiled = Compiled::new(target).map_err(|bad| bad.at(self.site.clone()))?;
         run.check_identities(map)?;
-        let places = select(map.resources(), &compiled, &map.scope);
+        let places = select(map.resources(), &compiled, &map.scope).map_err(|bad| bad.at(self.site.clone()))?;
         let is_known = || map.lost == Lost::Nothing && map.resources().iter().all(|one| one.lost == Lost::Nothing);
         if places.is_empty() && !run.is_strict && !self.site.field.is_root() && is_known() {
             let site = Site { field: self.site.field.key("target"), ..self.site.clone() };
@@ -175,7 +175,7 @@ impl Transformer {
         Ok(places)
     }
 
-    /// Returns whether the entry of the transformer is in a Component, which other roots may use too.
+    /// Returns whether a Component configures the transformer. Other kustomizations may use the same Component.
     fn is_of_component(&self, run: &Run<'_>) -> bool {
         let file = run.files.kustomization(run.tree, &self.site.file);
         file.is_ok_and(|file| file.kustomization.is_component())
@@ -302,7 +302,7 @@ impl Transformer {
 ///
 /// # Errors
 ///
-/// If the data of an object cannot be printed, or its hash is unknown.
+/// If the data of an object cannot be converted to JSON, or its hash is unknown.
 pub(super) fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
     if !map.resources().iter().any(|resource| resource.needs_hash) {
         return Ok(());

@@ -53,7 +53,7 @@ impl ValueAdd {
                 None => (0..map.resources().len()).collect(),
                 Some(selector) => {
                     let selector = Compiled::new(selector).map_err(|bad| bad.at(site.clone()))?;
-                    select(map.resources(), &selector, &scope)
+                    select(map.resources(), &selector, &scope).map_err(|bad| bad.at(site.clone()))?
                 }
             };
             for at in places {
