@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Map, Value};
 
 use super::definitions::{Definitions, Name, Shape, ShapeId};
+use super::unique::Unique;
 use crate::kustomize::file;
 use crate::yaml::{self, Limits};
 
@@ -22,8 +23,8 @@ pub enum BadSchema {
     /// The file has no content. kustomize does not accept an empty file as an empty document.
     #[error("the schema is empty")]
     Empty,
-    /// The text is neither JSON nor YAML.
-    #[error("the schema is neither JSON nor YAML: {0}")]
+    /// The text is neither valid JSON nor valid YAML, or has duplicate keys.
+    #[error("the schema is not valid JSON or YAML: {0}")]
     Syntax(String),
     /// A field of a schema has the wrong type.
     #[error("{0}")]
@@ -43,7 +44,7 @@ pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
         return Err(BadSchema::Empty);
     }
     let document = if text.starts_with('{') {
-        serde_json::from_str(text).map_err(|error| syntax(&error))?
+        serde_json::from_str::<Unique>(text).map_err(|error| syntax(&error))?.0
     } else {
         let document = yaml::first(text, &Limits::default()).map_err(|error| match error.problem.is_open() {
             true => BadSchema::Unknown(error.to_string()),

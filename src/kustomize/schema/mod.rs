@@ -20,14 +20,15 @@
 //! # Differences
 //!
 //! The built-in schema contains only the fields that lead to merged lists. `make schema` writes these fields to
-//! `built_in.txt`. Other fields of the definitions have no merged lists. So no schema is looked up for an object with
-//! `apiVersion` and `kind` in such a field.
+//! `built_in.txt`. Patches replace all lists in the other fields. If such a field contains an object with its own
+//! `apiVersion` and `kind`, the schema of this kind is not used.
 //!
 //! Source: `kyaml/openapi/openapi.go` of kustomize.
 
 mod built_in;
 mod custom;
 mod definitions;
+mod unique;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -45,7 +46,8 @@ pub struct Schema {
     /// The definitions of the file in `openapi.path`, or of a schema comment. `None` if the schema consists of the
     /// built-in definitions only.
     own: Option<Definitions>,
-    /// The apiVersion and kind of cluster-scoped kinds, if the schema comes from a file.
+    /// The apiVersion and kind of cluster-scoped kinds. `None` if the schema does not come from the file in
+    /// `openapi.path`.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
     /// The definitions that take precedence. `None` if the built-in definitions are not used together with `own`.
     beside: Option<Preferred>,
@@ -54,9 +56,11 @@ pub struct Schema {
 /// The precedence of definitions with the same name in the built-in schema and in the file of `openapi.path`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preferred {
-    /// The built-in definition takes precedence, because kustomize loads the built-in schema after the file.
+    /// The built-in definition takes precedence, because kustomize loads the built-in schema after the file of
+    /// `openapi.path`.
     BuiltIn,
-    /// The definition of the file takes precedence, because kustomize loads the built-in schema before the file.
+    /// The definition in the file of `openapi.path` takes precedence, because kustomize loads the built-in schema
+    /// before this file.
     Custom,
 }
 
@@ -75,8 +79,8 @@ impl Schema {
         Self::read_beside(text, None)
     }
 
-    /// Parses the file in the same way as [`Schema::read`]. If `beside` is set, the built-in definitions are also used,
-    /// and `beside` says which definitions take precedence.
+    /// Parses the file in `openapi.path`, in the same way as [`Schema::read`]. If `beside` is set, the built-in
+    /// definitions are also used, and `beside` determines which definitions take precedence.
     ///
     /// # Errors
     ///
@@ -110,8 +114,8 @@ impl Schema {
         })
     }
 
-    /// Returns the definitions of the file, and the built-in definitions if they are used. The definitions with higher
-    /// precedence come first.
+    /// Returns the definitions that this schema uses: those in `own`, and the built-in ones. The definitions with
+    /// higher precedence come first.
     fn all(&self) -> impl Iterator<Item = &Definitions> {
         let built_in = self.beside.map(|_| &built_in::DEFINITIONS);
         let (first, second) = match self.beside {
