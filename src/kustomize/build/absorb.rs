@@ -15,10 +15,12 @@ use super::run::Run;
 use super::stop::{Step, Stop};
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Entry, Node, Tag};
-use crate::kustomize::rules::{kz013, kz030};
+use crate::kustomize::rules::{kz013, kz030, kz031};
 
 /// The fields of a ConfigMap or Secret that a generator with behavior `merge` merges into an existing object.
 const DATA: [&str; 2] = ["data", "binaryData"];
+/// The fields of `metadata` that a generator merges into those of an existing object.
+const METADATA: [&str; 2] = ["labels", "annotations"];
 
 impl Run<'_> {
     /// Adds a generated object. Depending on the `behavior` of the generator, the object is created, replaces an
@@ -43,7 +45,8 @@ impl Run<'_> {
             }
             ([], _) => return self.append_generated(map, resource, site),
             ([at], Behavior::Merge | Behavior::Replace) => {
-                let checked = self.check_keys(others[0], &resource, &id);
+                let checked = self.check_metadata(others[0], &resource, &id);
+                let checked = checked.and_then(|()| self.check_keys(others[0], &resource, &id));
                 self.recover(&mut map.lost, Lost::Nothing, checked)?;
                 if let Some(old) = map.resources_mut().get_mut(*at) {
                     let new = combined(mem::replace(old, resource.clone()), resource);
@@ -74,6 +77,30 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Checks the labels and annotations of the existing object.
+    ///
+    /// # Errors
+    ///
+    /// If they are a list with an odd number of items, because kustomize reads a list as alternating keys and values, and
+    /// panics. If one of them has no name, and the object was renamed: kustomize then does not copy the new name.
+    fn check_metadata(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
+        let refused = |problem: &str| {
+            let message = format!("{problem} of {}", id.words());
+            Err(Stop::of_content(kz031::found(self.site_of(old.origin), &message)))
+        };
+        for field in METADATA {
+            let values = old.node.at_path(&["metadata", field]);
+            if values.is_some_and(|values| odd_annotations::listed(values).is_none()) {
+                return refused(&format!("a list, not a mapping, is metadata.{field}"));
+            }
+            let is_renamed = old.name() != new.name() || old.namespace() != new.namespace();
+            if is_renamed && overlaid(old, new, &["metadata", field], |_| true).contains_key("") {
+                return refused(&format!("an empty key is in metadata.{field}"));
+            }
+        }
+        Ok(())
+    }
+
     fn append_generated(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
         let Err(resource) = map.append(resource) else { return Ok(()) };
         let other = map.with_id(&resource.id(&map.scope)).map(|other| self.site_of(other.origin));
@@ -81,8 +108,8 @@ impl Run<'_> {
     }
 }
 
-/// Returns whether kustomize treats a key of `data` as empty. The empty string is empty. The key `null` is empty in a
-/// file, but not in a generator, because a generator's key has no tag yet.
+/// Returns whether the key of an entry in `data` is empty for kustomize. This is an empty string, or a key `null` that
+/// was read from a file. A key `null` in a generator is not empty.
 fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }
@@ -91,12 +118,16 @@ fn is_empty(entry: &Entry) -> bool {
 /// and annotations. If the behavior is `merge`, also merges the data.
 fn combined(old: Resource, mut new: Resource) -> Resource {
     let behavior = new.behavior;
-    for field in ["labels", "annotations"] {
+    let nameless = METADATA.into_iter().find(|field| {
         let merged = overlaid(&old, &new, &["metadata", field], |_| true);
+        let is_nameless = merged.contains_key("");
         set_map(new.metadata(), field, merged, false);
+        is_nameless
+    });
+    if nameless.is_none() {
+        new.set_name(old.name());
+        new.set_namespace(old.namespace());
     }
-    new.set_name(old.name());
-    new.set_namespace(old.namespace());
     if behavior == Behavior::Merge {
         for field in DATA {
             // `check_keys` has reported empty keys; without them, later steps do not report them again
@@ -105,14 +136,16 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
         }
         new.source = old.source.clone().or(new.source);
     }
-    new.needs_hash &= old.needs_hash;
-    Resource {
-        transformations: old.transformations,
-        source: new.source,
-        node: new.node,
-        needs_hash: new.needs_hash,
-        ..old
+    // kustomize fails at a label or annotation without a name, ignores the error, and copies nothing else
+    match nameless {
+        Some("annotations") => new.forget(),
+        Some(_) => {}
+        None => {
+            let needs_hash = new.needs_hash && old.needs_hash;
+            return Resource { source: new.source, node: new.node, needs_hash, ..old };
+        }
     }
+    Resource { uid: old.uid, lost: old.lost, ..new }
 }
 
 /// Merges the mappings at `path` of two objects. Skips entries for which `counts` returns false. Values of the new

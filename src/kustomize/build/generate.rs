@@ -183,6 +183,11 @@ pub(super) fn object(
         metadata.push(Entry::new("namespace", namespace));
     }
     for (field, map) in [("labels", &options.labels), ("annotations", &options.annotations)] {
+        if map.contains_key("") {
+            // kustomize fails at the empty key, which comes first, and ignores the error for a Secret
+            metadata.push(Entry::new(field, Node::map(Vec::new()).at(origin)));
+            break;
+        }
         if !map.is_empty() {
             // kustomize writes the labels of a generator in quotes, which a patch keeps
             let quoted = |value: &str| Node { style: Style::SingleQuoted, ..string(value) };

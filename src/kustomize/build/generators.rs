@@ -126,9 +126,14 @@ impl Run<'_> {
         let mut pairs = Pairs::default();
         let mut last = None;
         self.pairs(spot, generator, &mut pairs, &mut last)?;
-        match last {
-            Some(stop) => Err(stop),
-            None => Ok(generate::object(made, generator, options, pairs, spot.target.origin(&spot.site))),
+        let nameless = [("labels", &options.labels), ("annotations", &options.annotations)];
+        let nameless = nameless.into_iter().find(|(_, map)| map.contains_key(""));
+        match (last, nameless) {
+            (Some(stop), _) => Err(stop),
+            (None, Some((field, _))) if made == Made::ConfigMap => {
+                Err(Stop::refused(kz016::empty_key(spot.site.clone(), made.kind(), field)))
+            }
+            (None, _) => Ok(generate::object(made, generator, options, pairs, spot.target.origin(&spot.site))),
         }
     }
 

@@ -18,6 +18,11 @@ pub(in crate::kustomize) fn missing_name(site: Site, kind: &str) -> TreeFinding 
     RULE.at(site, format!("the {kind} has no name")).help("give it a name")
 }
 
+/// Returns a finding about a generator that sets a label or annotation with an empty key.
+pub(in crate::kustomize) fn empty_key(site: Site, kind: &str, field: &str) -> TreeFinding {
+    RULE.at(site, format!("the {kind} has an empty key in {field}")).help("remove it")
+}
+
 /// Returns a finding about an entry of `literals` that is not `key=value`.
 pub(in crate::kustomize) fn invalid_literal(site: Site, text: &str) -> TreeFinding {
     RULE.at(site, format!("\"{text}\" is not of the form key=value"))
