@@ -9,7 +9,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// Installs the provider as the default of the process, because kube's client uses the default.
+/// Sets the default crypto provider of the process, because kube's client uses the default.
 pub(crate) fn install() {
     // Fails only if a provider is already installed.
     let _ = ring::default_provider().install_default();

@@ -32,8 +32,8 @@ pub fn is_dns_word(text: &str) -> bool {
     is_word(text, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit(), |byte| byte == b'-')
 }
 
-/// Returns whether a text begins and ends with a letter, and contains only letters and inner characters. `is_letter`
-/// and `is_inner` determine which bytes these are.
+/// Returns whether the first and the last byte of a text satisfy `is_letter`, and every other byte satisfies
+/// `is_letter` or `is_inner`. Returns `false` for an empty text.
 fn is_word(text: &str, is_letter: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(&is_letter);
     is_end(text.bytes().next())

@@ -1,9 +1,9 @@
 //! The types of rules and mutators. The modules of kustomize, Landscaper and Crossplane define rules and mutators, and
 //! the gate runs them.
 //!
-//! Each rule is a file with one definition, a `static RULE: Rule`. The function of a rule is pure: it maps the request
-//! and the catalog to findings, without I/O and clock. If a stale answer of the catalog would be unsafe, the rule names
-//! objects that the gate reads from the API server before it runs the rule.
+//! Each rule is a file with one definition, a `static RULE: Rule`. The function of a rule is pure: it computes findings
+//! from the request and the catalog, without I/O and clock. The catalog may be out of date. If this would be unsafe for
+//! a rule, the rule names objects that the gate reads from the API server before it runs the rule.
 
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
@@ -70,7 +70,8 @@ impl Rule {
 pub struct Mutator {
     /// Stable name of the mutator, such as `overwrite-patch`.
     pub name: &'static str,
-    /// The family of rules, such as `OW`. The mutator is on if this family is on.
+    /// The rule family to which the mutator belongs. A family is the letters of a rule id, such as `OW`. The mutator
+    /// runs only if this family is enabled.
     pub family: &'static str,
     /// Summary of what the mutator adds to the object, in one line.
     pub summary: &'static str,
@@ -83,17 +84,18 @@ pub struct Mutator {
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// The mode of the mutator, unless the configuration sets another one.
     pub mode: Mode,
-    /// Changes the draft of the object. Returns messages for the user, or the finding that denies the request.
+    /// Edits the draft of the changed object. Returns messages for the user, or the finding that denies the request.
     pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Mutated,
 }
 
 /// The result of a mutator: messages to the user, or the finding that denies the request.
 pub type Mutated = Result<Vec<String>, Box<Finding>>;
 
-/// A CustomResourceDefinition that comes with portcullis, for objects that a family of rules reads.
+/// A CustomResourceDefinition that portcullis contains, for objects that some of its rules read.
 #[derive(Debug)]
 pub struct Definition {
-    /// The family of rules, such as `DR`. The CustomResourceDefinition is used only if this family is on.
+    /// The family of the rules that need the CustomResourceDefinition. A family is the letters of a rule id, such as
+    /// `DR`. The CustomResourceDefinition is used only if this family is enabled.
     pub family: &'static str,
     /// The file name of the manifest of the CustomResourceDefinition.
     pub file: &'static str,
@@ -206,7 +208,8 @@ impl Match {
         self.group == DECLARED && self.plural != ANY
     }
 
-    /// Returns whether a request matches. `declared_as` is the declaration of the request's kind, if any.
+    /// Returns whether a request matches. `declared_as` describes the object that declares the request's kind, such as
+    /// a CompositeResourceDefinition. `None` if no object declares the kind.
     pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
         let is_named = match declared_as {

@@ -1,4 +1,4 @@
-//! The answer to an AdmissionReview, and how it is written as JSON.
+//! The response to an AdmissionReview, and its JSON representation.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::review::Version;
 
-/// The answer to an AdmissionReview: the content of its `response`.
+/// The response to an AdmissionReview: the content of its field `response`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
@@ -21,7 +21,7 @@ pub struct Answer {
     pub(super) warnings: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) audit_annotations: BTreeMap<String, String>,
-    /// The JSON Patch (RFC 6902) as JSON text; `None` if the answer does not change the object.
+    /// The JSON Patch (RFC 6902) as JSON text; `None` if the response does not change the object.
     #[serde(skip)]
     pub(super) patch: Option<Vec<u8>>,
 }
@@ -66,7 +66,7 @@ struct WireAnswer<'a> {
 }
 
 impl Answer {
-    /// Returns whether the answer admits the request.
+    /// Returns whether the response admits the request.
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }

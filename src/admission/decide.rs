@@ -1,4 +1,4 @@
-//! The interface between the server and the gate.
+//! The interface between the server and the gate. The gate selects and runs the rules.
 
 use futures::future::BoxFuture;
 

@@ -55,7 +55,8 @@ pub struct Finding<Location = InFiles> {
     pub field: FieldPath,
     /// The error in one sentence, without the position.
     pub message: String,
-    /// The location in addition to `field`, such as a file and a line.
+    /// The location of the finding, such as a file and a line. It complements `field`, the path of the field in the
+    /// object.
     pub location: Location,
     /// The value that was found in the field, as short JSON or text.
     pub found: Option<String>,
@@ -146,7 +147,8 @@ impl<Location> Finding<Location> {
     }
 }
 
-/// A trait for locations of findings. A location may have a position in files.
+/// A trait for the location types of findings. An implementation returns the position in files as text, if there is
+/// one.
 pub trait Position {
     /// Returns the position as text, such as `apps/kustomization.yaml:6:5`.
     fn position(&self) -> Option<String>;

@@ -1,12 +1,12 @@
-//! The admission protocol: what the API server sends, and what it accepts as an answer.
+//! The admission protocol: what the API server sends, and which responses it accepts.
 //!
 //! This module does not depend on any rule. The path of a request:
 //!
 //! ```text
-//! bytes → review::read → Review { Request } → (the gate) → Verdict → Answer → bytes
+//! bytes → review::read → Review { Request } → (the gate runs the rules) → Verdict → Answer → bytes
 //! ```
 //!
-//! The answers satisfy the checks of the API server, `VerifyAdmissionResponse` in
+//! The responses satisfy the checks of the API server, `VerifyAdmissionResponse` in
 //! `k8s.io/apiserver/pkg/admission/plugin/webhook/request`: the uid is echoed, decisions are HTTP 200, `patchType` is
 //! set if and only if there is a patch, and warnings are capped.
 

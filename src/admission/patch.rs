@@ -1,4 +1,4 @@
-//! JSON Patches in answers of the mutating webhook.
+//! JSON Patches in responses of the mutating webhook.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the patch from the original to the draft; `None` if nothing changed.
+    /// Returns the patch that turns the original object into the changed object; `None` if nothing changed.
     pub fn patch(&self) -> Option<Patch> {
         if let Some(whole) = &self.whole {
             return diff(self.original, whole);

@@ -22,8 +22,8 @@ const MANAGED_FIELDS: &str = "managedFields";
 /// earlier scan recorded.
 ///
 /// # Errors
-/// If the input is not valid JSON, is not an object, or is nested too deep. Also if another value is found where an
-/// object is expected, such as in `metadata`. [`json::parse`] describes the problem.
+/// If the input is not valid JSON, is not an object, or is nested too deep. Also if the metadata, or another value that
+/// is parsed in part, is not an object. [`json::parse`] describes the problem.
 pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Result<Value, Unread> {
     if json::is_too_deep(text) {
         return Err(Unread::Misplaced("an object with fewer levels", 0));
@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Resul
     Ok(object)
 }
 
-/// An object that is parsed member by member.
+/// An object of which each member is parsed, skipped, or itself parsed in part.
 enum Part<'p> {
     /// The outermost object. If there are paths, only the metadata and the values at these paths are parsed. Otherwise,
     /// the whole object is parsed.

@@ -176,8 +176,8 @@ impl<'a> Object<'a> {
         self.whole.get_or_init(|| json::parse(raw).ok()).as_ref()
     }
 
-    /// Returns the parts that [`Object::read`] parsed. Returns `null` before the first call of [`Object::read`], or if
-    /// the request does not contain the object.
+    /// Returns the parts of the object that [`Object::read`] parsed. Returns `null` before the first call of
+    /// [`Object::read`], or if the request does not contain the object.
     pub fn value(&self) -> &Value {
         let whole = self.whole.get().and_then(Option::as_ref);
         whole.or_else(|| self.parsed.get().map(|parsed| &parsed.value)).unwrap_or(&ABSENT)
@@ -195,7 +195,7 @@ impl<'a> Object<'a> {
 /// [`super::review::read`] creates it from the API server's JSON. Offline commands create it from files.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Unique id of the request. Every answer repeats it.
+    /// Unique id of the request. The response repeats it.
     pub uid: Cow<'a, str>,
     /// The resource of the object.
     pub resource: Resource<'a>,
@@ -213,8 +213,8 @@ pub struct Request<'a> {
     pub object: Object<'a>,
     /// The stored object; absent on `CREATE`.
     pub old_object: Object<'a>,
-    /// The time by which the answer must be ready. This is the API server's deadline minus a margin for sending the
-    /// answer. `None` if there is no deadline.
+    /// The time by which the response must be ready. This is the API server's deadline minus a margin for sending the
+    /// response. `None` if there is no deadline.
     pub deadline: Option<Instant>,
 }
 

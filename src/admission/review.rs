@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::scan::{Jump, Scanner};
 use super::{Object, Operation, Request, Resource, User, json};
 
-/// The version of the AdmissionReview API. An answer has the version of its review.
+/// The version of the AdmissionReview API. A response has the version of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Version {
     /// Version `admission.k8s.io/v1` of the AdmissionReview API.
@@ -57,7 +57,7 @@ pub enum Unreadable {
     WithUid {
         /// The request's uid.
         uid: String,
-        /// The API version for the answer.
+        /// The API version of the AdmissionReview. The response has the same version.
         version: Version,
         /// Why the review cannot be parsed.
         problem: String,
@@ -95,7 +95,7 @@ fn string(text: &str) -> Option<String> {
     serde_json::from_str(text).ok()
 }
 
-/// A string that borrows from the body unless it has escapes.
+/// A JSON string in an AdmissionReview. It borrows from the request body unless it contains escapes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -122,8 +122,8 @@ struct WireRequest<'a> {
     user_info: Raw<'a>,
     object: Raw<'a>,
     old_object: Raw<'a>,
-    /// The [`Jump`]s that the scan recorded, for `object` and for `oldObject`. A jump is the position of a nested
-    /// value.
+    /// The positions of nested values ([`Jump`]s) in `object` and in `oldObject`, which the scan of the review
+    /// recorded. With them, later scans skip these values.
     jumps: [Vec<Jump>; 2],
     dry_run: Raw<'a>,
 }
@@ -262,7 +262,8 @@ impl<'a> WireRequest<'a> {
 
 const NULL: &str = "null";
 
-/// Sets a member. Fails if the member is already set.
+/// Sets `member`, a field of the review that is being parsed, to `value`. Returns an error if the field is already set.
+/// `key` is the name of the field for the error message.
 fn set<T>(member: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
     match member.replace(value) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! The verdict on a request, and the answer that contains it.
+//! The verdict on a request, and the response that is created from it.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use super::{Finding, Level, Request, Unreadable, Version};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The mutating webhook. Its answer may contain a patch.
+    /// The mutating webhook. Its response may contain a patch.
     Mutate,
-    /// The validating webhook. Its answer never contains a patch.
+    /// The validating webhook. Its response never contains a patch.
     Validate,
 }
 
@@ -45,15 +45,15 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Messages of the mutators for the user.
     pub notices: Vec<String>,
-    /// A warning that answers a request of `portcullis verify`. It is also sent in shadow mode, which hides other
-    /// warnings, and is not counted.
+    /// A warning that confirms to `portcullis verify` that the webhook answers. It is also sent in shadow mode, in
+    /// which other warnings are omitted. It does not count as the outcome `warn`.
     pub verification: Option<String>,
     /// The patch with the changes of all mutators; `None` if they changed nothing.
     pub patch: Option<Patch>,
     /// Set if the request is denied without running the rules.
     pub refusal: Option<Refusal>,
-    /// Whether warnings are omitted from the answer. They are omitted if the user is a controller, because a controller
-    /// would only log them.
+    /// Whether warnings are omitted from the response. They are omitted if the user is a controller, because a
+    /// controller would only log them.
     pub is_quiet: bool,
 }
 
@@ -88,7 +88,7 @@ impl Outcome {
 /// A word in error messages that can mislead kustomize-controller. If the controller finds the word, it concludes that
 /// an immutable field was changed, regardless of the status code.
 const IMMUTABLE: &str = "immutable";
-/// The text that replaces [`IMMUTABLE`] in messages.
+/// The text that replaces the word `immutable` in messages, so that the messages do not mislead kustomize-controller.
 const NOT_MUTABLE: &str = "not mutable";
 
 /// Replaces `immutable` by `not mutable` in messages that would mislead kustomize-controller. Also replaces the word in
@@ -130,8 +130,8 @@ pub const SHADOW: &str = "shadow";
 pub const MAX_WARNINGS: usize = 16;
 /// The length to which the API server truncates warnings, in characters.
 pub const MAX_WARNING_CHARS: usize = 256;
-/// The length that the API documentation recommends for a warning, in characters. Help text that does not fit is
-/// omitted, unless it is a suggestion.
+/// The length that the API documentation recommends for a warning, in characters. If a help text does not fit into this
+/// length, it is usually omitted.
 pub const RECOMMENDED_WARNING_CHARS: usize = 120;
 /// The beginning of help texts that suggest a similar name.
 const SUGGESTION: &str = "did you mean ";
@@ -141,7 +141,7 @@ pub const MAX_MESSAGE_FINDINGS: usize = 100;
 const MAX_AUDIT_CHARS: usize = 1024;
 
 impl Verdict {
-    /// Returns a result that denies the request for the reason `refusal`, without findings.
+    /// Returns a verdict without findings that denies the request for the reason `refusal`.
     pub fn refused(refusal: Refusal) -> Self {
         Self { refusal: Some(refusal), ..Self::default() }
     }
@@ -212,7 +212,7 @@ impl Verdict {
         kept
     }
 
-    /// Returns the answer to `request`.
+    /// Returns the response to `request`. It contains a patch only in the phase `Phase::Mutate`.
     pub fn answer(&self, version: Version, phase: Phase, request: &Request<'_>) -> Answer {
         let allowed = self.is_allowed();
         let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate);
@@ -229,9 +229,9 @@ impl Verdict {
         }
     }
 
-    /// Returns the answer in shadow mode. The answer admits the request unchanged. Its only warning is the one that
-    /// answers a request of `portcullis verify`. The audit annotations contain the findings. The annotation [`SHADOW`]
-    /// contains the outcome that the answer would have had.
+    /// Returns the response in shadow mode, which admits the request unchanged. The audit annotations contain the
+    /// findings. The annotation [`SHADOW`] contains the outcome that the request would have had. Warnings are omitted,
+    /// except the one for `portcullis verify`.
     pub fn shadow_answer(&self, version: Version, uid: &str) -> Answer {
         let mut audit_annotations = self.audit_annotations();
         let would = match &self.refusal {
@@ -276,8 +276,8 @@ impl Verdict {
 }
 
 impl Unreadable {
-    /// Returns the answer to an AdmissionReview that could not be parsed. The answer denies the request. `None` if the
-    /// uid of the review is unknown.
+    /// Returns the response to an AdmissionReview that could not be parsed. The response denies the request. `None` if
+    /// the uid of the review is unknown.
     pub fn answer(&self) -> Option<Answer> {
         let (verdict, version, uid) = self.verdict()?;
         Some(Answer {
@@ -291,8 +291,8 @@ impl Unreadable {
         })
     }
 
-    /// Returns the answer in shadow mode, which admits every request, to an AdmissionReview that could not be parsed.
-    /// See [`Unreadable::answer`] and [`Verdict::shadow_answer`].
+    /// Returns the shadow-mode response to an AdmissionReview that could not be parsed. In shadow mode, every request
+    /// is admitted. `None` if the uid of the review is unknown.
     pub fn shadow_answer(&self) -> Option<Answer> {
         let (verdict, version, uid) = self.verdict()?;
         Some(verdict.shadow_answer(version, uid))
@@ -313,11 +313,11 @@ fn cause(finding: &Finding) -> Cause {
     }
 }
 
-/// Returns the warning for a finding. The warning consists of the headline, and of the help if both fit into the
-/// recommended length.
+/// Returns the warning for a finding: the headline, followed by the help text if there is room for it. Usually, both
+/// together must fit into the recommended length.
 ///
-/// In two cases, the warning may exceed this length. These are a help text that suggests a similar name, and a headline
-/// of at most half this length.
+/// The help text is also included in two other cases: if it suggests a similar name, or if the headline takes at most
+/// half of the recommended length.
 fn warning(finding: &Finding) -> String {
     let headline = match &finding.location {
         // The place comes before the message, because the end may be cut.

@@ -26,7 +26,7 @@ pub(super) struct Fetches {
     /// A semaphore for each host, which limits the concurrent fetches from the host. The map is bounded, because it
     /// contains only allowed hosts.
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
-    /// Limits the total bytes of archives in transit.
+    /// Limits the total bytes of archives that are being downloaded or unpacked.
     arriving: Semaphore,
     /// Limits unpacking to one archive at a time.
     unpacking: AsyncMutex<()>,

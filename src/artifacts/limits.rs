@@ -10,43 +10,45 @@ pub const PACKED: u64 = 50 * MIB;
 /// Maximum size of an unpacked tree. Text compresses to about a fifth of its size. So a larger tree is an archive bomb,
 /// or contains more than configuration.
 pub const UNPACKED: u64 = 96 * MIB;
-/// Maximum number of files, links and folders in an unpacked tree. A repository of 1,000 roots and 3,000 components has
-/// about 20,000 files.
+/// Maximum number of files, links and folders in an unpacked tree. A repository with 1,000 kustomization roots and
+/// 3,000 kustomize Components has about 20,000 files.
 pub const ENTRIES: usize = 50_000;
-/// Maximum total size of archives in transit. There is room for two archives of the largest size, or for a hundred
-/// typical archives.
+/// Maximum total size of archives that are being downloaded or unpacked. There is room for one archive of the largest
+/// size, or for a hundred typical archives.
 pub const ARRIVING: u64 = 64 * MIB;
 /// Maximum total size of cached trees. This is enough for one tree of the largest size, or for about thirty trees of
-/// 5,000 files. Cached trees, archives in transit and one tree that is being unpacked together fit into the memory
-/// limit of the chart.
+/// 5,000 files. Cached trees, archives that are being downloaded, and one tree that is being unpacked together fit into
+/// the memory limit of the chart.
 pub const KEPT_TREES: u64 = 96 * MIB;
 /// Maximum number of cached trees. A cluster usually has fewer sources.
 pub const MAX_TREES: usize = 256;
 /// Maximum total size of the cached results of checks of kustomize trees. A result without findings takes a few hundred
 /// bytes.
 pub const KEPT_VERDICTS: u64 = 16 * MIB;
-/// Maximum number of cached results of checks of kustomize trees: ten revisions of 5,000 Kustomizations.
+/// Maximum number of cached results of checks of kustomize trees. This is enough for ten revisions of 5,000
+/// Kustomizations.
 pub const MAX_VERDICTS: usize = 50_000;
-/// Maximum number of bytes that are read to check one root. Parsed YAML can take [`PARSED`] times the size of its text.
-/// Only one root is checked at a time, so this memory is needed once.
+/// Maximum number of bytes that are read to check one kustomization root. Parsed YAML can take [`PARSED`] times the
+/// size of its text. Only one root is checked at a time, so this memory is needed once.
 pub const READ: u64 = 8 * MIB;
 /// Maximum ratio of the size of parsed YAML to the size of its text. The worst case is a list of short words, which
 /// takes about 160 bytes for every four bytes of text.
 pub const PARSED: u64 = 40;
-/// Maximum total size of the cached parsed kustomization files of a tree. The files of 1,000 roots take about 300 KiB.
+/// Maximum total size of the cached parsed kustomization files of a tree. The files of 1,000 kustomization roots take
+/// about 300 KiB.
 pub const SHARED: u64 = MIB;
-/// Maximum total size of the cached built bases of one tree, measured like the memory of a build. It is enough for a
-/// few thousand objects. The roots of a tree share these bases.
+/// Maximum total size of the cached built bases of one tree. The size of a base is the number of bytes that its build
+/// counts against the memory limit. The cache is enough for a few thousand objects.
 pub const BASES: u64 = 8 * MIB;
-/// Maximum total size of shared bases. The bases of two trees fit. This is enough, because few sources in a cluster
-/// have many Kustomizations.
+/// Maximum total size of the cached built bases of all trees. The bases of two trees fit. This is enough, because few
+/// sources in a cluster have many Kustomizations.
 pub const KEPT_BASES: u64 = 2 * BASES;
 /// Maximum number of concurrent fetches from one host. The limit keeps a slow host from delaying the fetches from other
 /// hosts.
 pub const FETCHES: usize = 4;
 /// Maximum number of running or waiting fetches.
 pub const MAX_FETCHES: usize = 256;
-/// Maximum number of remembered failures. Each failure has a message of a few hundred bytes.
+/// Maximum number of recently failed fetches that are cached. Each failure has a message of a few hundred bytes.
 pub const MAX_FAILURES: usize = 1_000;
 /// Timeout of a fetch. It is many times longer than source-controller needs for the largest artifact.
 pub const FETCH: Duration = Duration::from_secs(30);
@@ -65,7 +67,7 @@ pub struct Limits {
     pub unpacked: u64,
     /// Maximum number of files, links and folders in a tree.
     pub entries: usize,
-    /// Maximum total size of archives in transit, in bytes.
+    /// Maximum total size of archives that are being downloaded or unpacked, in bytes.
     pub arriving: u64,
     /// Maximum total size of cached trees, in bytes.
     pub kept_trees: u64,
@@ -75,7 +77,7 @@ pub struct Limits {
     pub kept_verdicts: u64,
     /// Maximum number of cached results of checks of kustomize trees.
     pub max_verdicts: usize,
-    /// Maximum number of bytes that are read from a tree to check one root.
+    /// Maximum number of bytes that are read from a tree to check one kustomization root.
     pub read: u64,
     /// Maximum number of concurrent fetches from one host.
     pub fetches: usize,

@@ -1,12 +1,13 @@
-//! The artifact cache. It fetches, verifies, unpacks, checks and caches trees outside the request handler.
+//! The artifact cache. It fetches, verifies, unpacks, checks and caches kustomize trees, outside of request handlers.
 //!
 //! ```text
-//! root ─► verdict cached? ─► tree cached? ─► fetch (single flight) ─► verify digest ─► unpack ─► judge ─► cache
+//! root ─► result cached? ─► tree cached? ─► fetch (single flight) ─► verify digest ─► unpack ─► check ─► cache
 //! ```
 //!
-//! A request handler waits for a fetch only until its deadline. The fetch then continues, and the next request finds
-//! its result. Artifacts are fetched only from allowed hosts. Fetches send no credentials and follow no redirects. An
-//! archive is unpacked only if its digest is correct. Everything is bounded; see [`limits`].
+//! A root is a kustomization in the tree that a controller such as Flux builds. A request handler waits for a fetch
+//! only until its deadline. The fetch then continues, and the next request finds its result. Artifacts are fetched only
+//! from allowed hosts. Fetches send no credentials and follow no redirects. An archive is unpacked only if its digest
+//! is correct. Everything is bounded; see [`limits`].
 
 mod fetch;
 mod fetches;
@@ -48,11 +49,11 @@ struct State {
     metrics: Metrics,
     trees: Lru<String, Arc<Unpacked>>,
     verdicts: Lru<Question, Arc<Judged>>,
-    /// Built bases that the roots of a kustomize tree share. The key consists of the digest of the tree and the profile
-    /// of the roots.
+    /// Built bases that several kustomization roots of a tree share. The key consists of the digest of the tree and the
+    /// profile with which the roots are built.
     bases: Lru<(String, Profile), Arc<Shared>>,
-    /// Limits checking to one root at a time. Checking a root takes about a millisecond of processor time, and other
-    /// requests need the processor too.
+    /// A semaphore that allows only one kustomization root to be checked at a time. Checking a root takes about a
+    /// millisecond of processor time, and other requests need the processor too.
     judging: Semaphore,
 }
 
@@ -163,8 +164,8 @@ impl Artifacts {
 }
 
 impl State {
-    /// Returns the cache of built bases for one tree and one profile. All roots of the tree with this profile share it.
-    /// Creates the cache if it does not exist.
+    /// Returns the cache of built bases for one tree and one profile. All kustomization roots in the tree that are
+    /// built with this profile share the cache. Creates the cache if it does not exist.
     fn bases_of(&self, digest: &str, profile: Profile) -> Arc<Shared> {
         let key = (digest.to_owned(), profile);
         self.bases.get(&key).unwrap_or_else(|| {
@@ -174,8 +175,8 @@ impl State {
         })
     }
 
-    /// Runs `work`, a closure that checks one kustomize root, on a blocking thread. Only one root is checked at a time.
-    /// Returns an error if `work` has not ended by `last`.
+    /// Runs `work`, a closure that checks one kustomization root, on a blocking thread. Only one root is checked at a
+    /// time. Returns an error if `work` has not ended by the deadline `last`.
     async fn work(
         self: Arc<Self>,
         work: impl FnOnce() -> Result<Arc<Judged>, String> + Send + 'static,
@@ -198,7 +199,7 @@ impl State {
     }
 }
 
-/// The permit to check a root. It is returned when this value is dropped.
+/// A permit to check one kustomization root. The permit is released when this value is dropped.
 struct Permit(Arc<State>);
 
 impl Drop for Permit {

@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::admission::{Finding, Level, Metadata};
 use crate::catalog::Reference;
 
-/// The rule id of entries for objects that could not be parsed or checked.
+/// The rule id in findings about objects that could not be parsed or checked.
 pub const UNREADABLE: &str = "unreadable";
-/// Maximum number of findings that are kept, because each finding takes a few hundred bytes. If there are more
-/// findings, audit only some rules at a time.
+/// Maximum number of findings in the result of an audit, because each finding takes a few hundred bytes. Users who have
+/// more findings can audit a few rules at a time.
 const MAX_ENTRIES: usize = 50_000;
 /// Maximum length of a message in a report or table, in characters. Messages may quote user input.
 const MAX_MESSAGE_CHARS: usize = 1024;
@@ -105,7 +105,7 @@ impl Entry {
         Self { subject, rule, level, is_exempt, field, message, help: help.map(cut), is_new: None }
     }
 
-    /// Creates the entry for an object that cannot be parsed or checked, for the reason `why`.
+    /// Creates the finding about an object that cannot be parsed or checked. `why` is the reason.
     pub(super) fn unreadable(subject: &Subject, why: String) -> Self {
         let (subject, message) = (subject.clone(), cut(why));
         let (field, help) = (String::new(), None);

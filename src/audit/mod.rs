@@ -160,7 +160,8 @@ impl Audit {
         Ok(audited)
     }
 
-    /// Checks the objects of a list while they arrive, with at most [`AT_ONCE`] of them in memory.
+    /// Lists the objects of a resource page by page, and checks each object when it arrives. At most [`AT_ONCE`]
+    /// objects are in memory at the same time.
     async fn pages(
         &self,
         served: &Served,
@@ -228,14 +229,14 @@ pub struct Listed {
     pub group: &'static str,
     /// Plural name of the resource, such as `installations`.
     pub plural: &'static str,
-    /// The families of rules that read the resource, such as `LS`, sorted.
+    /// The id prefixes of the rules that read the resource, such as `LS`, sorted.
     pub families: Vec<&'static str>,
 }
 
 /// Returns the resources that an audit lists. The RBAC permissions of the audit are created from them.
 ///
-/// Composites are not included, because their kinds are known only at run time. Resources that only the guard (family
-/// `GD`) needs are not included either.
+/// Composites are not included, because their kinds are known only at run time. Resources that only the `GD` rules
+/// need, which limit deletions, are not included either.
 pub fn listed() -> Vec<Listed> {
     let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for family in Registry::standard().default_families() {

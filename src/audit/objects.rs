@@ -1,4 +1,4 @@
-//! Audits of single objects. Their results replace the results of an earlier audit about these objects.
+//! Audits single objects. The results replace the results of an earlier audit for these objects.
 
 use kube::Client;
 

@@ -26,7 +26,7 @@ pub(super) fn is_confidential(group: &str, plural: &str) -> bool {
 /// The selection of rules that an audit runs.
 #[derive(Debug, Clone, Default)]
 pub struct Chosen {
-    /// Rule ids and families; empty for all rules.
+    /// The rules to run, as rule ids such as `KZ001` or id prefixes such as `KZ`; empty for all rules.
     pub rules: Vec<String>,
 }
 
@@ -137,13 +137,13 @@ impl Target {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Returns whether an object with this API group and kind belongs to the target.
+    /// Returns whether the objects of this resource have the given API group and kind.
     pub(super) fn is_of(&self, group: &str, kind: &str) -> bool {
         kind == self.kind && group == self.group
     }
 }
 
-/// A target that the cluster serves, with the API version to read.
+/// A resource to audit that the cluster serves, with the API version in which its objects are read.
 #[derive(Debug, Clone)]
 pub(super) struct Served {
     pub(super) target: Target,

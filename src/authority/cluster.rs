@@ -37,7 +37,7 @@ pub enum ClusterError {
     Api {
         /// The kind and name of the object, such as `MutatingWebhookConfiguration portcullis`.
         what: String,
-        /// The action that failed: `read` or `written`.
+        /// The action that failed, as it appears in the error message: `read` or `written`.
         done: &'static str,
         /// The error of the Kubernetes client.
         source: kube::Error,
@@ -73,7 +73,8 @@ pub(super) struct Configuration {
     kind: usize,
     name: &'static str,
     version: String,
-    /// The index of each Portcullis webhook in `webhooks`, and its caBundle.
+    /// The caBundle of each Portcullis webhook, with the index of the webhook in the field `webhooks` of the
+    /// configuration.
     bundles: Vec<(usize, Bundle)>,
 }
 
@@ -234,10 +235,11 @@ fn bundle(webhook: &Value) -> Bundle {
     Bundle(text.and_then(|text| Certificate::read_all(&text).ok()).unwrap_or_default())
 }
 
-/// Returns a function that converts an error of the Kubernetes client to a [`ClusterError`].
+/// Returns a function that converts an error of the Kubernetes client to a [`ClusterError`]. `done` is the action that
+/// failed: `read` or `written`.
 ///
-/// If `done` is `written`, the status codes 404, 409 and 422 mean that another client changed the object. A failed test
-/// of a JSON Patch has the code 422.
+/// If a write failed, the status codes 404, 409 and 422 mean that another client changed the object. A failed test of a
+/// JSON Patch has the code 422.
 fn failed(done: &'static str, what: &str) -> impl FnOnce(kube::Error) -> ClusterError {
     let what = what.to_owned();
     move |source| match &source {

@@ -17,9 +17,9 @@ use super::state::Authority;
 pub struct Leaf {
     /// The leaf certificate.
     pub certificate: Certificate,
-    /// The private key of the leaf, PKCS #8 in PEM.
+    /// The private key of the leaf certificate, PKCS #8 in PEM.
     pub key: String,
-    /// The certificate of the CA that signed the leaf.
+    /// The certificate of the CA that signed the leaf certificate.
     pub signer: Certificate,
 }
 
@@ -47,8 +47,8 @@ pub fn authority(now: OffsetDateTime, life: Duration) -> Result<Authority, rcgen
     Ok(Authority { certificate: certificate_of(certificate.der(), &params), key: key.serialize_pem() })
 }
 
-/// Creates a key and signs a leaf certificate for `names` (DNS names or IP addresses). The leaf expires no later than
-/// its CA.
+/// Creates a key and signs a leaf certificate for `names` (DNS names or IP addresses). The leaf certificate expires no
+/// later than its CA.
 ///
 /// # Errors
 /// If a name is invalid in a certificate, or the CA cannot sign.

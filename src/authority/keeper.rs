@@ -36,7 +36,7 @@ pub struct Settings {
     pub namespace: String,
     /// The name of the Secret of the CA.
     pub secret: String,
-    /// The origin of this replica's serving certificate.
+    /// How the serving certificate of this replica is issued.
     pub source: Source,
     /// The lifetimes of certificates, and the overlap of CAs in a rotation.
     pub timing: Timing,
@@ -48,7 +48,7 @@ pub struct Settings {
     pub condition: Condition,
 }
 
-/// The origin of a replica's serving certificate.
+/// How the serving certificate of a replica is issued.
 pub enum Source {
     /// The replica signs its own leaf certificate with the CA in the Secret.
     SelfManaged {
@@ -294,8 +294,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Returns the time until the next iteration of the control loop. This is `rest`, or the time until the leaf
-    /// certificate must be renewed if that is shorter.
+    /// Returns the time until the next iteration of the control loop. This is the duration `rest`, or the time until
+    /// the leaf certificate must be renewed, whichever is shorter.
     fn rest(&self, rest: time::Duration, now: OffsetDateTime) -> Duration {
         let leaf = self.leaf.as_ref().map_or(rest, |leaf| leaf.certificate.due() - now);
         rest.min(leaf).try_into().unwrap_or_default()

@@ -1,9 +1,10 @@
 //! Computes the steps of a replica with a provided certificate. Such a certificate is issued outside Portcullis, for
 //! example by cert-manager.
 //!
-//! The replica adds its CA to the caBundles too. The Secret that stores a self-managed CA also records this CA, among
-//! the CAs whose leaf certificates replicas may serve. So all replicas agree on the bundles. They also agree while
-//! provided certificates replace self-managed ones, or the other way round:
+//! The replica also adds the CA of its certificate to the caBundles. The Secret that stores a self-managed CA also
+//! records this CA, among the CAs whose leaf certificates replicas may serve. So all replicas agree on the bundles.
+//! They also agree while provided certificates replace self-managed ones, or the other way round. The *overlap* is the
+//! period in which every caBundle contains both CAs before a replica with the new CA becomes ready:
 //!
 //! ```text
 //!                 Trust                  Publish, AnnounceProvided           an overlap later           Forget
@@ -48,8 +49,8 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
 /// Returns the state in which caBundles contain `provided`, the CAs of this replica's mounted certificate, in addition
 /// to other CAs. CAs that are only in caBundles are kept, because replicas may serve leaf certificates of these CAs.
 ///
-/// If there are no other CAs, sets [`State::announced`] to one overlap before now. So no replica waits until API
-/// servers have seen the CAs in `provided`.
+/// If there are no other CAs, sets [`State::announced`] to a time that is long enough ago. So the replica becomes ready
+/// without waiting for API servers to read the CAs in `provided`.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());

@@ -1,21 +1,21 @@
 //! Computes the next step of the CA. The computation is a pure function of the shared state, the bundles and the time.
 //!
 //! A rotation has phases. Each phase is written to the Secret before the next phase begins, so any replica can
-//! continue:
+//! continue. The new CA signs only after the *overlap*: a period in which every bundle contains both CAs.
 //!
 //! ```text
 //!            Prepare              Publish, then Announce          Switch                    Retire
 //! current A ─────────▶ + next B ─────────────────────────▶ + published ─────▶ current B, old A ─────▶ current B
-//! bundles A              bundles A and B                  for an overlap        for a leaf's lifetime   bundles B
+//! bundles A              bundles A and B                  for the overlap       for a leaf's lifetime   bundles B
 //! ```
 //!
 //! These rules ensure that no replica serves a leaf certificate that a bundle does not trust:
 //!
-//! - B signs leaf certificates only after Switch. A process takes the step Switch only after it has observed for an
-//!   overlap that B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
+//! - B signs leaf certificates only after Switch. A process takes the step Switch only after it has observed, for the
+//!   whole overlap, that B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
 //! - A signs a leaf certificate only if the Secret was just read. After Switch, the Secret does not contain the key of
-//!   A. So the last leaf certificate of A expires one lifetime of a leaf certificate after Switch. Retire follows an
-//!   overlap later.
+//!   A. So the last leaf certificate of A expires one lifetime of a leaf certificate after Switch. Retire follows after
+//!   one more overlap.
 //! - If CAs of mounted certificates are trusted too (see [`super::provided`]), every replica reports that it uses its
 //!   CA. It reports this before it is ready, and then regularly. Retire waits until no replica can use a former CA any
 //!   more.
@@ -63,8 +63,8 @@ pub struct Timing {
     /// CA does not sign yet. The overlap is longer than the time in which an API server notices a lost watch. It is
     /// also longer than the clock difference between nodes.
     pub overlap: Duration,
-    /// The overlap of old and new CAs if there is no signing CA. This happens if the Secret was lost while no replica
-    /// was running.
+    /// The overlap that applies while the Secret has no signing CA. For example, the Secret was lost while no replica
+    /// was running. It is never longer than `overlap`.
     pub recovery: Duration,
 }
 
@@ -161,8 +161,8 @@ pub struct Seen<'s> {
 pub enum Step {
     /// Create the next CA.
     Prepare,
-    /// Record these CAs as former CAs. This step is needed if the Secret has no signing CA, but caBundles contain these
-    /// CAs.
+    /// Record these CAs as former CAs. This step is needed if caBundles contain CAs but the Secret has no signing CA.
+    /// Replicas may still serve leaf certificates of these CAs.
     Keep(Vec<Certificate>),
     /// Write this state, because the Secret was lost. The state contains the signing CA that this process remembers.
     Restore(Box<State>),
@@ -179,15 +179,16 @@ pub enum Step {
     Redate,
     /// Remove the former CAs from the Secret.
     Retire,
-    /// Write this state, in which caBundles contain the CAs of this replica's mounted certificate. Other CAs remain
-    /// while replicas may serve their leaf certificates, and are removed afterwards.
+    /// Write this state, which changes the CAs that every caBundle must contain. The new set contains the CAs of this
+    /// replica's mounted certificate. It also contains other CAs while replicas may still serve their leaf
+    /// certificates.
     Trust(Box<State>),
     /// Record that every caBundle contains the CAs of this replica's mounted certificate.
     AnnounceProvided,
     /// Report that this replica serves a leaf certificate of one of these CAs. So replicas that use another CA do not
     /// remove these CAs.
     Use(Vec<Certificate>),
-    /// Wait, for at most this long.
+    /// Wait. The wait is not longer than this duration.
     Rest(Duration),
 }
 
@@ -241,14 +242,14 @@ pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     }
 }
 
-/// Returns the step that reports that this replica uses the signing CA; `None` if no report is needed
-/// ([`is_use_unreported`]).
+/// Returns the step that reports that this replica uses the signing CA. `None` if the Secret has a recent report, or if
+/// no report is needed. [`is_use_unreported`] describes when reports are needed.
 fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     let current = &seen.state.current.as_ref()?.certificate;
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether a new report is due that this replica uses the signing CA. Reports are needed only while caBundles
+/// Returns whether this replica must now report that it uses the signing CA. Reports are needed only while caBundles
 /// also contain the CAs of mounted certificates. Without a recent report, replicas with mounted certificates could
 /// remove the signing CA.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {

@@ -54,8 +54,9 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Returns the static `Kind` with the names of this declared kind. Creates it on the first call in the process.
-    /// `None` if there are already [`MAX_KINDS`] kinds.
+    /// Converts this declared kind to a `Kind` with static lifetime. The first call for a kind in the process creates
+    /// the `Kind`, and later calls return the same reference. Returns `None` if the process already has [`MAX_KINDS`]
+    /// such kinds.
     fn interned(&self, declaration: &'static Declaration) -> Option<&'static Kind> {
         static KNOWN: Mutex<Vec<&'static Kind>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,8 +102,8 @@ struct Declaring {
     is_labelled: bool,
 }
 
-/// The kinds that objects declare, by declaring object. The key consists of the index of the [`Declaration`] and the
-/// name of the declaring object.
+/// A map from each object that declares a kind to the declared kind. The key consists of the index of the
+/// [`Declaration`] and the name of the declaring object.
 type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 
 /// The kinds that objects in a catalog declare at run time, with the stores of their objects.
@@ -168,8 +169,9 @@ impl DeclaredKinds {
         self.declaring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the names of the objects, such as CompositeResourceDefinitions, whose declared kinds the catalog includes.
-    /// `*` includes all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are always included.
+    /// Sets which declared kinds the catalog includes. `names` contains the names of the objects that declare them,
+    /// such as CompositeResourceDefinitions. The name `*` includes all declared kinds. Kinds whose declaring object has
+    /// the label [`CHOOSING_LABEL`] are always included.
     pub(super) fn choose(&self, names: HashSet<String>) {
         *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
         self.follow(&self.declaring());

@@ -48,7 +48,8 @@ pub(super) fn decode(part: &Part, text: &str, out: &mut Decoded) -> Result<(), S
     deserializer.end().map_err(|error| error.to_string())
 }
 
-/// The position in an object. It determines which members are decoded.
+/// The position of the decoder in an object: the whole object, its metadata, its annotations, or any other value.
+/// Metadata and annotations have members that are never stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,

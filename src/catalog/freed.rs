@@ -27,8 +27,8 @@ pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Starts `count` short-lived threads that take over the memory of ended threads. Without them, a long-lived thread
-/// that starts now would take over this memory and never return it.
+/// Starts `count` short-lived threads that take over the memory that the allocator keeps for ended threads. Without
+/// them, a new long-lived thread would take over this memory and never return it.
 ///
 /// Returns the handles of the threads, and a receiver. The receiver is closed when all threads have taken over memory.
 fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {

@@ -40,8 +40,9 @@ impl Freshness {
         }
     }
 
-    /// Wraps a response body. Records for `path` when data of the body arrives. `path` identifies a kind, because lists
-    /// and watches of a kind in all namespaces use the same path.
+    /// Wraps a response body, and records the time whenever data of the body arrives. The time is recorded under
+    /// `path`, the URL path of the request. It identifies a kind, because lists and watches of a kind in all namespaces
+    /// use the same path.
     fn observe<B: HttpBody<Data = Bytes> + Send + 'static>(self, path: String, body: B) -> Body<B> {
         body.map_frame(move |frame| {
             self.note(&path);
@@ -67,7 +68,7 @@ impl<S> Layer<S> for Freshness {
     }
 }
 
-/// A client service that records when data of its responses arrives.
+/// An HTTP client service that wraps another one, and records when data of the responses arrives.
 #[derive(Debug, Clone)]
 pub struct Observed<S> {
     service: S,

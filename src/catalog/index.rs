@@ -129,7 +129,8 @@ impl Postings {
         self.shared = self.shared + shared(posting) - before;
     }
 
-    /// Removes an object from the index key with this hash. Call it before the record of the object is removed.
+    /// Removes an object from the index key that has the hash `hash`. `id` is the id of the object's record, which must
+    /// still exist.
     pub(super) fn remove(&mut self, hash: u64, id: Id, records: &Records) {
         let Some(posting) = self.postings.get_mut(&hash) else { return };
         let before = shared(posting);

@@ -103,8 +103,9 @@ impl Catalog {
         self
     }
 
-    /// Empties the catalog and makes it store whole objects, instead of only the parts in [`Kind::storage`].
-    /// Explanations need whole objects. Tests also use them, to detect reads of parts that are not stored.
+    /// Empties the catalog and makes it store whole objects, instead of only the parts in [`Kind::storage`]. Commands
+    /// such as `portcullis explain` need whole objects, because they read more fields than rules do. Tests use whole
+    /// objects to detect rules that read parts that are not stored.
     #[must_use]
     pub fn with_whole_objects(mut self) -> Self {
         for (kind, store) in &mut self.stores {
@@ -127,8 +128,9 @@ impl Catalog {
         self.live_reader = Some(reader);
     }
 
-    /// Sets the names of the objects, such as CompositeResourceDefinitions, whose declared kinds the catalog includes.
-    /// `*` includes all. Kinds whose declaring object has the label [`CHOOSING_LABEL`] are always included.
+    /// Sets which declared kinds the catalog includes. `names` contains the names of the objects that declare them,
+    /// such as CompositeResourceDefinitions. The name `*` includes all declared kinds. Kinds whose declaring object has
+    /// the label [`CHOOSING_LABEL`] are always included.
     pub fn choose(&self, names: HashSet<String>) {
         self.declared.choose(names);
     }
@@ -152,8 +154,8 @@ impl Catalog {
         self.declared.named(group, plural)
     }
 
-    /// Returns a receiver that is notified when the set of kinds that objects declare changes, such as the kinds of
-    /// composites.
+    /// Returns a receiver for changes of the declared kinds. It is notified when an object, such as a
+    /// CompositeResourceDefinition, adds or removes a kind.
     pub fn declared_changes(&self) -> watch::Receiver<()> {
         self.declared.changes()
     }
@@ -259,8 +261,8 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits for `asked`, a future that reads objects from the API server, but no longer than until `last`. Returns
-    /// `None` if this deadline expires.
+    /// Waits for the future `asked`, which reads objects from the API server. Returns its result, or `None` if it does
+    /// not complete by the deadline `last`.
     ///
     /// If the catalog has no live reader, waits without a deadline. In this case, `asked` completes at once, and the
     /// runtime may have no timer.

@@ -14,7 +14,8 @@ const MAX_BYTES: usize = 32 * 1024 * 1024;
 const MAX_OBJECT_BYTES: usize = MAX_BYTES / 2;
 /// Estimated ratio of the memory of a parsed object to the size of its JSON text. Measured ratios are between 9 and 29.
 const EXPANSION: usize = 20;
-/// Additional size of a parsed object, including its typed view.
+/// Estimated memory of a parsed object in addition to its JSON values, in bytes. It includes the typed view of the
+/// object.
 const OVERHEAD: usize = 1024;
 
 /// An approximate LRU cache of parsed objects. It consists of a new and an old generation.
@@ -35,7 +36,7 @@ fn key(held: &Held) -> Key {
     (std::ptr::from_ref(held.kind).addr(), held.id)
 }
 
-/// Estimates the memory of an object after it is parsed, in bytes.
+/// Estimates how much memory an object needs after its JSON text is parsed, in bytes.
 fn weight(held: &Held) -> usize {
     let length = held.record().map_or(0, |record| record.text_length);
     length.saturating_mul(EXPANSION).saturating_add(OVERHEAD)

@@ -42,15 +42,15 @@ impl Part {
         }
     }
 
-    /// Returns the selected part of the object's member `key`; `None` if no part of the member is selected.
+    /// Returns the selection of fields inside the object's member `key`. `None` if nothing in this member is selected.
     pub(super) fn member(&self, key: &str) -> Option<&Self> {
         let Self::Members(members) = self else { return Some(&ALL) };
         let named = members.iter().find(|(name, _)| *name == key);
         named.or_else(|| members.iter().find(|(name, _)| *name == EVERY)).map(|(_, part)| part)
     }
 
-    /// Returns the selected part of each list item. If the paths expect an object but the value is a list, selects the
-    /// whole items. So readers see the unexpected value.
+    /// Returns the selection of fields in each item of a list. If the selected paths expect an object instead of a
+    /// list, selects the whole items. So readers see the unexpected value.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

@@ -14,9 +14,9 @@ const MAX_NAME_BYTES: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{namespace}{}{name}: {problem}", if namespace.is_empty() { "" } else { "/" })]
 pub struct Undecodable {
-    /// The namespace of the object; empty if the error occurred before it was decoded.
+    /// The namespace of the object; empty if the error occurred before the namespace was decoded.
     pub namespace: String,
-    /// The name of the object; empty if the error occurred before it was decoded.
+    /// The name of the object; empty if the error occurred before the name was decoded.
     pub name: String,
     /// The reason why the object cannot be stored. For example, the object is nested too deep.
     pub problem: String,

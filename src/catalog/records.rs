@@ -6,14 +6,15 @@
 
 use super::record::{NamespaceId, Record};
 
-/// The size of a block. Compaction copies a whole block, and the open block has at most this much unused space.
+/// The size of a block, in bytes. Compaction copies a whole block. The block to which new objects are appended has at
+/// most this much unused space.
 const BLOCK_BYTES: usize = 64 * 1024;
 /// Maximum size of a record (an encoded object) in a shared block. A longer one gets a block of its own.
 const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
 /// Minimum total size of holes at which blocks are compacted. A hole is the space of a removed or replaced object.
 const MIN_HOLES: usize = BLOCK_BYTES;
-/// Maximum total size of holes, as a divisor of the size of all stored objects. Blocks are compacted if the holes take
-/// more than a quarter of that size.
+/// Minimum ratio of the size of all stored objects to the total size of holes. Blocks are compacted if the holes take
+/// more than a quarter of the size of all stored objects.
 const MAX_HOLES_RATIO: usize = 4;
 
 /// The id by which indexes refer to the record of an object.

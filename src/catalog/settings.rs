@@ -1,5 +1,5 @@
-//! Sections of the configuration file that belong to systems such as Crossplane. Rules read them like objects of the
-//! catalog.
+//! Sections of the configuration file for one system each, such as `environmentConfigs` for Crossplane. Rules read
+//! these sections in the same way as objects of the catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
-//! The part of a kind's objects that the catalog stores.
+//! Says for each kind which fields of its objects the catalog stores, and whether the objects are watched.
 
 use super::parts::EVERYTHING;
 use crate::admission::Path;
 
-/// The part of a kind's objects that the catalog stores, besides kind, name and namespace. Readers see only this part,
-/// even if an object is read from the API server for one request.
+/// Says how the catalog stores the objects of a kind: which fields are kept, and whether the objects are watched. Kind,
+/// name and namespace are always kept. Rules see only these fields, even if an object is read from the API server for
+/// one request.
 #[derive(Debug, Clone, Copy)]
 pub enum Storage {
     /// Objects are watched, and stored whole. Only `managedFields` and the last applied configuration are omitted.

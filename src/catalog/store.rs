@@ -135,7 +135,7 @@ impl Store {
         self.postings(index).map_or(0, |postings| postings.count(hash))
     }
 
-    /// Returns at most `limit` objects that the index `index` lists under `key`, from all namespaces.
+    /// Returns at most `limit` objects that have the key `key` in the index `index`, from all namespaces.
     pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Held> {
         let mut found = Vec::new();
         for namespace in self.namespaces.sorted() {
@@ -171,7 +171,8 @@ impl Store {
         self.records.unsee_all();
     }
 
-    /// Removes the objects that were not listed, and returns the changes.
+    /// Ends a listing of all objects of the kind. Removes the stored objects that the listing did not contain, and
+    /// returns these removals. Also sets the coverage of the kind.
     pub(super) fn finish_listing(&mut self, coverage: Coverage) -> Vec<Changed> {
         let gone: Vec<_> = self.records.ids().filter(|id| !self.records.is_seen(*id)).collect();
         let gone = gone.into_iter().filter_map(|id| self.remove_id(id)).collect();
@@ -268,7 +269,7 @@ impl Store {
         }
     }
 
-    /// Recompresses all objects that were stored before the dictionary was complete.
+    /// Recompresses all objects that were stored before the compression dictionary was complete.
     fn compress_first_objects(&mut self) {
         let Some(dictionary) = self.dictionary.clone() else { return };
         for id in self.records.ids().collect::<Vec<_>>() {

@@ -60,7 +60,7 @@ impl Held {
         value(self.kind, &self.namespace, self.name(), &self.text())
     }
 
-    /// Returns whether both are records of the same object, with the same content.
+    /// Returns whether two records contain the same object with the same content.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         std::ptr::eq(self.kind, other.kind) && self.bytes == other.bytes && self.namespace == other.namespace
     }
@@ -141,8 +141,8 @@ impl Stored {
         }
     }
 
-    /// Returns the typed view of the object. The function `make` computes the view on the first call. Later calls
-    /// return the cached view. See [`TypedView::get_or_compute`].
+    /// Returns the typed view of the object, which is a value that `make` computes from the fields of the object. The
+    /// view is computed on the first call. Later calls return the cached view. See [`TypedView::get_or_compute`].
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
         self.view.get_or_compute(|| make(self.value()))
     }

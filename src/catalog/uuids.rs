@@ -12,7 +12,7 @@ const DIGITS: usize = 36;
 /// The positions of the hyphens in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-/// Returns the text with its UUIDs packed.
+/// Returns the bytes of a text in which each UUID is packed from 36 into 17 bytes.
 pub(super) fn pack(text: &str) -> Vec<u8> {
     let (bytes, mut packed, mut from) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
     for hyphen in memchr_iter(b'-', bytes) {
@@ -27,7 +27,8 @@ pub(super) fn pack(text: &str) -> Vec<u8> {
     packed
 }
 
-/// Unpacks the UUIDs in a packed text. `length` is the length of the unpacked text, in bytes.
+/// Restores a text from its packed bytes, in which each UUID takes 17 bytes. `length` is the length of the restored
+/// text, in bytes.
 pub(super) fn unpack(packed: &[u8], length: usize) -> Vec<u8> {
     let (mut text, mut rest) = (Vec::with_capacity(length), packed);
     while let Some(mark) = memchr(MARK, rest) {

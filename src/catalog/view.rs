@@ -1,4 +1,5 @@
-//! One request's view of the catalog, including the objects that were read from the API server for it.
+//! The view of the catalog for one request. It includes the objects that were read from the API server for this
+//! request.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -75,7 +76,8 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Creates a view of `catalog` in which the results `live_reads` take precedence.
+    /// Creates a view of `catalog`. If `live_reads` contains the result of reading an object from the API server, the
+    /// view uses this result instead of the object in the catalog.
     pub fn new(catalog: &'a Catalog, live_reads: &'a LiveReads) -> Self {
         Self { catalog, live_reads, settings: Settings::NONE, shared: None }
     }
@@ -86,7 +88,7 @@ impl<'a> View<'a> {
         Self { settings, ..self }
     }
 
-    /// Sets the cache for the value of [`View::once`]. Each request has its own cache.
+    /// Sets the cache in which [`View::once`] stores its value. Each request has its own cache.
     #[must_use]
     pub fn sharing(self, shared: &'a TypedView) -> Self {
         Self { shared: Some(shared), ..self }
@@ -119,7 +121,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the watched kinds that objects in the catalog declare, such as kinds of composites.
+    /// Returns the watched kinds that objects in the catalog declare. For example, CompositeResourceDefinitions declare
+    /// kinds of composites.
     pub fn declared(&self) -> Vec<&'static Kind> {
         self.catalog.declared()
     }
@@ -147,16 +150,16 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the object's reference for a read from the API server if the catalog does not contain the object. `None`
-    /// if the catalog contains it. The read is needed because the object may have been created after the last watch
-    /// event.
+    /// Returns a reference to an object if the catalog does not contain the object, so that the caller can read it from
+    /// the API server. Such an object may have been created after the last watch event. `None` if the catalog contains
+    /// the object.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
         let is_found = self.catalog.contains(kind, namespace, name);
         (!is_found).then(|| Reference::new(kind, namespace, name))
     }
 
-    /// Returns at most `limit` objects that the index `index` lists under `key`, sorted by name. Omits objects that a
-    /// read from the API server did not find. See [`Catalog::indexed`].
+    /// Returns at most `limit` objects in a namespace that have the key `key` in the index `index`, sorted by name.
+    /// Omits objects that a read from the API server did not find. See [`Catalog::indexed`].
     pub fn indexed(
         &self,
         kind: &'static Kind,
@@ -175,8 +178,8 @@ impl<'a> View<'a> {
         found
     }
 
-    /// Returns the objects that the index `index` lists under `key`, from all namespaces. If an object was read from
-    /// the API server for this request, returns this result instead of the stored object. See
+    /// Returns at most `limit` objects that have the key `key` in the index `index`, from all namespaces. If an object
+    /// was read from the API server for this request, returns the result of this read instead of the stored object. See
     /// [`Catalog::indexed_everywhere`].
     pub fn indexed_everywhere(
         &self,
@@ -189,7 +192,8 @@ impl<'a> View<'a> {
         found.iter().filter_map(|stored| self.find(kind, stored.namespace(), stored.name())).collect()
     }
 
-    /// Returns the number of objects in the catalog that the index `index` lists under `key`. See [`Catalog::count`].
+    /// Returns the number of objects in a namespace that have the key `key` in the index `index`. See
+    /// [`Catalog::count`].
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.catalog.count(kind, index, namespace, key)
     }

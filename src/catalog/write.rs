@@ -97,7 +97,8 @@ impl Catalog {
         Listing::begin(self, kind)
     }
 
-    /// Replaces all objects of a kind by `objects`, and sets the coverage of the kind.
+    /// Replaces all objects of a kind by `objects`. Also sets the coverage of the kind, for example to `Complete` if
+    /// `objects` are all objects of this kind in the cluster.
     pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
         let mut listing = self.list(kind);
         objects.iter().for_each(|object| listing.add(&object.to_string()));
@@ -137,21 +138,24 @@ impl Catalog {
         }
     }
 
-    /// Sets the coverage of a kind, and notifies the observer.
+    /// Sets the coverage of a kind, which says how completely the catalog knows the objects of the kind. Also notifies
+    /// the observer of the catalog.
     pub fn set_coverage(&self, kind: &'static Kind, coverage: Coverage) {
         self.write(kind, |store| store.set_coverage(coverage));
         self.cover(kind, coverage);
     }
 
-    /// Notifies the observer of the new coverage of a kind.
+    /// Notifies the observer of the catalog about the new coverage of a kind. The coverage says how completely the
+    /// catalog knows the objects of the kind.
     pub(super) fn cover(&self, kind: &'static Kind, coverage: Coverage) {
         if let Some(observer) = &self.observer {
             observer.covered(kind, coverage);
         }
     }
 
-    /// Processes a change of an object. Updates the cache of parsed objects and the kinds that objects declare, and
-    /// notifies the observer.
+    /// Processes a change of a stored object. Updates the cache of parsed objects, and notifies the observer of the
+    /// catalog. If the object can declare a kind, such as a CompositeResourceDefinition, also updates the set of
+    /// declared kinds.
     pub(super) fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
         if let Some(before) = &before {
             self.parsed().forget(before);

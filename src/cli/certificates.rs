@@ -157,8 +157,8 @@ impl Serving {
             .map_err(|error| Unusable::because("--client-ca", error))
     }
 
-    /// Issues a leaf certificate that no client trusts. With this certificate, the server can serve probes and metrics
-    /// while the Secret cannot be read.
+    /// Issues a server certificate from a new CA that no client trusts. With this certificate, the server can serve
+    /// probes and metrics while the Secret with the CA cannot be read.
     fn untrusted(&self, timing: Timing) -> Result<Pair, Unusable> {
         let now = OffsetDateTime::now_utc();
         let leaf = issue::authority(now, timing.authority)

@@ -22,7 +22,7 @@ use crate::kustomize::tree::{Tree, TreePath};
 pub(super) enum Choice {
     /// Determines the system that builds each kustomization from the objects in the files, such as Flux Kustomizations.
     Auto,
-    /// The system of this profile, such as Flux, builds all kustomizations.
+    /// Builds all kustomizations as the system of this profile does, such as Flux.
     One(Profile),
 }
 

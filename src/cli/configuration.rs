@@ -53,7 +53,8 @@ impl Metrics {
     }
 }
 
-/// A watcher that reloads the configuration file whenever it changes, and updates the policy of a gate.
+/// A watcher that reloads the configuration file whenever it changes. It then updates the policy of the gate, which
+/// decides about admission requests.
 pub(super) struct Configuration {
     path: PathBuf,
     gate: Arc<Gate>,
@@ -70,7 +71,8 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// Creates the watcher of a configuration file from which the policy of `gate` was loaded.
+    /// Creates the watcher of the configuration file `path`, from which the current policy of `gate` was loaded. The
+    /// gate decides about admission requests.
     pub(super) fn new(path: PathBuf, gate: Arc<Gate>, condition: Condition, metrics: Metrics) -> Self {
         let (recorder, seen, problem, reported) = (None, None, None, HashSet::new());
         Self { path, gate, condition, metrics, recorder, seen, problem, reported }

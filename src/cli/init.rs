@@ -37,7 +37,7 @@ struct File {
     path: &'static str,
     /// The content of a new file. If the file exists and `appends` is set, this text is appended to it.
     text: String,
-    /// Whether `text` can be appended to an existing file that does not mention portcullis.
+    /// Whether the content can be appended to an existing file that does not mention portcullis.
     appends: bool,
 }
 

@@ -74,14 +74,14 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
 
-/// Returns a client like [`client`] that does not retry requests if the API server is unavailable.
+/// Returns a client of the cluster that does not retry requests if the API server is unavailable.
 pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     let mut config = cluster_config(kubeconfig).await?;
     config.default_retry = false;
     Client::try_from(config).map_err(no_client)
 }
 
-/// Returns a client like [`client`] that also records the time of the last event of each watch.
+/// Returns a client of the cluster that records the time of the last event of each watch in `freshness`.
 pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
     let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
     Ok(builder.with_layer(freshness).build())

@@ -1,11 +1,11 @@
-//! Command-line arguments that are defined only when their command is used. A process runs only one of about twelve
-//! commands. Defining the arguments of all commands takes longer than checking a folder.
+//! Command-line arguments that are added to a clap command only when this command is used. A process runs only one of
+//! about twelve commands. Adding the arguments of all commands takes longer than checking a folder.
 
 use clap::builder::{Resettable, StyledStr};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// The arguments of one command. They are defined only when this command is used. The description of the command in
-/// `--help` is always defined.
+/// The arguments of one command, which are added to its clap command only when the command is used. The description of
+/// the command is always present, because `--help` shows it.
 #[derive(Debug)]
 pub(super) struct Lazy<T>(pub(super) T);
 
@@ -29,7 +29,7 @@ impl<T: Args> Args for Lazy<T> {
     }
 }
 
-/// Defines the arguments of a command with `define`. Keeps the previous description of the command.
+/// Adds the arguments of a command by calling `define`. Keeps the previous description of the command.
 fn with_description(command: Command, define: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
     let kept = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);

@@ -185,8 +185,9 @@ fn modest() -> artifacts::Limits {
     }
 }
 
-/// Returns the settings for findings about deleted, moved and shared objects of new revisions: the limits of deletions,
-/// and the ids of all rules with a level below `warn`. Findings of these rules are not reported.
+/// Returns the settings for findings about objects that a new revision deletes, moves or shares with other
+/// Kustomizations. The settings contain the limits of deletions, and the ids of all rules with a level below `warn`.
+/// Findings of these rules are not reported.
 fn plans(policy: &Policy) -> PlanSettings {
     let registry = Registry::standard();
     let is_silent = |info: &&RuleInfo| policy.level_of(info.id, info.family(), info.level, "") < Level::Warn;

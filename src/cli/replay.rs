@@ -1,4 +1,4 @@
-//! `portcullis replay`: decides recorded requests again.
+//! `portcullis replay`: computes the decisions about recorded requests again, and shows the differences.
 
 use std::path::{Path, PathBuf};
 

@@ -84,7 +84,7 @@ pub(super) struct Report {
     /// Sentences about roots that were checked with kustomize options from scripts. Each sentence has the position of
     /// the script.
     pub(super) assumptions: Vec<String>,
-    /// Problems that do not belong to a file or root.
+    /// Problems that concern the whole check and not a single file or kustomize root, such as an exceeded limit.
     pub(super) problems: Vec<String>,
     /// The time at which the run of `portcullis check` began.
     pub(super) begun: Option<Instant>,

@@ -12,7 +12,7 @@ use crate::admission::{Answer, Phase, Verdict};
 use crate::catalog::manifests::DEFAULT_NAMESPACE;
 use crate::gate::{Gate, Registry};
 
-/// The webhook that answers.
+/// The webhook to run: mutating, validating, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Webhook {
     /// The mutating webhook
@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// The configuration file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The webhook that answers
+    /// The webhook to run: mutating, validating, or both
     #[arg(long, value_enum, default_value = "both")]
     webhook: Webhook,
 }

@@ -182,7 +182,8 @@ impl Args {
         Ok(Some(Arc::new(recorder)))
     }
 
-    /// Creates the gate, and starts the tasks that keep its catalog up to date.
+    /// Creates the gate, which decides about admission requests. Also starts the tasks that keep the gate's catalog of
+    /// objects up to date.
     async fn gate(
         &self,
         readiness: &Readiness,

@@ -17,7 +17,7 @@ pub(super) fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
     Ok(TreePath::from(text.trim_start_matches('/')))
 }
 
-/// Converts the path of a folder to build, like [`tree_path`]. Fails for a file.
+/// Converts the path of a folder to build to a path in the tree of the whole file system. Fails if the path is a file.
 pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     if path.is_file() {
         let is_kustomization = path.file_name().is_some_and(|name| NAMES.iter().any(|other| name == *other));
@@ -36,7 +36,8 @@ pub(super) struct TreePaths {
 }
 
 impl TreePaths {
-    /// Converts the path of a file as [`tree_path`] does, but resolves each folder only once.
+    /// Converts the path of a file on the command line to a path in the tree of the file system. Resolves each folder
+    /// only once.
     pub(super) fn of(&mut self, file: &Path) -> Result<TreePath, Unusable> {
         let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
             return tree_path(file);

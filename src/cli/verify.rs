@@ -46,7 +46,7 @@ const MAX_LIST_BYTES: usize = 16 << 20;
 /// A minimal object that is created in a dry run. The rules of `families` match this object.
 struct Probe {
     families: &'static [&'static str],
-    /// Candidate versions. The first version that the cluster serves is used.
+    /// The API versions to try for the object. The first version that the cluster serves is used.
     api_versions: &'static [&'static str],
     kind: &'static str,
     plural: &'static str,

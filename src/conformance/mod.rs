@@ -46,7 +46,7 @@ pub struct Options {
     pub foreign_target: Option<String>,
     /// The maximum time from requesting a job until the deployer finishes it.
     pub timeout: Duration,
-    /// Waiting time in which the deployer must not write. The kit waits this long to confirm that no write happens.
+    /// The time that the kit waits to confirm that the deployer does not write a DeployItem.
     pub quiet: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! The promises, which are the requirements of Landscaper's deployer contract that the conformance kit tests. The
-//! webhook enforces some of them. The others require that the deployer reacts in time.
+//! The promises: requirements of Landscaper's deployer contract that the conformance kit tests. The webhook enforces
+//! some of them. The others require that the deployer reacts in time.
 
 use crate::landscaper::deployer::promises::PROMISES;
 

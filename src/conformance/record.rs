@@ -73,8 +73,8 @@ impl Recorder {
         lock(&self.record).own.extend(object.resource_version());
     }
 
-    /// Waits at most `limit` until the last version of a DeployItem meets the condition `wanted`. Returns whether the
-    /// version met it in time.
+    /// Waits until the last version of the DeployItem `name` meets the condition `wanted`, but at most for the time
+    /// `limit`. Returns whether the condition was met in time.
     pub(super) async fn wait(&self, name: &str, limit: Duration, wanted: impl Fn(&Version) -> bool) -> bool {
         let mut changed = self.changed.clone();
         let fulfilled =

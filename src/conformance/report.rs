@@ -74,7 +74,7 @@ pub struct Evidence {
 pub struct Write {
     /// The status before the write, such as `phase "Init", jobID "b", jobIDFinished "a"`.
     pub before: String,
-    /// The status after the write, in the same form as [`Write::before`].
+    /// The status after the write, such as `phase "Succeeded", jobID "b", jobIDFinished "b"`.
     pub after: String,
     /// The resource version after the write.
     pub resource_version: String,

@@ -158,8 +158,8 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Tests a requirement by waiting for the duration `quiet` of the options. The deployer must not write the
-    /// DeployItem during this time. The list of all observed writes shows whether it did.
+    /// Waits for the time `quiet` of the options, in which the deployer must not write the DeployItem. Also counts this
+    /// as a test of the requirement `promise`. The list of all observed writes shows whether the deployer violated it.
     async fn quiet(&mut self, name: &str, promise: TestedPromise) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(promise, name, None);

@@ -61,7 +61,7 @@ pub(super) fn section(view: &View<'_>) -> EnvironmentConfigs {
     section.unwrap_or_default()
 }
 
-/// Returns the level of findings about changes that break users of an EnvironmentConfig.
+/// Returns the configured level of findings about changes to an EnvironmentConfig that would break composites.
 pub(super) fn on_change(view: &View<'_>) -> Level {
     section(view).on_change
 }

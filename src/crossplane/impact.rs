@@ -14,11 +14,12 @@ use super::kinds::{BY_COMPOSITION, COMPOSITIONS, REVISIONS};
 use super::users::{MAX_USERS, Usage, User};
 use crate::catalog::{Kind, Reference, Stored, View};
 
-/// Maximum number of composites that are assessed. It is limited because the API server waits for only three seconds.
-/// The environment of each composite is computed twice. A large environment takes a millisecond (docs/performance.md).
+/// Maximum number of composites for which the effect of a changed EnvironmentConfig is computed. It is limited because
+/// the API server waits for only three seconds. The environment of each composite is computed twice. A large
+/// environment takes a millisecond (docs/performance.md).
 pub const MAX_ASSESSED: usize = 100;
 
-/// The impact of a request on the users of an EnvironmentConfig.
+/// The impact of a request on the objects that use an EnvironmentConfig.
 #[derive(Debug, Default)]
 pub struct Impact {
     /// The effects of the request on composites, one for each composite that it affects.
@@ -27,7 +28,7 @@ pub struct Impact {
     pub passed_to_functions: Vec<Reference>,
     /// Number of composites that were not assessed, because the limit [`MAX_ASSESSED`] was reached.
     pub not_assessed: usize,
-    /// Whether all users of the EnvironmentConfig were found. The search stops after [`MAX_USERS`] users.
+    /// Whether all objects that use the EnvironmentConfig were found. The search stops after [`MAX_USERS`] objects.
     pub is_complete: bool,
 }
 
@@ -69,7 +70,8 @@ struct Subject {
     object: Reference,
     composite: Arc<Stored>,
     composition: Chosen,
-    /// The usage of the EnvironmentConfig by the Composition, independently of its composites.
+    /// How the Composition uses the EnvironmentConfig in the request. It is known only for the empty composite, and is
+    /// `Optional` for existing composites.
     usage: Usage,
     is_used: bool,
 }
@@ -144,8 +146,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether `text` is a CompositionRevision and `found` already contains its Composition, or another
-    /// revision of this Composition.
+    /// Returns `true` if `text` is a CompositionRevision and `found` already has an item for its Composition, or for
+    /// another revision of this Composition.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -157,7 +159,7 @@ impl Subjects<'_> {
     }
 }
 
-/// Returns an empty composite of the type that a Composition is for.
+/// Returns an empty composite of the type in the `compositeTypeRef` of a Composition.
 fn bare(composition: &Value) -> Value {
     let of =
         |key| composition.pointer("/spec/compositeTypeRef").and_then(|of| of.get(key)).cloned().unwrap_or_default();
@@ -195,10 +197,10 @@ impl Subject {
         (!effect.problems.is_empty() || effect.loses_data).then_some(effect)
     }
 
-    /// Returns the effect on a subject whose environment cannot be computed even before the request. Returns `None` for
-    /// an existing composite, because the request cannot break it. If no composite is known, the subject is an empty
-    /// composite. Its computation may fail although the computations for existing composites succeed. So in this case
-    /// the effect depends only on how the Composition uses the deleted EnvironmentConfig.
+    /// Returns the effect on a composite whose environment cannot be computed even before the request. Returns `None`
+    /// for an existing composite, because the request cannot break it. The computation for an empty composite may fail
+    /// although it succeeds for existing composites. For an empty composite, the effect therefore depends only on how
+    /// the Composition uses the deleted EnvironmentConfig.
     fn effect_on_failing(
         &self,
         mut effect: Effect,

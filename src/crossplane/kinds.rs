@@ -72,7 +72,8 @@ pub static BY_NAME_PREFIX: Index = Index {
     },
 };
 
-/// Returns the key of [`BY_NAME_PREFIX`] for a name.
+/// Returns the key under which [`BY_NAME_PREFIX`] lists the objects with this name: the first three letters of the
+/// name.
 pub fn name_prefix(name: &str) -> String {
     /// Number of letters of the name in the index key. It is small, because typing errors are rare in the first
     /// letters.
@@ -80,7 +81,7 @@ pub fn name_prefix(name: &str) -> String {
     name.chars().take(LETTERS).collect()
 }
 
-/// Returns the key of [`BY_LABEL`] for a label.
+/// Returns the key under which [`BY_LABEL`] lists the objects with this label, such as `stage=prod`.
 pub fn label_key(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
@@ -132,7 +133,8 @@ pub static BY_COMPOSITE_TYPE: Index = Index {
     },
 };
 
-/// Returns the key of [`BY_COMPOSITE_TYPE`] for an API version and a kind.
+/// Returns the key under which [`BY_COMPOSITE_TYPE`] lists the Compositions for a type of composites, such as
+/// `example.org/v1, Kind=XExample`.
 pub fn type_key(api_version: &str, kind: &str) -> String {
     format!("{api_version}, Kind={kind}")
 }
@@ -186,8 +188,8 @@ pub static BY_DECLARED_TYPE: Index = Index {
     },
 };
 
-/// Returns the CompositeResourceDefinition of the composites that a Composition is for, and their version. The version
-/// comes from the Composition's `compositeTypeRef`.
+/// Returns the CompositeResourceDefinition that defines the type in a Composition's `compositeTypeRef`, and the version
+/// of this type.
 pub fn definition_of<'c>(composition: &'c Value, view: &View<'_>) -> Option<(Arc<Stored>, &'c str)> {
     let of = composition.get("spec")?.get("compositeTypeRef")?;
     let (group, version) = of.get("apiVersion")?.as_str()?.split_once('/')?;
@@ -220,7 +222,8 @@ fn offers(definition: &Value) -> Option<Declared> {
     Some(Declared { kind: text("kind")?, plural: text("plural")?, scope: Scope::Namespaced, ..composite })
 }
 
-/// The paths in a CompositeResourceDefinition that [`offers`] reads. They do not include the schemas of the versions.
+/// The paths in a CompositeResourceDefinition from which [`offers`] determines the kind of the claims. They do not
+/// include the schemas of the versions.
 const DEFINING: &[Path] = &[
     &["spec", "claimNames"],
     &["spec", "group"],
@@ -237,7 +240,7 @@ pub static BY_CLAIM: Index = Index {
     keys: |definition| offers(definition).map(|claim| claim_key(&claim.plural, &claim.group)).into_iter().collect(),
 };
 
-/// Returns the key of [`BY_CLAIM`] for a kind of claims.
+/// Returns the key under which [`BY_CLAIM`] lists the CompositeResourceDefinition of a kind of claims.
 pub fn claim_key(plural: &str, group: &str) -> String {
     format!("{plural}.{group}")
 }
@@ -287,7 +290,7 @@ pub static WITH_REFERENCES: Index = Index {
     },
 };
 
-/// The only key of [`WITH_REFERENCES`].
+/// The key under which [`WITH_REFERENCES`] lists all its composites. The index has no other key.
 pub const WITH_REFERENCES_KEY: &str = "true";
 
 /// Returns a request matcher for `operations` on composites of all kinds.

@@ -64,8 +64,9 @@ impl DeliveryContext<'_> {
         findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
     }
 
-    /// Returns whether [`Consequences`] are computed for the request. They are computed if the request changes the
-    /// build. They are also computed if the new object equals the old one, as in an audit.
+    /// Returns whether to check the effects of the built root on the cluster (see [`Consequences`]). Updates that do
+    /// not change the build are skipped. Requests in which the new object equals the old one, as in an audit, are still
+    /// checked.
     fn has_consequences(&self) -> bool {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }

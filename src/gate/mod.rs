@@ -34,7 +34,7 @@ const LIVE_READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of rounds of live reads in a decision. Each round may depend on the objects from the previous round.
 /// For example, one round reads an object, and the next round reads its parent.
 const LIVE_READ_ROUNDS: usize = 8;
-/// Time reserved before the deadline for writing the answer.
+/// Time reserved before the deadline for writing the response.
 const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 
 /// The annotation of the dry-run requests that `portcullis verify` sends to check whether a server answers. The server

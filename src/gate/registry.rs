@@ -50,8 +50,8 @@ impl Registry {
         standard.with_deliveries(kustomize::delivery::deliveries())
     }
 
-    /// Restricts the registry to some families. Only the rules, mutators, deliveries and CustomResourceDefinitions of
-    /// these families remain. A delivery is a source of kustomize trees.
+    /// Restricts the registry to some rule families, such as `OW`. Only the rules, mutators, deliveries and
+    /// CustomResourceDefinitions of these families remain. A delivery is a source of kustomize trees.
     #[must_use]
     pub fn only(self, families: &[&str]) -> Self {
         let is_on = |family: &str| families.contains(&family);
@@ -147,8 +147,8 @@ impl Registry {
         catalog
     }
 
-    /// Returns the CustomResourceDefinitions of stored Kustomizations and Components. The chart installs them only if a
-    /// chart value enables them.
+    /// Returns the CustomResourceDefinitions with which a cluster can store kustomize's kinds Kustomization and
+    /// Component. The chart installs them only if a chart value enables them.
     pub fn optional_definitions(&self) -> &[&'static Definition] {
         &self.optional
     }
@@ -165,7 +165,7 @@ impl Registry {
         families
     }
 
-    /// Returns the families that are on by default: all but `GD`, which limits deletions.
+    /// Returns the rule families that are enabled by default: all except `GD`, which limits deletions.
     pub fn default_families(&self) -> Vec<&'static str> {
         self.families().into_iter().filter(|family| *family != delivery::guard::FAMILY).collect()
     }
@@ -176,7 +176,7 @@ impl Registry {
         self.looked_up().into_iter().map(|(kind, _)| kind).collect()
     }
 
-    /// Returns the kinds that rules and sources of kustomize trees look up for objects of `kind`. The result may
+    /// Returns the kinds whose objects are looked up in the catalog to check an object of `kind`. The result may
     /// contain duplicates.
     pub fn looked_up_for(&self, kind: &Kind) -> Vec<&'static Kind> {
         let covers =
@@ -186,19 +186,20 @@ impl Registry {
         of_rules.chain(of_deliveries).flatten().copied().collect()
     }
 
-    /// Returns every kind that rules, mutators and sources of kustomize trees look up. Each kind has the families that
-    /// look it up.
+    /// Returns every kind that rules, mutators and sources of kustomize trees look up, with the rule families that need
+    /// the kind.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
     }
 
-    /// Returns every kind whose objects are read live, with the families that need these reads.
+    /// Returns every kind whose objects are read live from the API server, with the rule families that need these
+    /// reads.
     pub fn kinds_read_live(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
 
-    /// Returns all look-ups of rules, mutators and sources of kustomize trees. Each look-up has three parts: the
-    /// family, the kind, and whether the objects of this kind are also read live.
+    /// Returns all look-ups that rules, mutators and sources of kustomize trees make. Each look-up has three parts: the
+    /// rule family, the kind, and whether the objects of this kind are also read live from the API server.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
@@ -207,8 +208,8 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
 
-    /// Returns each family that has rules or mutators for kinds that other objects declare, with the declaring kind.
-    /// For example, CompositeResourceDefinitions declare composites.
+    /// Returns the kinds whose objects declare other kinds, such as CompositeResourceDefinition, each with a rule
+    /// family. The family has rules or mutators for the declared kinds, such as composites.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
@@ -217,8 +218,8 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the families that have rules or mutators for a declared kind, such as composites. The result may contain
-    /// duplicates.
+    /// Returns the rule families whose rules or mutators match the kinds of `declaration`, such as composites. The
+    /// result may contain duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));
@@ -226,8 +227,8 @@ impl Registry {
         of_rules.chain(of_mutators).filter(move |(_, matchers)| looks(matchers)).map(|(family, _)| family)
     }
 
-    /// Returns the rules that match a request. `declared_as` is the declaration of the object's kind, if other objects
-    /// declare this kind, such as the kind of a composite.
+    /// Returns the rules that match a request. `declared_as` is set if another object declares the kind of the
+    /// request's object. For example, a CompositeResourceDefinition declares the kind of a composite.
     pub fn rules_for<'a>(
         &'a self,
         request: &'a Request<'_>,
@@ -261,7 +262,7 @@ impl Registry {
     }
 }
 
-/// Groups pairs of family and kind by kind. Returns each kind with its distinct families.
+/// Groups pairs of a rule family and a Kubernetes kind by the kind. Returns each kind with its distinct rule families.
 fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&'static Kind, Vec<&'static str>)> {
     let mut kinds: Vec<(&'static Kind, Vec<&'static str>)> = Vec::new();
     for (family, kind) in looks {

@@ -1,4 +1,4 @@
-//! Analyses the root of a kustomize tree: predicts whether kustomize can build it, and collects the findings.
+//! Analyses a kustomization in a tree of files: predicts whether kustomize can build it, and collects the findings.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use super::object_id::ObjectId;
 use super::options::{Options, Profile};
 use super::tree::{Tree, TreePath};
 
-/// The prediction of whether kustomize can build a root.
+/// The prediction of whether kustomize can build a kustomization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// kustomize can build the root.
+    /// kustomize can build the kustomization.
     Accept,
-    /// kustomize cannot build the root.
+    /// kustomize cannot build the kustomization.
     Reject,
     /// The result depends on something that the analysis does not fetch or run, such as a remote resource, a Helm chart
     /// or an external plugin.
@@ -40,25 +40,25 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The result of analysing a root.
+/// The result of analysing a kustomization.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The folder of the root in the tree.
+    /// The folder of the kustomization in the tree.
     pub root: TreePath,
-    /// The system that builds the root, such as Flux.
+    /// The system that builds the kustomization, such as Flux.
     pub profile: Profile,
-    /// Whether kustomize can build the root.
+    /// Whether kustomize can build the kustomization.
     pub verdict: Verdict,
     /// The reasons why the result of the build is unknown, such as a remote resource. If there is a reason, the verdict
     /// is not `Accept`.
     pub reasons: Vec<String>,
     /// The findings, in the order in which kustomize processes the files.
     pub findings: Vec<TreeFinding>,
-    /// The steps of the build, such as its bases and transformers in their order. `None` if the root cannot be read, or
-    /// if the analysis shares bases ([`analyse_shared`]).
+    /// The steps of the build, such as its bases and transformers in their order. `None` if the kustomization cannot be
+    /// read, or if the analysis shares bases ([`analyse_shared`]).
     pub evaluation: Option<Step>,
-    /// The identities of all objects that Flux renders. `None` for other systems, for a rejected root, or if one
-    /// identity is unknown.
+    /// The identities of all objects that Flux renders. `None` for other systems, if kustomize cannot build the
+    /// kustomization, or if an identity is unknown.
     pub rendered: Option<Vec<ObjectId>>,
     /// The rendered objects that Flux does not apply, because a label or annotation excludes them.
     pub excluded: Vec<Excluded>,
@@ -69,13 +69,14 @@ pub fn analyse(tree: &Tree, root: &TreePath, options: &Options) -> Report {
     analyse_with(tree, root, options, &Files::default())
 }
 
-/// Analyses one of several roots of a tree, which share the cache `files`.
+/// Analyses the kustomization in the folder `root`, like `analyse`. Analyses with the same `files` reuse parsed
+/// kustomization files.
 pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> Report {
     reported(root, options, build::report(tree, root, options, files, None))
 }
 
-/// Analyses one of several roots of a tree. All these roots are built with the same options. They share the caches
-/// `files` and `shared`, which hold parsed files and built bases. The report does not contain the steps of the build.
+/// Analyses the kustomization in the folder `root`, like `analyse`. Analyses with the same `files` and `shared` reuse
+/// parsed files and built bases. They must use the same options. The report does not contain the steps of the build.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, build::report(tree, root, options, files, Some(shared)))
 }

@@ -7,14 +7,14 @@ use crate::admission::{FieldPath, Finding, Position};
 use crate::rule::RuleInfo;
 use crate::yaml::Place;
 
-/// A place in a file of a tree.
+/// A position in a file of a tree, with the field at this position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// The path of the file in the tree.
     pub file: TreePath,
     /// The line, column and byte range in the file.
     pub place: Place,
-    /// The field or entry, such as `resources[1]`; empty for the whole file.
+    /// The field or list entry, such as `resources[1]`; empty for the whole file.
     pub field: FieldPath,
 }
 

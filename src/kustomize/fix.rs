@@ -35,11 +35,12 @@ struct Lists<'t> {
 /// A replacement in a text: start and end of the replaced bytes, and the new text.
 type Edit = (usize, usize, String);
 
-/// An entry to be inserted into a list.
+/// A new entry for a list in a kustomization file.
 struct Insertion<'t> {
-    /// The YAML text of the entry, possibly with a comment after it.
+    /// The YAML text of the new list entry, possibly with a comment after it.
     entry: &'t str,
-    /// The text before the entry: indentation and `- `. It is used if the list is empty or does not exist.
+    /// The YAML text before the new list entry: indentation and `- `. It is used if the list is empty or does not
+    /// exist.
     dash: &'t str,
     /// The offset in the file at which to insert the list if it does not exist.
     end: usize,
@@ -111,7 +112,8 @@ impl<'t> Lists<'t> {
         self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline + 1)
     }
 
-    /// Returns the text of an entry. In a block list, the text includes the comment on the entry's last line.
+    /// Returns the YAML text of the list entry at `index`. In a block list, the text includes the comment on the last
+    /// line of the entry.
     fn entry_text(&self, list: &str, index: usize) -> Option<&'t str> {
         let item = *self.items(list).get(index)?;
         let end = if self.is_flow(list) { item.end } else { self.line_end(item.end.saturating_sub(1)) };
@@ -167,7 +169,8 @@ fn path(list: &str) -> FieldPath {
     FieldPath::of([list])
 }
 
-/// Returns whether an entry needs no quotes in YAML. File paths without special characters need no quotes.
+/// Returns whether a new list entry, such as a file path, needs no quotes in YAML. This is the case for paths without
+/// special characters.
 fn is_plain(entry: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     entry.starts_with(|c: char| c.is_ascii_alphabetic()) && entry.chars().all(is_safe) && yaml::is_plain_string(entry)

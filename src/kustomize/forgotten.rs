@@ -26,7 +26,7 @@ use crate::admission::FieldPath;
 use crate::yaml::node::Node;
 use crate::yaml::{self, Limits};
 
-/// The list to which the fix adds a manifest that no kustomization lists.
+/// The field of a kustomization file to which the suggested fix adds a forgotten manifest.
 const LIST: &str = "resources";
 /// Maximum size of a file that is searched for the names of other files, in bytes. Larger files usually contain data
 /// instead of references to files.
@@ -192,8 +192,9 @@ impl Search<'_> {
         false
     }
 
-    /// Returns whether the folder certainly builds after the fix. The build fails if the added file is a stale patch,
-    /// or another variant of a listed object. With a remote resource, the result is unknown.
+    /// Returns whether kustomize can certainly build the folder after the fix `entry` lists a manifest in its
+    /// kustomization file. The build fails, for example, if the manifest is an old patch, or another variant of an
+    /// object that is already listed. Also returns `false` if the result is unknown because of a remote resource.
     fn builds_with(&self, folder: &TreePath, file: &KustomizationFile, entry: &Fix) -> bool {
         let text = self.text(&file.path).and_then(|text| fix(&text, std::slice::from_ref(entry)));
         text.is_some_and(|text| {

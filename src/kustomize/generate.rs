@@ -53,8 +53,9 @@ impl Shapes {
         self.0.len() - 1
     }
 
-    /// Adds the schema of a field and returns its id. `how` is the first word after the field's name in the table, such
-    /// as `list`. `what` contains the remaining words.
+    /// Adds the schema of a field and returns its id. `how` and `what` come from the line of the field in
+    /// `built_in.txt`. `how` is the word after the name of the field, such as `list`, and `what` contains the remaining
+    /// words.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {
@@ -80,7 +81,7 @@ impl Shapes {
         self.add(format!("Shape {{ reference: Some({}), ..EMPTY }}", text(name)))
     }
 
-    /// Moves the collected fields into the schema of the definition with the id `definition`.
+    /// Moves `fields` into the schema of the definition with the id `definition`.
     fn close(&mut self, definition: Option<usize>, fields: &mut Vec<String>) {
         let own = std::mem::take(fields).join(", ");
         if let Some(shape) = definition.and_then(|id| self.0.get_mut(id)) {

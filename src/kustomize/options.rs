@@ -275,8 +275,8 @@ pub struct Options {
     pub flux: FluxSpec,
     /// The kustomize options of an Argo CD Application; empty for other profiles.
     pub argo: ArgoSpec,
-    /// Whether the root may be a Component. Such a root is built as a part of another kustomization whose content is
-    /// unknown.
+    /// Whether the folder to build may contain a Component instead of a Kustomization. Such a Component is treated as a
+    /// part of another kustomization whose content is unknown.
     pub lone_components: bool,
 }
 

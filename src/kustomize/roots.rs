@@ -13,9 +13,9 @@ use super::tree::{Tree, TreePath};
 pub struct References {
     /// Folders that the kustomization file lists in `resources`, `components` and similar fields.
     pub folders: BTreeSet<TreePath>,
-    /// Files in fields that can also contain folders. An example is a manifest in `resources`.
+    /// Files in `resources` and other fields that accept files and folders.
     pub files: BTreeSet<TreePath>,
-    /// Files in fields that cannot contain folders, such as patches, configurations and data of generators.
+    /// Files in fields that do not list resources, such as patches, configurations and data of generators.
     pub parts: BTreeSet<TreePath>,
 }
 
@@ -85,8 +85,8 @@ fn entries(file: &Kustomization) -> impl Iterator<Item = &str> {
     lists.into_iter().flatten().map(String::as_str)
 }
 
-/// Returns the paths of all files to which a kustomization file refers in fields other than lists of resources, such as
-/// patches.
+/// Returns the paths of the files to which a kustomization file refers in fields such as `patches`, `configurations`
+/// and `configMapGenerator`.
 fn parts(file: &Kustomization) -> Vec<&str> {
     let lists = [
         &file.patches_strategic_merge,

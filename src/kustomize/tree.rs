@@ -54,8 +54,8 @@ pub trait Source: Send + Sync {
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
     /// Returns the names of the files, links and folders in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
-    /// Returns whether an earlier call found no link in the path of a folder. [`Tree::locate`] then need not search
-    /// this path for links again. The default is `false`.
+    /// Returns whether an earlier call found that the path of a folder contains no links. [`Tree::locate`] then does
+    /// not search this path for links again. The default is `false`.
     fn has_seen(&self, _folder: &TreePath) -> bool {
         false
     }
@@ -188,7 +188,7 @@ impl Tree {
         }
     }
 
-    /// Resolves a path, starting at the folder `here`. `ahead` contains the path segments in reverse order.
+    /// Resolves the path segments in `ahead`, starting at the folder `here`. The segments are in reverse order.
     fn evaluate(&self, mut here: TreePath, mut ahead: Vec<String>) -> Result<Located, Lost> {
         let mut entry = Entry::Folder;
         let mut links = 0;

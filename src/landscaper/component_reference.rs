@@ -172,8 +172,8 @@ impl ComponentReference {
         }
     }
 
-    /// Returns the reference, with `context` as its repository context if it has none of its own. `context` is the
-    /// repository context of a Landscaper Context.
+    /// Returns the reference with the repository context `context` if the reference has none of its own. `context` is
+    /// the repository context of a Landscaper Context.
     #[must_use]
     pub fn or_repository_context(mut self, context: Option<&RepositoryContext>) -> Self {
         if self.repository_context.is_none() {

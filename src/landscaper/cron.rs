@@ -5,8 +5,8 @@
 
 use super::duration;
 
-/// A field of a cron schedule, such as the month, with its range of numbers. `names` are the names that can be used
-/// instead of the numbers, such as `jan`, in order from `least`.
+/// A field of a cron schedule, such as the month, with its range of numbers. `names` contains the names that can be
+/// used instead of the numbers, such as `jan`. The first name stands for the number `least`.
 struct Field {
     name: &'static str,
     least: u32,

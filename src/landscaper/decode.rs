@@ -7,11 +7,11 @@ use crate::admission::{FieldPath, json as wire};
 /// A value that Landscaper cannot decode. Because of this value, Landscaper cannot read the object at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The field path of the value.
+    /// The field path of the value that cannot be decoded.
     pub field: FieldPath,
-    /// The type of the value, such as `a string`.
+    /// The type of the value that cannot be decoded, such as `a string`.
     pub is: &'static str,
-    /// The value as text, shortened.
+    /// The value that cannot be decoded, as a shortened text.
     pub found: String,
     /// The expected type, such as `an object`.
     pub wanted: &'static str,
@@ -27,8 +27,8 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Calls `read` for a part of an object, and adds the problems that `read` reports to `problems`. The field path of
-/// each problem is prefixed with the path of the part, which `place` returns.
+/// Calls `read` for a part of an object, and adds the problems that `read` reports to `problems`. Prefixes their field
+/// paths with the path of the part, which `place` returns.
 ///
 /// `place` is called only if there is a problem, because most objects have none.
 pub(super) fn within(

@@ -174,7 +174,7 @@ pub static BY_OWNER: Index = Index {
     keys: |object| owner::owner(object).map(|owner| owner_key(owner.kind.name(), owner.name)).into_iter().collect(),
 };
 
-/// Returns the key of an owner in [`BY_OWNER`], such as `Installation/app`.
+/// Returns the key under which the index [`BY_OWNER`] lists the objects of an owner, such as `Installation/app`.
 pub fn owner_key(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }

@@ -37,7 +37,7 @@ pub struct Owner<'v> {
     pub uid: Option<&'v str>,
 }
 
-/// Returns the Installation or Execution that owns an object; `None` for a root.
+/// Returns the Installation or Execution that owns an object; `None` if the object has no such owner.
 ///
 /// Prefers the controller reference to other owner references.
 ///

@@ -146,7 +146,7 @@ fn not_a_string(value: &Value, field: &FieldPath) -> Problem {
 }
 
 /// Decodes a string field as Go's `encoding/json` does: keys are case-insensitive, the last one wins, and `null` is
-/// ignored. `members` has the order of the JSON from the API server.
+/// ignored. The keys of `members` are sorted, as in the JSON from the API server.
 fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str, &'v Value> {
     let mut field = "";
     for (_, value) in members.iter().filter(|(key, _)| fold(key).eq(fold(name))) {

@@ -19,7 +19,7 @@ pub struct Entry {
     /// The condition of the entry. The entry matches a component reference if the reference has every attribute value
     /// specified here.
     pub source: ComponentReference,
-    /// The attributes that the entry sets in a component reference.
+    /// The attributes that the entry sets in each component reference that matches its `source`.
     pub substitution: ComponentReference,
 }
 
@@ -154,12 +154,12 @@ fn report_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Probl
 pub enum Outcome {
     /// The entry was not applied, because its `source` does not match the original reference.
     NotMatched {
-        /// The attributes in which `source` and the reference differ.
+        /// The attributes in which the component reference differs from the `source` of the entry.
         differs: Vec<Attribute>,
     },
     /// The entry was applied to the reference.
     Applied {
-        /// The attributes that the entry set; none for an empty substitution.
+        /// The attributes that the entry set; empty if its `substitution` specifies no attribute.
         set: Vec<Attribute>,
     },
     /// The `source` of the entry matches, but the entry sets no attribute. An earlier entry has already set one of its
@@ -229,7 +229,8 @@ impl Substitution {
         Outcome::Applied { set: wanted }
     }
 
-    /// Returns the index of the entry that set an attribute; `None` if no entry set it.
+    /// Returns the index of the `overwrites` entry that set an attribute of the component reference; `None` if no entry
+    /// set it.
     pub fn set_by(&self, attribute: Attribute) -> Option<usize> {
         self.set_by[attribute as usize]
     }

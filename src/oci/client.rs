@@ -224,7 +224,7 @@ impl Client {
         Err(Error::Wrong { host: host(&ask.uri), what: format!("more than {REDIRECTS} redirects") })
     }
 
-    /// Returns the value of the `Authorization` header that the challenge in the 401 response `reply` requires.
+    /// Returns the value of the `Authorization` header that the registry requires in its 401 response `reply`.
     async fn answer(&self, from: &Repository, who: &Credentials, reply: &Reply) -> Result<Option<String>, Error> {
         let headers = reply.headers.get_all(WWW_AUTHENTICATE);
         let challenge = headers.iter().find_map(|header| Challenge::read(header.to_str().ok()?));

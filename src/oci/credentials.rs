@@ -105,7 +105,8 @@ fn credentials(entry: &Value) -> Option<Credentials> {
     Some(Credentials::User { name: text("username")?.to_owned(), password: text("password")?.to_owned() })
 }
 
-/// Converts a key such as `https://index.docker.io/v1/` or `example.org/path/` to a prefix of repository addresses.
+/// Converts a key of `auths` in a pull secret to a prefix of repository addresses. Such a key is, for example,
+/// `https://index.docker.io/v1/` or `example.org/path/`.
 fn place(key: &str) -> String {
     let key = key.split_once("://").map_or(key, |(_, rest)| rest).trim_end_matches('/');
     let key = key.strip_suffix("/v1").or_else(|| key.strip_suffix("/v2")).unwrap_or(key);

@@ -52,12 +52,12 @@ pub enum Error {
         /// The timeout of a request.
         within: Duration,
     },
-    /// The answer of the registry is invalid or too large.
+    /// The registry sent an invalid response, or one that is too large.
     #[error("{host} sent something else: {what}")]
     Wrong {
         /// The host of the registry.
         host: String,
-        /// A description of what is wrong with the answer.
+        /// A description of what is wrong with the response.
         what: String,
     },
 }

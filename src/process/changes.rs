@@ -13,8 +13,8 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Pause after a notification. Writers other than the kubelet may write several files one after the other. Without the
-/// pause, an incomplete set of files would be logged as an error.
+/// Time to wait after the notification of a change, before the change is reported. Writers other than the kubelet may
+/// write several files one after the other. Without the wait, an incomplete set of files would be logged as an error.
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// A watch of a folder, which reports changes of its files.

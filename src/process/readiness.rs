@@ -13,7 +13,7 @@ pub struct State {
     pub name: &'static str,
     /// The reason why the condition is not met; `None` if it is met.
     pub unmet: Option<String>,
-    /// A remark that `/readyz` shows although the condition is met.
+    /// A note that `/readyz` shows about the condition although it is met.
     pub note: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Readiness {
 }
 
 impl Condition {
-    /// Marks the readiness condition as met, without a remark.
+    /// Marks the readiness condition as met, without a note in `/readyz`.
     pub fn met(&self) {
         self.set(None);
     }
@@ -61,7 +61,7 @@ impl Condition {
         self.set(Some(reason.into()));
     }
 
-    /// Marks the readiness condition as met, with an optional remark that `/readyz` shows.
+    /// Marks the readiness condition as met, with an optional note that `/readyz` shows.
     pub fn noted(&self, note: Option<String>) {
         if let Some(state) = self.readiness.states().get_mut(self.index) {
             *state = State { note, ..State::new(state.name, None) };

@@ -15,7 +15,8 @@ use tracing_subscriber::filter::ParseError;
 use super::log_format;
 use super::log_writer::{LogWriter, Records};
 
-/// Maximum time to wait for the last records at the end of a process, because the reader of the log may be stuck.
+/// Maximum time that a process waits at its end until the last log records are written. Without a limit, a process
+/// whose log output is blocked would never end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
 
 /// The format of log records.

@@ -16,13 +16,13 @@ use crate::catalog::{Kind, Reference};
 
 /// Name of the controller in flags, metrics and logs.
 pub const NAME: &str = "audit";
-/// Timeout of an audit. It is long enough, because an audit of a hundred thousand objects takes only minutes.
+/// Timeout of an audit. Even an audit of a hundred thousand objects takes only minutes.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 /// Minimum pause between two audits, to limit the load on the API server.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Minimum interval between audits after a failed audit. It is long because an audit lists a whole cluster.
 const RETRY: Duration = Duration::from_secs(600);
-/// Interval for retrying an audit of changed trees.
+/// Interval for retrying an audit of changed kustomize trees.
 const TREES_RETRY: Duration = Duration::from_secs(30);
 
 static PERMISSIONS: [Permission; 2] = [
@@ -51,7 +51,7 @@ pub struct AuditSettings {
 pub(super) struct Audits {
     /// The settings of periodic audits; `None` if only the permissions of the controller are needed.
     pub(super) settings: Option<AuditSettings>,
-    /// Flux Kustomizations whose trees became broken, or were repaired, since the last audit.
+    /// Flux Kustomizations whose kustomize trees have become broken, or have been repaired, since the last audit.
     pub(super) trees: Arc<ChangedTrees>,
 }
 
@@ -132,7 +132,8 @@ impl AuditSettings {
         }
     }
 
-    /// Audits objects with changed trees, and updates their policy reports, until `end` completes.
+    /// Audits Flux Kustomizations again when their kustomize trees have changed, and updates their policy reports. Runs
+    /// until `end` completes.
     async fn update(&self, mut audited: Audited, tools: &Tools, trees: &ChangedTrees, end: impl Future<Output = ()>) {
         let mut end = pin!(end);
         loop {

@@ -1,4 +1,5 @@
-//! Collects the Flux Kustomizations whose trees became broken, or were repaired, since the last audit.
+//! Collects Flux Kustomizations whose kustomize trees have become broken, or have been repaired, so that they are
+//! audited again before the next audit of the whole cluster.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

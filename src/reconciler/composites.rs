@@ -1,8 +1,9 @@
-//! Keeps the webhook configurations for composites up to date. The rules of these configurations name the kinds that
-//! CompositeResourceDefinitions declare, if these are selected by label or by flag.
+//! Keeps the webhook configurations for composites up to date. The rules of these configurations list the kinds of
+//! composites that the selected CompositeResourceDefinitions declare. A CompositeResourceDefinition is selected by a
+//! label or by a flag.
 //!
-//! `portcullis manifests` writes the configurations without rules. The API server sends no requests for such a
-//! configuration.
+//! `portcullis manifests` writes the configurations without rules. Until this controller adds rules, the API server
+//! sends no requests for these configurations.
 
 use std::collections::BTreeMap;
 
@@ -70,8 +71,8 @@ impl Controller for Composites {
         &PERMISSIONS
     }
 
-    /// Returns true, so that the permissions are granted only if the controller is enabled. The reason is that the
-    /// permission to watch cannot be restricted to the two configurations.
+    /// Returns true: the controller runs only if a flag enables it. Without the flag, its permissions are not granted,
+    /// because the permission to watch cannot be restricted to the two webhook configurations.
     fn is_optional(&self) -> bool {
         true
     }

@@ -31,8 +31,8 @@ pub trait Controller: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns the kinds whose objects the controller also reads from the API server. By default, these are all kinds
-    /// that it watches or looks up.
+    /// Returns the kinds whose objects the controller reads directly from the API server, not only from the catalog. By
+    /// default, these are all kinds that it watches or looks up.
     fn reads(&self) -> Vec<&'static Kind> {
         [self.watches(), self.looks_up()].concat()
     }
@@ -45,7 +45,7 @@ pub trait Controller: Send + Sync + 'static {
         &[]
     }
 
-    /// Runs a task while this replica is the leader. The task may be dropped at any `await`.
+    /// Runs a task of the controller as long as this replica is the leader. The task may be dropped at any `await`.
     fn lead<'a>(&'a self, _tools: &'a Tools) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -111,8 +111,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns a function for `map_err` that adds the attempted action, and maps a write conflict to
-    /// [`Failure::Conflict`].
+    /// Returns a function for `map_err` that converts an error of the Kubernetes API to a `Failure`. `doing` describes
+    /// the attempted action, such as `reading it`. A write conflict becomes [`Failure::Conflict`].
     pub fn api(doing: &'static str) -> impl Fn(kube::Error) -> Self {
         move |error| match &error {
             kube::Error::Api(status) if status.code == 409 && status.reason == "Conflict" => Self::Conflict,

@@ -1,5 +1,5 @@
-//! A Landscaper deployer for dry runs. It serves clusters without deployers, and deployers that do not support dry
-//! runs.
+//! A Landscaper deployer for dry runs. It is for clusters that have no deployers, and for DeployItems whose deployers
+//! do not support dry runs.
 //!
 //! [`Deployer::next`] computes the next write. This controller reads the inputs of that function, and makes the write.
 
@@ -23,8 +23,8 @@ use crate::landscaper::dry_run::run::{
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, GROUP, INSTALLATIONS};
 
-/// Maximum number of writes for an item. A job takes six writes. The rest allows for conflicts, which the queue
-/// retries. More writes would indicate a bug.
+/// Maximum number of writes for a DeployItem in one reconciliation. A job takes only six writes, so an item that
+/// reaches the maximum indicates a bug.
 const MAX_STEPS: usize = 12;
 
 /// Maximum number of Events read. A deployer reports few Events per job.

@@ -22,7 +22,7 @@ const BURST: u32 = 100;
 const PER_MINUTE: u32 = 60;
 /// Maximum number of different Event messages for which repetitions are counted.
 const MAX_NOTES: usize = 1000;
-/// Maximum length of a note, in bytes. The API server accepts 1 KiB.
+/// Maximum length of the text of an Event (its field `note`), in bytes. The API server accepts 1 KiB.
 const MAX_NOTE_BYTES: usize = 1000;
 /// Timeout for publishing an Event.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);

@@ -13,12 +13,13 @@ use crate::kustomize::delivery::{
 };
 use crate::kustomize::object_id::ObjectId;
 
-/// The settings that select which findings about deleted, moved and shared objects of a new revision are reported.
+/// The settings for findings about objects that a new revision deletes, moves or shares with other Kustomizations. They
+/// determine which of these findings are reported.
 #[derive(Debug, Clone, Default)]
 pub struct PlanSettings {
     /// The limits beyond which deletions are reported as findings.
     pub limits: DeletionLimits,
-    /// Ids of the rules that are off. Findings of these rules are not reported.
+    /// Ids of the rules whose level is below `warn`. Findings of these rules are not reported.
     pub silent: Vec<&'static str>,
 }
 

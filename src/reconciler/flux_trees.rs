@@ -21,12 +21,12 @@ use crate::kustomize::delivery::{Artifact, Judge, Judged, Outcome, Root, deploye
 
 /// The name of the controller in metrics and logs.
 const NAME: &str = "flux-trees";
-/// Timeout for fetching and checking a tree, which usually takes seconds.
+/// Timeout for fetching and checking a kustomize tree, which usually takes seconds.
 const TIMEOUT: Duration = Duration::from_secs(40);
-/// Interval for retrying a tree that could not be fetched.
+/// Interval for retrying a kustomize tree that could not be fetched or checked.
 const RETRY_INTERVAL: Duration = Duration::from_secs(120);
-/// Maximum number of remembered reports, which is more than the number of Kustomizations in a cluster. If this number
-/// is exceeded, all reports are forgotten, so the controller reports them again.
+/// Maximum number of objects whose last Event message is stored, which is more than the number of Kustomizations in a
+/// cluster. At this number, all messages are removed, so the controller may publish the same Events again.
 const MAX_REPORTED: usize = 20_000;
 
 /// The reason of Events about objects that a revision deletes, moves or shares.
@@ -39,7 +39,8 @@ pub(super) struct FluxTrees {
     pub(super) trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, in addition to the hosts of Flux.
     pub(super) hosts: Vec<String>,
-    /// The settings that select which findings about deleted, moved and shared objects of a revision are reported.
+    /// The settings for findings about objects that a new revision deletes, moves or shares with other Kustomizations.
+    /// They determine which of these findings are reported.
     pub(super) plans: PlanSettings,
     /// The message of the last Event on each object, so that the same message is published only once.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
@@ -220,7 +221,7 @@ impl FluxTrees {
     }
 }
 
-/// Returns the error with which a build of the root will certainly fail; `None` if no error is certain.
+/// Returns the error message if a build of the kustomization `root` is certain to fail; otherwise `None`.
 fn note(root: &Root, judged: &Judged) -> Option<String> {
     let refused: Vec<_> = judged.findings.iter().filter(|finding| finding.location.refused).collect();
     let first = refused.iter().find(|finding| finding.location.first).or(refused.first())?;

@@ -82,7 +82,8 @@ impl Controller for HeldSources {
     }
 }
 
-/// Returns whether source-controller reconciles objects of a kind on request.
+/// Returns whether a kind is a Flux source that source-controller reconciles immediately when an annotation requests
+/// it, as `flux reconcile` does.
 fn is_requested(kind: &Kind) -> bool {
     deployed::is_source(kind) && deployed::ON_REQUEST.iter().any(|one| std::ptr::eq(*one, kind))
 }

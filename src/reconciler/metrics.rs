@@ -10,7 +10,8 @@ use prometheus_client::registry::Registry;
 
 use super::{Failure, Next};
 
-/// Histogram buckets in seconds, from a catalog lookup to the timeout of one object.
+/// Histogram buckets of the duration of a reconciliation, in seconds. The smallest bucket is for a reconciliation that
+/// only looks objects up in the catalog.
 const BUCKETS: [f64; 9] = [1e-3, 5e-3, 10e-3, 50e-3, 0.1, 0.5, 1.0, 5.0, 30.0];
 
 type Label = [(&'static str, &'static str); 1];

@@ -60,7 +60,8 @@ pub struct Settings {
     pub composites: Vec<String>,
     /// The settings of the controller `audit`; `None` if it is not enabled.
     pub audit: Option<AuditSettings>,
-    /// The judge of Flux Kustomizations' trees; `None` if the controller `flux-trees` is not enabled.
+    /// The service that checks the kustomize trees of Flux Kustomizations. `None` if the controller `flux-trees` is not
+    /// enabled.
     pub flux_trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, in addition to the hosts of Flux.
     pub artifact_hosts: Vec<String>,

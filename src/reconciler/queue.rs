@@ -186,7 +186,8 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Waits until the queue has been full, and at most half of its capacity is in use again.
+    /// Waits until the queue, after it was full, has shrunk to half of its capacity or less. Then there is room for the
+    /// objects that could not be queued.
     pub async fn caught_up(&self) {
         self.caught_up.notified().await;
     }

@@ -23,7 +23,8 @@ pub struct Registration {
     pub namespace: String,
     /// The name of the controller manager's ServiceAccount.
     pub service_account: String,
-    /// The families of rules that are on. In the chart, the Helm values of the release select them.
+    /// The rule families that are enabled. A family is the letters of a rule id, such as `OW`. In the Helm chart, the
+    /// values of the release select the families.
     pub families: Choice,
 }
 
@@ -102,9 +103,8 @@ impl Registration {
         )
     }
 
-    /// Returns the RBAC rules of a controller. They allow watching the controller's kinds, and its reads, lists and
-    /// writes. They also allow watching CustomResourceDefinitions, because the controller must notice kinds that are
-    /// installed later.
+    /// Returns the RBAC rules that a controller needs to watch, read, list and write objects. They also allow it to
+    /// watch CustomResourceDefinitions, because the controller must notice kinds that are installed later.
     fn rules(&self, controller: &dyn Controller) -> String {
         let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
         let definitions = (!controller.watches().is_empty()).then_some(definitions);
@@ -115,8 +115,8 @@ impl Registration {
         reading.chain(controller.permissions().iter().map(write)).collect()
     }
 
-    /// Returns the RBAC rules that permit the controller to list resources. There is one rule for each API group and
-    /// set of rule families.
+    /// Returns the RBAC rules that permit a controller to list resources. Resources of the same API group share an RBAC
+    /// rule if the same rule families need them. Rule families, such as `OW`, can be enabled separately.
     fn lists(&self, controller: &dyn Controller) -> String {
         let mut lists: BTreeMap<(&str, &[&'static str]), Vec<&str>> = BTreeMap::new();
         for Listed { group, plural, families } in controller.lists() {

@@ -16,7 +16,7 @@ pub enum Aspect {
     Decision,
     /// The rule, level or field of findings that deny or warn.
     Findings,
-    /// The number of notices of the mutators.
+    /// The number of notices. A notice is a message from a mutator to the user.
     Notices,
     /// The object after the patch of the mutators.
     Patch,
@@ -80,8 +80,8 @@ fn findings(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Differ
     Difference::of(Aspect::Findings, texts(gone), texts(new))
 }
 
-/// Compares the notices of mutators. Notices have no id. So if both decisions have the same number of notices with
-/// different texts, the difference counts as a difference in wording.
+/// Compares the notices, which are messages from mutators to the user. Notices have no id that could be compared. If
+/// both decisions have the same number of notices, different texts count only as a difference in wording.
 fn notices(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Difference> {
     let (gone, new) = without_common(before.notices.clone(), now.notices.clone(), |one, other| one == other);
     if gone.len() != new.len() {

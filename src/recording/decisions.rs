@@ -1,4 +1,5 @@
-//! A wrapper between the gate and the server that records the decisions of the gate.
+//! Records the decisions of the gate. The recording code is a wrapper between the server and the gate, which runs the
+//! rules and mutators.
 
 use std::sync::Arc;
 
@@ -7,9 +8,9 @@ use futures::future::BoxFuture;
 use super::Recorder;
 use crate::admission::{Decide, Phase, Request, Verdict};
 
-/// A wrapper of the gate that records its decisions.
+/// A wrapper of the gate, or of another decision logic, that records its decisions.
 pub struct RecordedDecisions {
-    /// The wrapped gate.
+    /// The wrapped implementation, which makes the decisions.
     pub decide: Arc<dyn Decide>,
     /// The recorder that gets the decisions.
     pub recorder: Arc<Recorder>,

@@ -18,7 +18,7 @@ pub struct Options {
     pub folder: PathBuf,
     /// Maximum size of the recording in bytes. The recording ends when it reaches this size.
     pub limit: u64,
-    /// The families of rules that are on, for the header of the recording.
+    /// The rule families that are enabled, such as `OW`, for the header of the recording.
     pub families: Vec<&'static str>,
 }
 

@@ -10,7 +10,7 @@ use super::Answer;
 use crate::admission::{Level, Phase};
 use crate::catalog::Kind;
 
-/// The version of the format. It changes if older versions could misread a line.
+/// The version of the format of recordings. It is incremented if older versions of portcullis could misread a new line.
 pub const FORMAT: u32 = 1;
 
 /// A line of a recording. It is a JSON object with one member, and the name of the member is the type of the line.
@@ -56,8 +56,9 @@ pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name
 }
 
 impl Line {
-    /// Returns the sort key of the line for the replay. The first part is the sequence number of its last catalog
-    /// change. The second part is whether the line is a decision, so that a decision sorts after this change.
+    /// Returns the sort key of the line for the replay. The first part is the sequence number of the line's catalog
+    /// change, or for a decision, of the last change before it. The second part is true for a decision, so that it
+    /// sorts after this change.
     pub(super) fn position(&self) -> (u64, bool) {
         match self {
             Self::Recording(_) => (0, false),
@@ -78,7 +79,7 @@ pub struct Header {
     pub format: u32,
     /// The version of portcullis that made the recorded decisions.
     pub portcullis: String,
-    /// The families of rules that were on, such as `OW`.
+    /// The rule families that were enabled. A family is the letters of a rule id, such as `OW`.
     pub families: Vec<String>,
     /// The start of the recording, in RFC 3339.
     pub started: String,
@@ -126,8 +127,9 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The sequence number of the change in the next line. If the next line is a decision, the number of the last
-    /// change before that decision. `u64::MAX` at the end of the recording.
+    /// The sequence number that determines the position of this line in the replay. It is the number of the change in
+    /// the next line. If the next line is a decision, it is the number of the last change before that decision.
+    /// `u64::MAX` at the end of the recording.
     pub change: u64,
     /// The number of dropped changes.
     pub changes: u64,

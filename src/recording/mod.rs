@@ -4,16 +4,16 @@
 //! A recording is a file of JSON lines ([`line::Line`]). It contains all inputs of decisions, so that a replay is
 //! exact:
 //!
-//! - the header, with version, families and start
+//! - the header, with version, enabled rule families and start time
 //! - the configuration file, at the start and whenever it changes
 //! - every change of the catalog from the first list on, numbered in the order of arrival
 //! - for each decision: the review, the number of the last change before it, the objects read from the API server, the
-//!   findings in trees, and the answer
+//!   findings in kustomize trees, and the result
 //!
 //! ```text
 //! serve:  handler ─┬─► bounded queue ─► writer thread: redact, serialize, write within the limit
 //!         watches ─┘        └ full: the entry is dropped, counted, and reported in the file
-//! replay: lines sorted by change ─► catalog, policy, clock as they were ─► gate ─► compared with what was decided
+//! replay: lines sorted by change ─► recorded catalog, policy and time ─► gate ─► comparison with recorded decision
 //! ```
 //!
 //! The recording contains the changes of the catalog, not the objects that each decision read. The reason is that new

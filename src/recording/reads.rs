@@ -1,5 +1,5 @@
-//! Records objects read from the API server and checked kustomize trees for the decision that requested them, and
-//! replays them from a recording.
+//! Records the objects that a decision reads from the API server, and the results of its checks of kustomize trees. In
+//! a replay, returns the recorded objects and results.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,8 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
-/// The objects read from the API server and the kustomize trees checked for one decision.
+/// The inputs of one decision: the objects that it read from the API server, and the results of its checks of kustomize
+/// trees.
 #[derive(Debug, Default)]
 pub(super) struct DecisionInputs {
     pub(super) reads: Vec<(Reference, Result<Option<String>, String>)>,
@@ -27,8 +28,8 @@ pub(super) struct DecisionInputs {
 }
 
 tokio::task_local! {
-    /// The objects read from the API server and the kustomize trees checked for the decision in progress on the current
-    /// task.
+    /// The inputs of the decision in progress on the current task: the objects that it read from the API server, and
+    /// the results of its checks of kustomize trees.
     pub(super) static INPUTS: Arc<Mutex<DecisionInputs>>;
 }
 
@@ -93,7 +94,7 @@ impl LiveRead {
 
 /// A checker of kustomize trees that records its results for the decision that requests them.
 pub struct RecordedTrees(
-    /// The wrapped judge.
+    /// The wrapped service, which checks the trees.
     pub Arc<dyn Judge>,
 );
 
@@ -112,7 +113,8 @@ impl Judge for RecordedTrees {
     }
 }
 
-/// Returns the text that identifies a root within a decision. [`Tree::root`] contains the same text.
+/// Returns a text that identifies the root of a kustomize tree within a decision. The recorded [`Tree::root`] contains
+/// the same text.
 fn named(root: &Root) -> String {
     let content = match &root.content {
         Content::Artifact(artifact) => artifact.digest.as_str(),
@@ -170,7 +172,8 @@ impl TreeFinding {
     }
 }
 
-/// A reader that answers from the recording instead of the API server, or from the catalog if a read was not recorded.
+/// A reader that returns objects from the recording instead of the API server. If the recording does not contain a
+/// read, it returns the object from the catalog.
 #[derive(Default)]
 pub(super) struct ReplayedReads {
     answers: Mutex<HashMap<(String, String, String), LiveRead>>,
@@ -207,7 +210,8 @@ impl LiveReader for ReplayedReads {
     }
 }
 
-/// A `Judge` of kustomize trees that returns recorded results instead of checking the trees.
+/// An implementation of the trait `Judge` for replays. It returns the recorded results for kustomize trees instead of
+/// checking the trees.
 pub(super) struct ReplayedTrees {
     trees: Mutex<Vec<Tree>>,
     rules: Vec<&'static str>,
@@ -218,7 +222,8 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Sets the results that this judge returns, from the recorded trees of the next decision.
+    /// Sets the results for kustomize trees that the next decision receives. `trees` are the recorded results of that
+    /// decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }

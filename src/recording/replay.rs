@@ -100,7 +100,7 @@ impl Recording {
         &self.header
     }
 
-    /// Returns the registry with the rules of the families that were on during the recording.
+    /// Returns a registry with only the rules that were enabled during the recording.
     pub fn registry(&self) -> Registry {
         let families: Vec<&str> = self.header.families.iter().map(String::as_str).collect();
         Registry::standard().only(&families)
@@ -216,7 +216,9 @@ impl Session {
         Ok(())
     }
 
-    /// Repeats a decision after applying a change that occurred during it, and keeps the result with fewer differences.
+    /// Repeats a decision with the current state of the replayed catalog. Keeps the new result if it has fewer
+    /// differences from the recorded decision. This is needed after a catalog change that occurred during the recorded
+    /// decision.
     async fn decide_again(&self, replayed: &mut Replayed<'_>) -> Result<(), Malformed> {
         let again = self.decide(replayed.line, replayed.decision).await?;
         if again.differences.len() < replayed.differences.len() {

@@ -47,7 +47,7 @@ impl RequestCopy {
         }
     }
 
-    /// Returns the approximate size of the copy, in bytes.
+    /// Returns the approximate size of this copy of a request, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let objects = [&self.object, &self.old_object].into_iter().flatten().map(String::len).sum::<usize>();
         size_of::<Self>() + objects + self.groups.iter().map(String::len).sum::<usize>()

@@ -157,7 +157,7 @@ mod tests {
 
     use super::{Client, MAX_REDIRECTS, headers_for, joined};
 
-    /// Starts a server with the same answer to every request, and returns its address.
+    /// Starts a server that sends the same response to every request, and returns its address.
     fn server(answer: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

@@ -40,8 +40,8 @@ pub enum RemotesError {
 pub struct Remotes {
     cache: PathBuf,
     client: Arc<Client>,
-    /// Results of this process by URL and reference. They ensure that a build sees only one state of each repository
-    /// and file.
+    /// Results of the fetches in this process, by URL and git reference. Each repository and file is fetched only once,
+    /// so a build sees only one state of it.
     known: Mutex<HashMap<String, Result<TreePath, String>>>,
 }
 

@@ -14,7 +14,7 @@ use hyper::{Method, StatusCode};
 
 use super::client::{Client, Response, headers_for};
 
-/// Maximum size of an answer of a git server, in bytes. The largest answer is the pack of one commit.
+/// Maximum size of a git server's response, in bytes. The largest response is the pack of one commit.
 const MAX_PACK: u64 = 512 << 20;
 
 /// The HTTP connection to one git server.
@@ -82,7 +82,7 @@ impl Http for GitHttp {
     }
 }
 
-/// A request that is sent when its answer is first read.
+/// A request to a git server that is sent only when its response is first read.
 struct Exchange {
     client: Arc<Client>,
     redirected: Arc<Mutex<Option<String>>>,

@@ -15,7 +15,8 @@ use super::limits::Limits;
 /// Minimum interval between two checks of a connection's state, so that a very short timeout does not cause a high CPU
 /// load.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
-/// Interval for checking whether an answer has been sent. Sending an answer usually takes less time.
+/// Interval for checking whether a response has been sent completely. Sending a response usually takes less time than
+/// this interval.
 const ANSWER_TICK: Duration = Duration::from_millis(10);
 /// Maximum time for a new connection to send its first request. It is longer than most round trips take.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
@@ -27,9 +28,10 @@ pub(super) enum State {
     Idle,
     /// The connection receives the head of a request.
     Head,
-    /// The server receives the body and decides. Both have their own timeouts.
+    /// The server receives the request body and then makes the decision. The body and the decision have timeouts of
+    /// their own.
     Work,
-    /// The server sends the answer.
+    /// The server sends the response.
     Answer,
 }
 
@@ -92,8 +94,8 @@ impl Activity {
         }
     }
 
-    /// Waits until an idle connection may be closed. This is the case when pending requests have been read, and answers
-    /// without `Connection: close` have been sent.
+    /// Waits during shutdown until the connection can be closed without losing a call. On a new connection, waits a
+    /// second for the first request. If a response is being sent, waits until it is complete.
     pub(super) async fn lull(&self) {
         if self.served.load(Ordering::Relaxed) {
             tokio::task::yield_now().await;
@@ -106,7 +108,7 @@ impl Activity {
     }
 }
 
-/// A stream that records the first byte of a request and the last byte of an answer in `activity`.
+/// A stream that records the first byte of a request and the last byte of a response in `activity`.
 #[derive(Debug)]
 pub(super) struct Observed<S> {
     pub(super) stream: S,

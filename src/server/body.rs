@@ -57,7 +57,7 @@ async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered,
 
 /// Reads and discards the rest of a body, within limits of size and time.
 ///
-/// Closing a socket with unread bytes resets the connection, and the reset may arrive before the answer. The client
+/// Closing a socket with unread bytes resets the connection, and the reset may arrive before the response. The client
 /// would then see a broken connection instead of 413 or 429.
 pub(super) async fn drain(mut body: Body, limits: &Limits) {
     let mut left = limits.body.saturating_mul(DRAIN_FACTOR);

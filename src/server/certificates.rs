@@ -20,7 +20,7 @@ pub const CHAIN_FILE: &str = "tls.crt";
 /// File name of the private key that belongs to the leaf certificate.
 pub const KEY_FILE: &str = "tls.key";
 
-/// The reason why a certificate cannot be served.
+/// The reason why a certificate, its key or the clients' CA cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file cannot be read.

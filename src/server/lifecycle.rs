@@ -2,8 +2,8 @@
 //!
 //! The API server keeps sending to a terminating pod over open connections (C5). It does not retry a call on a closed
 //! connection (C3). Therefore the shutdown has stages. In the lame-duck stage, the server is not ready, and adds
-//! `Connection: close` to every answer. It still accepts connections. After this stage, the server stops accepting
-//! connections, closes idle connections, and waits for the remaining answers.
+//! `Connection: close` to every response. It still accepts connections. After this stage, the server stops accepting
+//! connections, closes idle connections, and waits until the remaining responses are sent.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use tokio::sync::watch;
 pub enum Stage {
     /// The server is ready and serves requests.
     Serving,
-    /// Serving, but not ready, and closing each connection with its next answer.
+    /// The server still serves requests, but is not ready. It closes each connection after its next response.
     LameDuck,
-    /// Accepting no more connections, and waiting for the last answers.
+    /// The server accepts no more connections, and waits until the last responses are sent.
     Draining,
 }
 

@@ -25,10 +25,10 @@ pub const IN_FLIGHT: usize = 512;
 /// requests would be rejected anyway, because their deadline would expire.
 pub const WAITING: usize = 256;
 /// Maximum time in the queue under overload. It is so short that a rejection reaches the client within 5 ms. The
-/// remaining 3 ms are for the decision before it, reading, timer resolution and the network.
+/// remaining 3 ms are for a decision in progress, reading the request, timer resolution and the network.
 pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
 /// Computing time after which a thread yields to the runtime, so that the runtime can read new requests. In this time,
-/// a thread decides about six typical requests, which share the cost of the yield. The time is at most a tenth of
+/// a thread makes about six typical decisions, which share the cost of the yield. The time is at most a tenth of
 /// [`OVERLOAD_DEADLINE`].
 pub const YIELD_AFTER: Duration = Duration::from_micros(200);
 /// Maximum time that a request waits in the queue without overload. It is a second, because the client would retry a
@@ -50,13 +50,13 @@ pub const LARGE: usize = 128 * 1024;
 /// Maximum number of large bodies that wait for a decision. The server makes this many decisions within a tenth of a
 /// second, and the bodies fit into [`BUFFERED`].
 pub const LARGE_WAITING: usize = 8;
-/// Maximum number of 429 answers per second that also close their connection, so that the client connects to another
+/// Maximum number of 429 responses per second that also close their connection, so that the client connects to another
 /// replica. Three API servers have 75 connections, so all of them can move within a second. The handshakes of that
 /// second cost 1 to 2 % of a processor.
 ///
-/// The number is limited, because a handshake costs as much as fourteen requests. If every 429 closed its connection,
-/// the server would soon do only handshakes. The closes are evenly spaced, because a hundred handshakes at once would
-/// delay all other requests.
+/// The number is limited, because a handshake costs as much as fourteen requests. If every 429 response closed its
+/// connection, the server would soon do only handshakes. The closes are evenly spaced, because a hundred handshakes at
+/// once would delay all other requests.
 pub const CLOSES: u32 = 100;
 /// Maximum number of open connections. This is twice the number of requests in flight, because idle connections count
 /// too. Each connection costs about 40 KiB of TLS and HTTP buffers.
@@ -68,7 +68,7 @@ pub const HANDSHAKE: Duration = Duration::from_secs(10);
 pub const HEAD: Duration = Duration::from_secs(10);
 /// Timeout of a request body. This is the longest timeout of a webhook call that the API server allows (C6).
 pub const BODY_ARRIVAL: Duration = Duration::from_secs(30);
-/// Timeout for the client to read an answer. This is the longest timeout of a webhook call that the API server allows
+/// Timeout for the client to read a response. This is the longest timeout of a webhook call that the API server allows
 /// (C6).
 pub const ANSWER: Duration = Duration::from_secs(30);
 /// Timeout of idle connections. The API server closes an idle connection after 90 s. This timeout is twice as long, so
@@ -77,7 +77,7 @@ pub const IDLE: Duration = Duration::from_secs(180);
 /// Maximum size of a request head. The API server's heads stay below 2 KiB, `traceparent` and bearer token included.
 pub const HEAD_BYTES: usize = 32 * 1024;
 /// Maximum number of bytes of a rejected body that are read and discarded, as a multiple of the body limit. So a client
-/// whose body is slightly over the limit can send everything and read the answer. The factor is small, so an attacker
+/// whose body is slightly over the limit can send everything and read the response. The factor is small, so an attacker
 /// gains little.
 pub const DRAIN_FACTOR: usize = 4;
 /// Maximum time for reading the rest of a rejected body. This is the API server's default timeout of a call (C6).
@@ -109,7 +109,7 @@ pub struct Limits {
     pub yield_after: Duration,
     /// Minimum size in bytes of a body whose review is decided on a blocking thread.
     pub large: usize,
-    /// Maximum number of 429 answers per second that close their connection.
+    /// Maximum number of 429 responses per second that close their connection.
     pub closes: u32,
     /// Maximum number of open connections. A further connection is accepted only when another one closes.
     pub connections: usize,
@@ -120,9 +120,10 @@ pub struct Limits {
     pub head: Duration,
     /// Timeout from the end of the head to the end of the body.
     pub body_arrival: Duration,
-    /// Timeout for the client to read an answer.
+    /// Timeout for the client to read a response.
     pub answer: Duration,
-    /// Timeout between an answer and the next request. Must be above 90 s outside tests (C2).
+    /// Maximum time between a response and the next request on the same connection. Must be above 90 s outside tests
+    /// (C2).
     pub idle: Duration,
 }
 
@@ -203,7 +204,7 @@ impl Load {
         Arc::clone(&self.large).acquire_owned().await.ok()
     }
 
-    /// Returns whether a 429 answer may also close its connection. The number of such closes per second is limited.
+    /// Returns whether a 429 response may also close its connection. The number of such closes per second is limited.
     pub(super) fn may_close(&self) -> bool {
         self.closes.allows(Instant::now())
     }

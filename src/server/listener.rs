@@ -108,7 +108,7 @@ fn address_of(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr,
 
 /// The dependencies of the server, which the caller creates.
 pub struct Parts {
-    /// The gate, which decides about requests.
+    /// The decision logic: it decides about each admission request. The server itself contains no rules.
     pub decide: Arc<dyn Decide>,
     /// The serving certificate. If it comes from a folder, the folder is watched.
     pub certificates: Arc<Certificates>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 
-/// Maximum number of rule ids in one log record or span. The answer and the metrics contain all rule ids.
+/// Maximum number of rule ids in one log record or span. The response and the metrics contain all rule ids.
 pub(super) const RULES: usize = 16;
 
 /// Logs a decision. In shadow mode, in which every request is admitted, also logs the outcome that was not sent. Quotes

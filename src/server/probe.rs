@@ -43,7 +43,7 @@ impl Probe {
         Self { address: SocketAddr::new(ip, address.port()), certificates }
     }
 
-    /// Sends a request to the webhook port and checks the status line of the answer.
+    /// Sends a request to the webhook port and checks the status line of the response.
     pub(super) async fn call(&self) -> Result<(), String> {
         match timeout(TIMEOUT, self.exchange()).await {
             Ok(result) => result.map_err(|error| format!("{}: {error}", self.address)),
@@ -153,7 +153,7 @@ mod tests {
         (chain, pair)
     }
 
-    /// Returns a configuration whose client CA did not sign the server's own leaf.
+    /// Returns a server configuration with a client CA that did not sign the server's own leaf certificate.
     fn server(certificates: &Arc<Certificates>) -> ServerConfig {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, pair().0).unwrap();

@@ -1,4 +1,4 @@
-//! HTTP answers other than a decision. The API server treats each as a failed call (C8).
+//! HTTP error responses to calls that get no decision. The API server treats each of them as a failed call (C8).
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::metrics::{BadRequest, Metrics, Shed};
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// The reason for rejecting a call without a decision. The message names the exceeded limit, if any. The answer's JSON
-/// contains the message in the member `error`.
+/// The reason for rejecting a call without a decision. The message names the exceeded limit, if any. The JSON body of
+/// the response contains the message in the field `error`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Rejection {
     #[error("path {0} does not exist; use POST /validate or POST /mutate")]
@@ -49,7 +49,7 @@ impl Rejection {
         }
     }
 
-    /// Returns whether the connection must be closed, because more of the body may arrive on it.
+    /// Returns whether the connection must be closed, because the client may still send the rest of the body on it.
     fn closes(&self) -> bool {
         matches!(self, Self::TooLarge(_) | Self::SlowBody(_) | Self::BrokenBody(_))
     }

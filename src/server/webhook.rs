@@ -1,4 +1,4 @@
-//! Answers calls of `POST /validate` and `POST /mutate`. Handles each call from the request body to the answer.
+//! Handles calls of `POST /validate` and `POST /mutate`, from reading the request body to sending the response.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -185,8 +185,8 @@ impl Webhook {
         })
     }
 
-    /// Returns the result of a decision that panicked. This is an HTTP error. In shadow mode, in which every request is
-    /// admitted, it is a denial that is recorded but not sent.
+    /// Returns the result for a request whose decision panicked. Normally, this is an HTTP error. In shadow mode, the
+    /// result is a denial that is only recorded, and the request is admitted.
     fn panicked(&self) -> Result<Option<Verdict>, Rejection> {
         if !self.shadow {
             return Err(Rejection::Panicked);
@@ -210,7 +210,7 @@ impl Webhook {
     }
 
     /// Rejects a call with an HTTP error. Reads the rest of the body first, unless the client waits for `100 Continue`.
-    /// Some 429 answers close their connection, so that clients connect to another replica (C4).
+    /// Some 429 responses close their connection, so that clients connect to another replica (C4).
     async fn reject(&self, rejection: Rejection, headers: &HeaderMap, body: Body) -> Response {
         rejection.count(&self.metrics);
         tracing::debug!(%rejection, "rejected a call");

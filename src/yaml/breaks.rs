@@ -31,14 +31,14 @@ pub(super) fn problem() -> Problem {
     Problem::Dialect(BREAK.to_owned())
 }
 
-/// Replaces the line breaks that only go-yaml recognizes, and byte order marks. A line break is replaced by spaces and
-/// a line feed of the same total length. A break that seems to be within quotes is replaced by spaces only, because
-/// lines within quotes need no indentation. `None` if the text has no such breaks or marks.
+/// Replaces byte order marks, and the line breaks that only go-yaml recognizes. A line break becomes spaces and a line
+/// feed of the same total length, so that byte offsets stay the same. A line break that seems to be within quotes
+/// becomes only spaces, because lines within quotes need no indentation. `None` if there is nothing to replace.
 ///
 /// # Errors
 ///
-/// The offset of a break next to a document marker or directive, where go-yaml may split the text differently, or of a
-/// carriage return before `\r\n`.
+/// The offset of a line break that go-yaml may treat differently. Such a line break is next to a document marker or
+/// directive, or is a carriage return before `\r\n`.
 pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     let is_usual = text.is_ascii() && !text.contains('\r');
     if is_usual || !text.contains(MARK) && others(text, &(0..text.len())).next().is_none() {
@@ -69,7 +69,8 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     Ok(Some(replaced))
 }
 
-/// Restores the byte order marks in a scalar of the replaced text. Returns other events unchanged.
+/// Restores the byte order marks in a scalar that was parsed from the text that the function `replaced` returns.
+/// Returns other events unchanged.
 pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Scalar(text, style, anchor, tag) if text.contains(SUBSTITUTE) => {
@@ -79,8 +80,9 @@ pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     }
 }
 
-/// Converts a range of the replaced text to a range of the original text. Moves the ends of the range forward to
-/// character boundaries, because an empty scalar may be within a replaced line break.
+/// Converts a byte range of the text that the function `replaced` returns to a byte range of the original text
+/// (`text`). Moves the ends of the range forward to character boundaries, because an empty scalar may be within a
+/// replaced line break.
 pub(super) fn part_of(text: &str, part: &Range<usize>) -> Range<usize> {
     let whole = |at: usize| (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     whole(part.start)..whole(part.end)
@@ -91,8 +93,9 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether `replaced`, the result of [`replaced`], has a line feed for every line break other than `\n` and
-/// `\r\n` in a part of the original text. Breaks within quotes have become spaces.
+/// Returns whether each unusual line break in a part of the original text is a line feed in the text `replaced`.
+/// Unusual line breaks are those other than `\n` and `\r\n`. The function [`replaced`] replaces those within quotes by
+/// spaces, so the result is then `false`.
 pub(super) fn are_replaced(original: &str, replaced: &str, part: &Range<usize>) -> bool {
     others(original, part).all(|at| {
         let end = at + original[at..].chars().next().map_or(1, char::len_utf8);
@@ -110,7 +113,7 @@ fn others(text: &str, part: &Range<usize>) -> impl Iterator<Item = usize> {
 /// The state of a scan for quotes and comments. It is reset at each line feed, so that a quote that is not closed
 /// affects only one line.
 struct Quotes {
-    /// The quote that is open.
+    /// The quote character that began the current quoted text; `None` outside of quotes.
     open: Option<char>,
     in_comment: bool,
     /// Whether the next character follows a backslash in double quotes.
@@ -123,7 +126,7 @@ struct Quotes {
 impl Quotes {
     const START: Self = Self { open: None, in_comment: false, is_escaped: false, last: '\n', word: '\n' };
 
-    /// Moves past a part of the text.
+    /// Continues the scan with the next part of the text.
     fn read(&mut self, text: &str) {
         let (line, is_new) = text.rsplit_once('\n').map_or((text, false), |(_, line)| (line, true));
         if is_new {

@@ -147,8 +147,8 @@ fn is_shared(kind: &ErrorKind) -> bool {
     )
 }
 
-/// Returns the reason why the type of a value with a tag is unknown; `None` if it is known. `has_odd` returns whether
-/// the text has unusual tags.
+/// Returns the reason why the type of a tagged value is unknown; `None` if it is known. `has_odd` returns whether the
+/// text may contain a tag with unusual characters.
 pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<Problem> {
     let (tag, is_scalar) = match event {
         Event::Scalar(_, _, _, tag) => (tag, true),
@@ -208,8 +208,8 @@ fn is_behind(text: &str) -> bool {
     is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()
 }
 
-/// Returns whether text other than comments follows a document that is a flow collection. go-yaml treats that text as
-/// another document and scans its start.
+/// Returns whether a document is a flow collection, such as `{…}`, that is followed by text other than comments.
+/// go-yaml scans the start of this text as another document. `begin` and `end` are the byte offsets of the collection.
 pub(super) fn has_more(text: &str, begin: usize, end: usize) -> bool {
     let is_flow = text.get(begin..).is_some_and(|text| text.starts_with(['[', '{']));
     let rest = text.get(end..).filter(|_| is_flow).unwrap_or_default();

@@ -12,8 +12,9 @@ const END: &str = "...";
 const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
 const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
 
-/// Splits a document at the `...` that ends it. Returns both parts. A `...` without a value before it is an error,
-/// unless `may_be_marked` says that the document may have had a `---`.
+/// Splits a text before the first line `...`, which ends a YAML document. Returns the document and the rest, or `None`
+/// as the rest if there is no such line. A `...` without a document before it is an error, unless `may_be_marked` is
+/// true because a `---` may precede the text.
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;

@@ -85,7 +85,8 @@ impl Walk<'_> {
         Some(Kids::List(items))
     }
 
-    /// Skips the separator between two members or elements. Returns whether another member or element follows.
+    /// Skips a comma before the next member or element, or the closing bracket of the object or array. Returns whether
+    /// another member or element follows. `None` at the end of the text.
     fn more(&mut self) -> Option<bool> {
         self.here()?;
         match self.peek()? {
@@ -118,7 +119,7 @@ impl Walk<'_> {
         Some(Kids::None)
     }
 
-    /// Skips white space and returns the position after it.
+    /// Skips white space and returns the position of the next character. `None` at the end of the text.
     fn here(&mut self) -> Option<Place> {
         while self.peek()?.is_ascii_whitespace() {
             self.advance();

@@ -11,12 +11,12 @@ use super::place::{Entry, Kids, Place, Spot};
 use super::reader::{Node, Reader, content, weight};
 use super::scalar::{self, Scalar};
 
-/// Compares entries by key. Entries in [`Kids::Map`] are sorted in this order.
+/// Compares two mapping entries by their keys. [`Kids::Map`] stores its entries in this order.
 pub(super) fn by_key(a: &Entry, b: &Entry) -> Ordering {
     a.key.cmp(&b.key)
 }
 
-/// An entry of a mapping, with its value.
+/// A parsed entry of a mapping. It consists of the key with the positions, and of the value.
 struct Pair {
     entry: Entry,
     value: Value,

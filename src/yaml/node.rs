@@ -1,7 +1,7 @@
 //! A YAML node as in go-yaml v3. It contains the text, tag and style of every scalar, and mappings in the order of the
 //! text.
 //!
-//! kustomize edits such nodes, and resolves the types of scalars only when it prints them. Cloning a node is cheap,
+//! kustomize edits such nodes, and resolves the types of scalars only when it serializes them. Cloning a node is cheap,
 //! because the copies share mappings, sequences and texts until one of the copies is changed.
 
 use std::sync::Arc;
@@ -49,9 +49,9 @@ pub struct Origin {
 pub struct Node {
     /// The type of the node, such as `!!str`.
     pub tag: Tag,
-    /// Whether the YAML text states the tag explicitly. Such a tag is also printed.
+    /// Whether the YAML text states the tag explicitly. Such a tag is also written when the node is serialized.
     pub tagged: bool,
-    /// The style in which the node is printed.
+    /// The style in which the node is serialized.
     pub style: Style,
     /// Whether a transformer or generator of kustomize created the node. Such a node has no position in a file, so its
     /// origin is the origin of the transformer or generator.
@@ -85,7 +85,8 @@ pub enum Kind {
 pub struct Entry {
     /// The text of the key. Empty if the key is a mapping or sequence.
     pub key: Arc<str>,
-    /// The type of the key. Below the top level of a document, only strings and merge keys can be printed.
+    /// The type of the key. Below the top level of a document, only keys that are strings or merge keys can be
+    /// serialized.
     pub key_tag: Tag,
     /// The value of the entry.
     pub value: Node,
@@ -138,7 +139,7 @@ impl Node {
         }
     }
 
-    /// Creates a scalar without a tag. Its text determines its type when it is printed.
+    /// Creates a scalar without a tag. Its text determines its type when it is serialized.
     pub fn scalar(text: impl Into<Arc<str>>) -> Self {
         Self::new(Kind::Scalar(text.into()), Tag::None)
     }

@@ -22,8 +22,8 @@ use super::scalar;
 use super::stream::Chunk;
 use super::{Limits, quotes, strict};
 
-/// Parses the first document of a part of a manifest; `None` if the part is empty. If `with_anchors` is true,
-/// duplicates null keys, as kyaml does when it expands anchors.
+/// Parses the first document of `chunk`, which is a part of a manifest between two `---` lines. `None` if the part is
+/// empty. If `with_anchors` is true, duplicates entries with a null key, as kyaml does when it expands anchors.
 pub(super) fn read(
     chunk: Chunk<'_>,
     source: u32,

@@ -23,7 +23,8 @@ pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     integer(&digits).or_else(|| float(&digits)).or_else(|| signed_binary(&digits))
 }
 
-/// Returns whether every `_` is between two digits. Go requires this in numbers whose `_` go-yaml keeps.
+/// Returns whether every `_` in a number is between two digits. Used for numbers that begin with a dot. go-yaml passes
+/// them to Go with each `_`, and Go rejects a `_` in any other place.
 fn separates_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);

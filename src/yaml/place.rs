@@ -56,9 +56,9 @@ pub(super) struct Entry {
 /// The deepest existing value on a path. [`Spot::reach`] returns it.
 pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,
-    /// The mapping entry whose value is `spot`. `None` if `spot` is a list element or the root.
+    /// The mapping entry that contains the found value. `None` if the value is a list element or the root.
     pub(super) entry: Option<&'a Entry>,
-    /// Whether the whole path exists. If `false`, `spot` is the value of the deepest existing parent.
+    /// Whether the whole path exists. If `false`, the found value is its deepest existing parent.
     pub(super) whole: bool,
 }
 

@@ -124,8 +124,9 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Checks that the document ends after its value. `is_read` says that kustomize stops reading after the value. In
-    /// this case, a syntax error in the rest of the text becomes [`Problem::Dialect`].
+    /// Returns an error if the text after the value of the document is invalid. `is_read` is true if kustomize does not
+    /// read the text after this value. A syntax error there is then a [`Problem::Dialect`], because kustomize may
+    /// accept the text.
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -141,7 +142,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         })
     }
 
-    /// Returns whether our parser accepts the whole text. If so, go-yaml can scan the first tokens of the text too.
+    /// Returns whether our parser accepts the whole text, which follows a document. go-yaml scans only the first tokens
+    /// of such a text, so it then accepts the text too.
     fn is_valid(&self, text: &str) -> bool {
         let mut reader = Reader::new(Chunk { text, ..self.chunk }, text, self.limits, self.what);
         loop {
@@ -407,7 +409,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         problem.map_or(Ok(()), |problem| Err(self.error(span, problem)))
     }
 
-    /// Returns the end of a mapping or list. This is its closing bracket, or the end of its last value.
+    /// Returns the byte offset at which a mapping or list ends. For a flow collection, this is the end of the closing
+    /// bracket. For a block collection, it is `last`, the end of its last value.
     pub(super) fn end(&self, last: usize, span: Span) -> usize {
         if span.is_empty() { last } else { self.span(span).end }
     }

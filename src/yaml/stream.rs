@@ -20,7 +20,7 @@ pub(super) struct Chunk<'t> {
 /// An iterator over the texts of documents. An invalid separator ends it.
 pub(super) struct Chunks<'t> {
     rest: Option<Chunk<'t>>,
-    /// The separator before `rest`, which must be checked.
+    /// The separator line after the previous document. It is checked before the next document is returned.
     separator: Option<Chunk<'t>>,
     /// Whether to split documents as kyaml does. kyaml splits only at a separator that follows another line and ends
     /// with a line feed.

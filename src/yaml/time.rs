@@ -20,8 +20,8 @@ const HOURS_OF_ZONE: u32 = 24;
 const MINUTES_OF_ZONE: u32 = 60;
 
 impl Timestamp {
-    /// Parses a timestamp in one of go-yaml's four forms. The forms are a date, a date with a time after a space, and a
-    /// date with a time and a zone after `T` or `t`.
+    /// Parses a timestamp in one of go-yaml's four forms: `2006-1-2`, `2006-1-2 15:4:5`, `2006-1-2T15:4:5Z` or
+    /// `2006-1-2t15:4:5Z`.
     pub(super) fn read(text: &str) -> Option<Self> {
         // Most texts are not dates; this check is cheaper than a search.
         if !text.starts_with(|first: char| first.is_ascii_digit()) {

@@ -23,7 +23,8 @@ const NAME: &str = "portcullis-audit";
 /// Maximum size of the results in one report, in bytes of JSON. It is half of etcd's request limit, because the API
 /// server may store a report twice in one update.
 const MAX_BYTES: usize = 700 * 1024;
-/// Maximum number of reports per namespace. The least severe findings are omitted and counted.
+/// Maximum number of reports per namespace. If the findings do not fit into these reports, the least severe ones are
+/// omitted and counted.
 const MAX_PARTS: usize = 16;
 
 /// The identity of a result in a policy report. It consists of rule, kind, namespace, name and field. If results of two
@@ -52,21 +53,20 @@ pub(super) fn first(result: &Value) -> First {
     First { version: result["properties"]["version"].clone(), timestamp: result["timestamp"].clone() }
 }
 
-/// A writer that creates policy reports from the entries of an audit.
+/// A writer that creates policy reports from the findings of an audit.
 pub(super) struct Writer<'a> {
     pub(super) registry: &'a Registry,
     pub(super) api: &'static ReportApi,
     /// The current time in seconds since 1970, for new results.
     pub(super) now: i64,
-    /// Returns the version and time of the first report of a result; `None` for a new result.
+    /// Returns when a result was first reported, and by which version of portcullis; `None` for a new result.
     pub(super) known: &'a dyn Fn(&Key) -> Option<First>,
 }
 
 impl Writer<'_> {
-    /// Returns the policy reports for the findings of an audit. The key consists of namespace and name of the report.
+    /// Returns the policy reports for the findings of an audit, by namespace and name of the report.
     ///
-    /// `carried_over` contains results of earlier reports about objects that this audit could not read. Its key is the
-    /// namespace.
+    /// `carried_over` contains results of earlier reports about objects that this audit could not read, by namespace.
     pub(super) fn reports(
         &self,
         audited: &Audited,
@@ -162,7 +162,8 @@ fn severity(entry: &Entry) -> &'static str {
     }
 }
 
-/// Returns the category of a family of rules in reports: `Landscaper` for `LS`.
+/// Returns the category of a rule in policy reports, such as `Landscaper`. `family` is the prefix of the rule's id,
+/// such as `LS`.
 fn category(family: &str) -> &'static str {
     match family {
         "DP" => "Deployer contract",

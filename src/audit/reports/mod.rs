@@ -169,8 +169,7 @@ impl Reports {
         if failed.is_empty() { Ok(written) } else { Err(ReportError::Write(failed)) }
     }
 
-    /// Returns the results of earlier reports about objects of kinds that this audit could not read. The key is the
-    /// namespace.
+    /// Returns the results of earlier reports about objects of kinds that this audit could not read, by namespace.
     fn carried_over(&self, unread: &[Unread]) -> BTreeMap<String, Vec<Value>> {
         let mut carried_over: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for stored in &self.stored {

@@ -166,7 +166,7 @@ async fn pause(wait: &mut DefaultBackoff) {
     sleep(wait.next().unwrap_or(SAY_AGAIN)).await;
 }
 
-/// Returns the HTTP status code of an error response. `None` if the error is not an error response.
+/// Returns the HTTP status code with which the API server answered. `None` for other errors, such as a lost connection.
 fn code(error: &Error) -> Option<u16> {
     match error {
         Error::Api(status) => Some(status.code),

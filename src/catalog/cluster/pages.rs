@@ -38,7 +38,7 @@ enum At {
     End,
 }
 
-/// A page that is being received.
+/// A page of an object list, while its HTTP response is being received.
 struct Page {
     body: Pin<Box<dyn AsyncBufRead + Send>>,
     frames: Frames,

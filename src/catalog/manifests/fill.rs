@@ -27,7 +27,7 @@ pub fn fill<P: AsRef<Path> + Sync>(
     on_own_thread(|| fill_here(catalog, paths, namespace))
 }
 
-/// Does the work of [`fill`] on the calling thread.
+/// Fills a catalog from files and folders, as [`fill`] describes, on the calling thread.
 fn fill_here<P: AsRef<Path> + Sync>(
     catalog: &Catalog,
     paths: &[P],

@@ -35,7 +35,7 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 /// Interval for checking the folder of manifests for changes.
 const POLL: Duration = Duration::from_secs(2);
 
-/// A text that contains manifests, with its origin.
+/// The text of a file that contains manifests, and the name of the file.
 #[derive(Debug)]
 pub struct Source {
     /// The path of the file, or `-` for standard input.
@@ -53,7 +53,7 @@ pub struct Manifest {
     /// The file that contains the object.
     pub source: Arc<Source>,
     document: Arc<Document>,
-    /// The path of the object in its YAML document. This is the root, unless the object is an item of a List.
+    /// The path of the object in its YAML document. The path is empty unless the object is an item of a List.
     within: FieldPath,
 }
 
@@ -105,8 +105,8 @@ impl fmt::Display for ManifestError {
 pub struct Aliased(Arc<AtomicUsize>);
 
 impl Aliased {
-    /// Adds values to the counter, and returns true. If the counter would exceed [`MAX_ALIASED`], does not add them and
-    /// returns false.
+    /// Adds `values`, a number of values that YAML aliases create, to the counter. Returns false and adds nothing if
+    /// the counter would exceed [`MAX_ALIASED`]. Otherwise returns true.
     fn take(&self, values: usize) -> bool {
         let with = |held: usize| held.checked_add(values).filter(|held| *held <= MAX_ALIASED);
         values == 0 || self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
@@ -147,8 +147,9 @@ impl Manifests {
         Self::load_within(paths, namespace, &Aliased::default())
     }
 
-    /// Reads manifests like [`Manifests::load`], and counts the values that YAML aliases create. The counter `aliased`
-    /// also counts these values in other files of the run. It is an error if the counter would exceed its maximum.
+    /// Reads manifests like [`Manifests::load`], but with a limit on the number of values that YAML aliases create in
+    /// all files of a run. `aliased` counts these values, and the caller passes it to each call of the run. A document
+    /// that would exceed the limit is an error.
     pub fn load_within<P: AsRef<Path>>(paths: &[P], namespace: &str, aliased: &Aliased) -> Self {
         let mut manifests = Self { aliased: aliased.clone(), ..Self::default() };
         for path in paths {

@@ -23,7 +23,7 @@ pub(super) fn are_small(files: &[Found]) -> bool {
     files.iter().try_fold(0, |sum: u64, file| Some(sum.saturating_add(size(file)?))).is_some_and(|sum| sum < SMALL)
 }
 
-/// A batch of results for objects of one file.
+/// A batch of results that a thread has computed from objects of one file.
 struct Batch<T> {
     made: T,
     /// The errors of the file. Only the last batch of a file contains them.
@@ -106,7 +106,8 @@ fn send<T: Default>(
     sender.send(Batch { made, end: Some(errors) }).ok()
 }
 
-/// Receives the batches of one file, and passes them to `take`. Returns the errors of the file.
+/// Receives the batches that another thread computes from the objects of one file, and passes them to `take`. Returns
+/// the errors of the file.
 fn receive<T>(batches: &Receiver<Batch<T>>, take: &mut impl FnMut(T)) -> Vec<ManifestError> {
     while let Ok(Batch { made, end }) = batches.recv() {
         take(made);

@@ -12,7 +12,8 @@ pub(super) const PIECE_BYTES: usize = 64 * 1024;
 /// Extra capacity that is reserved in the buffer. It lets `read_to_end` detect the end of the file without growing the
 /// buffer.
 const PROBE_BYTES: usize = 32;
-/// Maximum size of a document, except for lists in JSON.
+/// Maximum size of a JSON text or YAML document in a file, in bytes. A JSON file that is a Kubernetes List may be
+/// larger, because its items are read one by one.
 pub(super) const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
 
 /// A reader that splits a file at document separators into pieces of one or more YAML documents.

@@ -47,7 +47,7 @@ pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Res
     files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
 }
 
-/// The path of a file. If a folder cannot be read, the path of the folder and the error.
+/// The path of a file to read. If a folder cannot be read, the path of that folder, with the error.
 pub(super) type Found = (PathBuf, io::Result<()>);
 
 /// Returns the files at the given paths. For a folder, returns the manifest files in it, sorted.
@@ -263,7 +263,7 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
 
 /// Advances to the next item of a list.
 ///
-/// Returns a special error if the file ends with a list, but begins with another object that has `items`.
+/// If the file begins with an object that has `items` and ends with a list, returns an error that says so.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {

@@ -153,8 +153,8 @@ pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Optio
 /// The API group of kustomization files. Such files are checked as parts of kustomize trees, and not as objects.
 const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
 
-/// Returns the request matcher of a kind. The kind must be one that rules match, or one whose objects contain a
-/// kustomize tree. `None` for other kinds.
+/// Returns the request matcher of a kind. `None` if no rule matches the kind, and its objects contain no kustomize
+/// tree.
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
     let of_rules = registry.rules().iter().flat_map(|rule| rule.matchers);
     let of_trees = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
@@ -168,8 +168,8 @@ fn may_be_declared(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }
 
-/// Returns the plural name of a kind. Rules must match this kind, or a definition in the catalog (such as a
-/// CompositeResourceDefinition) must declare it. `None` for other kinds.
+/// Returns the plural name of a kind. `None` if Portcullis does not check the kind: no rule matches it, its objects
+/// contain no kustomize tree, and no definition in the catalog (such as a CompositeResourceDefinition) declares it.
 fn plural(group: &str, kind: &str, gate: &Gate) -> Option<&'static str> {
     let declared = || gate.catalog().declared().into_iter().find(|held| held.group == group && held.kind == kind);
     resource(group, kind, gate.registry()).map(|matcher| matcher.plural).or_else(|| Some(declared()?.plural))

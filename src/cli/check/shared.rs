@@ -29,8 +29,8 @@ impl SharedFindings {
         }
     }
 
-    /// Lowers the level of the counted findings to `audit`. Lowers a finding only if another root uses the same folder
-    /// but does not have this finding.
+    /// Lowers the level of findings about patches that select nothing to `audit`. Lowers a finding only if another root
+    /// uses the same folder but does not have this finding.
     pub(super) fn lower(self, scan: &Scan, builds: &[Build], report: &mut Report) {
         if self.0.is_empty() {
             return;

@@ -39,7 +39,7 @@ pub(super) struct Trees {
     builds: Vec<Build>,
     pub(super) survey: Survey,
     git: Git,
-    /// The kustomize options for roots that are not named by an object, such as a Flux Kustomization.
+    /// The kustomize options for roots that no object, such as a Flux Kustomization, builds.
     options: Options,
     pub(super) used: Used,
     /// Whether the scripts and ignore files of the checkout are read. They show how roots are built.
@@ -139,8 +139,8 @@ impl Trees {
         Search { tree, references, options, read }
     }
 
-    /// Checks one kustomize root. The second part of the result is a sentence about kustomize options that were assumed
-    /// because scripts use them. `None` if no options were assumed.
+    /// Checks one kustomize root. If options of kustomize were assumed because scripts of the checkout use them, also
+    /// returns a sentence about these options. Otherwise, the second part of the result is `None`.
     fn analysed(&self, build: &Build, [shared, of_scripts]: &[Shared; 2]) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
         let (judged, assumed) = self.as_scripts_build(build, of_scripts, judged);
@@ -192,8 +192,9 @@ impl Trees {
         if is_needed { self.scripts() } else { None }
     }
 
-    /// Adds the problems of the checkout to the report, the Kustomizations whose files come from other sources, and the
-    /// Kustomizations whose root is unknown. Also counts the findings in files that nothing builds.
+    /// Adds information about the whole checkout to the report: its problems, the Kustomizations whose files come from
+    /// other sources, and the Kustomizations whose root is unknown. Also counts the findings in files that nothing
+    /// builds.
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
@@ -273,7 +274,7 @@ fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
 }
 
 impl Args {
-    /// Returns the kustomize options for roots that are not named by an object, such as a Flux Kustomization.
+    /// Returns the kustomize options for roots that no object, such as a Flux Kustomization, builds.
     fn options(&self) -> Options {
         let profile = match self.profile {
             Choice::Auto => Profile::Kubectl,

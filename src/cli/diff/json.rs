@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use crate::kustomize::changes::{Action, Counts, FieldChange, Located, ObjectChange, Owner, Plan, RootChange};
 use crate::kustomize::tree::TreePath;
 
-/// Formats a plan, which contains the changes of all kustomize roots, as JSON. `broken` has a sentence for each limit
-/// that the plan breaks.
+/// Formats the changes of all kustomize roots as JSON. `broken` has a sentence for each limit that the changes exceed.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> Value {
     let Counts { create, change, replace, delete, orphan, moved, unchanged } = plan.counts();
     json!({

@@ -4,11 +4,12 @@ use std::str::FromStr;
 
 use crate::kustomize::changes::{Action, Counts, Plan, State};
 
-/// Limits of a plan. A plan that breaks one ends with exit code 2.
+/// Limits of a plan. If a plan exceeds one of them, the exit code is 2.
 #[derive(Debug, clap::Args)]
 pub(super) struct Limits {
     /// Fail if the plan contains any of these: create, change, replace, delete, move, protected (an object of a
-    /// protected kind is deleted or replaced), failing (a root stops building), vanishing (a root is gone)
+    /// protected kind is deleted or replaced), failing (a kustomization no longer builds),
+    /// vanishing (a kustomization was removed)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
     fail_on: Vec<What>,
     /// Fail if more objects are deleted than this number, or than this share of the objects before the change, such as

@@ -12,8 +12,8 @@ const MAX_LENGTH: usize = 60_000;
 /// Number of characters reserved for the last line of the text, which counts omitted parts.
 const ROOM: usize = 200;
 
-/// Formats the plan, which contains the changes of all kustomize roots: the summary, then a collapsible section for
-/// each root. Sections that do not fit are omitted and counted.
+/// Formats the changes of all kustomize roots as Markdown. The text has a summary, and then a collapsible section for
+/// each changed root. Sections that do not fit are omitted and counted.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let mut out = format!("**{}**\n", summary(plan));
     if !broken.is_empty() {

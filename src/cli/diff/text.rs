@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::kustomize::changes::{Action, FieldChange, Located, ObjectChange, Owner, Plan, RootChange, State};
 
-/// Formats the plan, which contains the changes of all kustomize roots, as text: a part for each root that changes,
-/// then the summary.
+/// Formats the changes of all kustomize roots as text. The text has a part for each root that changes, a line for each
+/// broken limit in `broken`, and a summary line.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let mut out = String::new();
     for root in plan.roots.iter().filter(|root| root.is_changed()) {
@@ -81,8 +81,8 @@ pub(super) fn note(state: &State) -> &'static str {
     }
 }
 
-/// Returns the name of a changed object. For a replacement, the text also has the name of the replaced object. For a
-/// move, the text also has the root to which the object moves.
+/// Returns the name of a changed object. If the object replaces another one, the result also contains the name of the
+/// replaced object. If the object moves to another kustomize root, the result also contains this root.
 pub(super) fn subject(object: &ObjectChange) -> String {
     match &object.action {
         Action::Replace { old } => format!("{} -> {}", old, object.id.name),

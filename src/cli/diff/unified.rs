@@ -8,8 +8,7 @@ use crate::kustomize::changes::{Action, ObjectChange, Plan};
 /// Number of unchanged lines around a difference.
 const CONTEXT: usize = 3;
 
-/// Formats a plan, which contains the changes of all kustomize roots, in the style of `diff -u`. The differences of the
-/// objects come one after another.
+/// Formats the changes of all kustomize roots in the style of `diff -u`, one object after another.
 pub(super) fn render(plan: &Plan) -> String {
     let parts =
         plan.roots.iter().flat_map(|root| root.objects.iter().map(move |change| object(root.root.shown(), change)));

@@ -76,7 +76,7 @@ impl DryRun {
     }
 }
 
-/// The dry-run annotations that an Installation inherits from its root.
+/// The dry-run annotations that an Installation inherits from its root Installation.
 struct RootAnnotations {
     is_dry_run: bool,
     configuration: Option<String>,

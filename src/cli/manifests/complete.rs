@@ -34,8 +34,9 @@ const FILES: [(&str, &str, &str); 4] = [
     (SERVER, "server.yaml", include_str!("server.tmpl")),
 ];
 
-/// Returns all manifests in numbered folders: the files in `derived`, and the manifests of the server. A file goes into
-/// the folder `optional` if `is_optional` returns true for it.
+/// Returns all manifests in numbered folders. These are the manifests in `derived`, such as CRDs, webhook
+/// configurations and permissions, and the manifests of the server itself. Files for which `is_optional` returns true
+/// go into the folder of optional manifests.
 pub(super) fn numbered(
     derived: Vec<(String, String)>,
     server: &Server,

@@ -88,8 +88,8 @@ impl Cluster {
         Some(sibling)
     }
 
-    /// Returns the variables for `substituteFrom` in a ConfigMap or Secret. `None` if the object cannot be read.
-    /// `reference` has its kind and name, such as `ConfigMap/settings`.
+    /// Returns the variables that a ConfigMap or Secret defines for `substituteFrom`. `reference` is the kind and name
+    /// of this object, such as `ConfigMap/settings`. `None` if the object cannot be read.
     async fn variables(&self, reference: &str, namespace: &str) -> Option<Vec<(String, String)>> {
         use k8s_openapi::api::core::v1::{ConfigMap, Secret};
         let (kind, name) = reference.split_once('/')?;

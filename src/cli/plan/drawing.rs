@@ -38,8 +38,8 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns a line with the number of objects that Flux applied before and applies again. `None` if there are no
-    /// such objects, and in all parts of the drawing except `Stays`.
+    /// Returns a line with the number of objects that Flux applied before and applies again. Only the group `Stays` has
+    /// this line. `None` for other groups, or if there are no such objects.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Stays" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }
@@ -110,7 +110,7 @@ impl Report {
         drawing::outline(&outline.0)
     }
 
-    /// Returns an HTML page with a filter for the plan, which shows what Flux does with each object.
+    /// Returns an HTML page that shows what Flux does with each object. The page has filters.
     pub(super) fn html(&self) -> String {
         let mut page = Page { title: self.title.clone(), label: "What happens", ..Page::default() };
         problems(self).iter().for_each(|problem| page.add_error(problem));

@@ -159,8 +159,8 @@ async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
 }
 
 impl Presence {
-    /// Creates the value from the result of reading an object from the cluster: the object exists, does not exist, or
-    /// could not be read.
+    /// Converts the result of reading an object from the cluster to the object's presence: it exists, does not exist,
+    /// or could not be read.
     fn of(live: Result<Option<Value>, String>) -> Self {
         let live = match live {
             Ok(Some(live)) => live,

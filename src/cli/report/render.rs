@@ -39,8 +39,9 @@ pub(super) fn text(report: &Report) -> String {
     text + summary(report).trim_end() + &time.unwrap_or_default() + "\n"
 }
 
-/// Returns the findings to show in groups, denials first. A group contains the findings with the same rule and text, or
-/// all manifests beside one kustomization file that no kustomization lists. With `--verbose`, each finding is a group.
+/// Returns the findings to show in groups, denials first. A group contains the findings with the same rule and text.
+/// Findings about manifests that no kustomization lists are grouped by the kustomization file beside the manifests.
+/// With `--verbose`, each finding is a group of its own.
 fn groups(report: &Report) -> Vec<Vec<&Located>> {
     let least = if report.is_verbose { Level::Audit } else { Level::Warn };
     let mut groups: Vec<Vec<&Located>> = Vec::new();

@@ -12,8 +12,9 @@ const MAX_REASONS: usize = 5;
 /// The name of the row for roots that nothing builds.
 const UNUSED: &str = "(none)";
 
-/// Returns the table of roots. With `--verbose`, lists the Kustomizations that use other sources and the assumed
-/// options before the table. Omits the table if there is only one root, or if all roots are accepted without warnings.
+/// Returns the table of roots. Omits the table if there is only one root, or if all used roots are accepted without
+/// warnings. With `--verbose`, two lists come before the table: the Kustomizations that use other sources, and the
+/// kustomize options that were assumed.
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     if report.is_verbose {

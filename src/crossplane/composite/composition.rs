@@ -51,22 +51,22 @@ pub enum Choice {
 /// A Composition or one of its revisions.
 #[derive(Debug, Clone)]
 pub struct Chosen {
-    /// The name of the Composition. If `text` is a CompositionRevision, this is still the name of its Composition.
+    /// The name of the Composition. For a CompositionRevision, this is the name of the Composition to which it belongs.
     pub name: String,
     /// The stored object whose `spec` is used: the current Composition, or a CompositionRevision.
     pub text: Arc<Stored>,
-    /// Whether `text` is a CompositionRevision.
+    /// Whether the stored object is a CompositionRevision, and not a Composition.
     pub is_revision: bool,
 }
 
 impl Chosen {
-    /// Creates a `Chosen` for the current state of a Composition. Crossplane creates the newest CompositionRevision
-    /// from this state.
+    /// Creates a `Chosen`, which is a Composition or one of its revisions, from the current state of a Composition.
+    /// Crossplane creates the newest CompositionRevision from this state.
     pub fn current(composition: Arc<Stored>) -> Self {
         Self { name: composition.name().to_owned(), text: composition, is_revision: false }
     }
 
-    /// Creates a `Chosen` for a CompositionRevision.
+    /// Creates a `Chosen`, which is a Composition or one of its revisions, from a CompositionRevision.
     pub fn revision(revision: Arc<Stored>) -> Self {
         let name = kinds::revised(revision.value()).unwrap_or_default().to_owned();
         Self { name, text: revision, is_revision: true }
@@ -194,8 +194,8 @@ fn has_labels(object: &Value, labels: &Map<String, Value>) -> bool {
     labels.iter().all(|(key, value)| label(object, key) == Some(value))
 }
 
-/// Returns the Compositions for the type of the composite, sorted by name. Stops after [`MAX_CANDIDATES`] and one more,
-/// so that the caller can detect that there are too many.
+/// Returns the Compositions for the type of the composite, sorted by name. Returns at most [`MAX_CANDIDATES`] + 1 of
+/// them, so that the caller can detect that there are too many.
 fn of_type(composite: &Value, view: &View<'_>) -> Vec<Arc<Stored>> {
     let text = |key| composite.get(key).and_then(Value::as_str).unwrap_or_default();
     let key = kinds::type_key(text("apiVersion"), text("kind"));

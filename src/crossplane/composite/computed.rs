@@ -67,8 +67,8 @@ pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 }
 
 impl Computed {
-    /// Returns whether an unknown function runs before a later step of the environment. The computed environment is
-    /// then uncertain.
+    /// Returns whether an unknown function runs before a later step that selects EnvironmentConfigs or applies patches.
+    /// The function may change the environment, so the computed environment is then uncertain.
     pub fn is_uncertain(&self) -> bool {
         let is_other = |action: &Action| matches!(action, Action::Other);
         let mut steps = self.declaration.steps.iter().skip_while(|step| !is_other(&step.action));

@@ -83,7 +83,7 @@ enum Applied {
     Nothing,
     /// The changed composite, and the environment computed from it.
     Stable(Value, Box<Computed>),
-    /// The values are not written, because another write would change the composite again.
+    /// The values are not written, because a second computation from the changed composite gives another result.
     Unstable,
 }
 
@@ -142,8 +142,8 @@ impl Mutation<'_> {
 }
 
 /// Removes an explicit null at a parent of `path` if the API server drops this null when it stores the object. No value
-/// can be written below a null. If the null remained, only the next request could write the value, because its object
-/// no longer contains the null.
+/// can be written below a null, so without the removal this request could not write the value. The next request could,
+/// because its object no longer contains the null.
 fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     let [segment, below @ ..] = path else { return };
     match (segment, object, stored) {
@@ -162,7 +162,7 @@ fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     }
 }
 
-/// Metadata fields that change with every request. Results must not depend on them.
+/// Metadata fields that change with every request. The environment must not be computed from them.
 const VOLATILE: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
 /// Returns a composite without fields that change with every request, and without the annotations of this mutator.

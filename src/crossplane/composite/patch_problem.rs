@@ -11,7 +11,7 @@ use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::schema::{Found, Schema, Types};
 use crate::suggestion::by_similarity;
 
-/// A patch that the environment of a composite cannot satisfy.
+/// A patch that fails for a composite, or that reads a missing value or a value of the wrong type from its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchProblem {
     /// The name of the Composition, and the field of the patch in it.

@@ -56,7 +56,8 @@ pub enum Refusal {
     Pruned {
         /// The deepest part of the path that the schema declares.
         at: String,
-        /// The members of the object at `at` that the schema declares. The most similar member is first.
+        /// The fields that the schema declares for the object at the path `at`. The field that is most similar to the
+        /// missing field is first.
         has: Vec<String>,
     },
     /// The API server rejects the value; contains the reason.
@@ -92,7 +93,8 @@ pub fn definition(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Stored>>
 }
 
 impl Writable {
-    /// Creates the check for the composite of a request, with the schema from its CompositeResourceDefinition.
+    /// Creates the check of the values that are written into the composite of a request. Reads the composite's schema
+    /// from its CompositeResourceDefinition.
     pub fn of(request: &Request<'_>, view: &View<'_>) -> Self {
         let definition = definition(request, view);
         let schema = definition.and_then(|found| Structural::of(found.value(), &request.resource.version));

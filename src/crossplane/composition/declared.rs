@@ -13,12 +13,13 @@ pub(super) struct Declared {
     schema: Arc<Schema>,
     /// Paths in the environment to which patches write.
     written: Vec<Path>,
-    /// The `defaultData` of the Composition's selections.
+    /// The `defaultData` of each step that selects EnvironmentConfigs.
     defaults: Vec<Value>,
 }
 
 impl Declared {
-    /// Combines a schema with the data and patches of the Composition that declares it.
+    /// Combines the schema of an environment with the default data and the patches in the declaration of the
+    /// environment.
     pub(super) fn new(schema: Arc<Schema>, declaration: Option<&Declaration>) -> Self {
         let (mut written, mut defaults) = (Vec::new(), Vec::new());
         for step in declaration.into_iter().flat_map(|declaration| &declaration.steps) {

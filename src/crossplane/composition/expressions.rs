@@ -9,8 +9,8 @@ use crate::crossplane::field_path::{MAX_INDEX, Path};
 use crate::go::regexp;
 
 impl Reader {
-    /// Checks the field path in the member `key`, from which a patch reads. Returns the text of this path, and the path
-    /// of the member itself. `None` if the member is missing.
+    /// Checks the path in the field `key`, from which a patch reads a value. Returns this path as text, and the
+    /// location of the field `key` in the Composition. Returns `None` if the field is missing or not a string.
     pub(super) fn path_to_read<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let (text, at) = self.text(node, key)?;
         if let Some(path) = self.parsed(text, &at)
@@ -27,7 +27,7 @@ impl Reader {
         Some((text, at))
     }
 
-    /// Checks the field path in the member `key`, if this member is present. A patch writes to this path.
+    /// Checks the path in the optional field `key`, to which a patch writes a value.
     pub(super) fn path_to_write(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key) else { return };
         let Some(path) = self.parsed(text, &at) else { return };

@@ -96,8 +96,8 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     types::check_composite(reader, patch, kind, place);
 }
 
-/// Returns the type of a patch and the current name of this type. `None` if the type is not from the first design of
-/// environments. Crossplane 1.12 accepted the types of this design and ignored them.
+/// Returns the type of a patch if it is from the first design of environments, and the current name of this type.
+/// Returns `None` for all other types. Crossplane 1.12 accepted the types of the first design and ignored them.
 fn first_design_type(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
     let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
     let now =

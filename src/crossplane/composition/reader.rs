@@ -24,7 +24,7 @@ impl<'v> Node<'v> {
         Self { value, at }
     }
 
-    /// Returns the member with exactly this key; `None` if it is missing or `null`.
+    /// Returns the field with exactly this name; `None` if it is missing or `null`.
     pub(super) fn member(&self, key: &str) -> Option<Self> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
         Some(Self::new(value, self.at.key(key)))
@@ -72,8 +72,8 @@ impl Reader {
         self.problems.push(problem);
     }
 
-    /// Returns the member `key` of a node; `None` if it is missing or `null`. Functions ignore the case of the key,
-    /// because Go decodes JSON in this way.
+    /// Returns the field `key` of a node; `None` if it is missing or `null`. In the inputs of functions, the case of
+    /// the name is ignored, because Go decodes JSON in this way.
     pub(super) fn member<'v>(&self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         node.member(key).or_else(|| {
             let alike = |(found, _): &(&String, &Value)| found.eq_ignore_ascii_case(key);
@@ -82,7 +82,7 @@ impl Reader {
         })
     }
 
-    /// Returns an optional member that must be an object. Reports a value of another type and returns `None`.
+    /// Returns the object in the optional field `key`. Reports a value of another type and returns `None`.
     pub(super) fn object<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         let found = self.member(node, key)?;
         self.is_object(&found).then_some(found)
@@ -93,7 +93,7 @@ impl Reader {
         self.is(node, node.value.is_object(), "must be an object")
     }
 
-    /// Returns the elements of an optional member that must be a list. Reports a value of another type and returns an
+    /// Returns the elements of the list in the optional field `key`. Reports a value that is not a list and returns an
     /// empty list.
     pub(super) fn list<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
         let Some(found) = self.member(node, key) else { return Vec::new() };
@@ -111,7 +111,7 @@ impl Reader {
         items
     }
 
-    /// Returns an optional member that must be a string, and the path of this field. Reports a value of another type
+    /// Returns the string in the optional field `key`, and the path of this field. Reports a value that is not a string
     /// and returns `None`.
     pub(super) fn text<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let found = self.member(node, key)?;
@@ -120,8 +120,8 @@ impl Reader {
         Some((text?, found.at))
     }
 
-    /// Returns a required member that must be a string, and the path of this field. Reports a missing member or a value
-    /// of another type, and returns `None`.
+    /// Returns the string in the required field `key`, and the path of this field. Reports a missing field or a value
+    /// that is not a string, and returns `None`.
     pub(super) fn required<'v>(&mut self, node: &Node<'v>, key: &str, detail: &str) -> Option<(&'v str, FieldPath)> {
         if self.member(node, key).is_none() {
             self.report(Problem::required(node.at.key(key), detail));
@@ -129,8 +129,8 @@ impl Reader {
         self.text(node, key)
     }
 
-    /// Returns the string member `key`, which must be one of `words`. Returns the first word if the member is missing
-    /// or empty. Reports any other value and returns `None`.
+    /// Returns the string in the field `key`, which must be one of `words`. Returns the first word if the field is
+    /// missing or empty. Reports any other value and returns `None`.
     pub(super) fn choice<'v>(&mut self, node: &Node<'v>, key: &str, words: &[&'v str]) -> Option<&'v str> {
         let Some((word, at)) = self.text(node, key).filter(|(word, _)| !word.is_empty()) else {
             return self
@@ -145,8 +145,8 @@ impl Reader {
         Some(word)
     }
 
-    /// Returns the string member `key`, which must be one of `words`. Reports any other value. If functions process the
-    /// Composition, an unknown string is only a warning. The result is then `default`, which the functions use instead.
+    /// Returns the string in the field `key`, which must be one of `words`. Reports any other value. In the input of a
+    /// function, an unknown string is only a warning, and the result is `default`, which the function uses instead.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,
@@ -173,7 +173,7 @@ impl Reader {
         self.report(if is_native { problem } else { problem.as_warning() });
     }
 
-    /// Returns an optional member that must be a whole number, as a JSON value and as an integer. Reports a value of
+    /// Returns the whole number in the optional field `key`, as a JSON value and as an integer. Reports a value of
     /// another type and returns `None`.
     pub(super) fn integer<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v Value, i64)> {
         let found = self.member(node, key)?;
@@ -182,7 +182,7 @@ impl Reader {
         Some((found.value, number?))
     }
 
-    /// Reports the members of an object that are not in `fields`.
+    /// Reports the unknown fields of an object, which are those that are not in `fields`.
     pub(super) fn known(&mut self, node: &Node<'_>, fields: &[&str]) {
         let Some(members) = node.value.as_object() else { return };
         for name in members.keys().filter(|name| !fields.contains(&name.as_str())) {

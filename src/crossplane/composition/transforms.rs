@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::problem::{Problem, Topic};
 use super::reader::{Node, Reader};
 
-/// The known type of a value between two transforms.
+/// The type of a value before or after a transform, as far as it is known without the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A value of any type.
@@ -76,9 +76,9 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     }
 }
 
-/// Returns the string member `key`, which must be one of `words`. If the member is missing, returns its default, which
-/// is the first word. If it has no default, reports the missing member and returns `None`. The API server sets defaults
-/// for Crossplane, but not for functions.
+/// Returns the string in the field `key`, which must be one of `words`. If the field is missing, returns its default,
+/// which is the first word. If it has no default, reports the missing field and returns `None`. Defaults come from the
+/// schema of Compositions, so fields in the inputs of functions have none.
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
     if is_missing && (!reader.is_native() || key == "type" && words == TYPES) {

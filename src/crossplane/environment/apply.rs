@@ -69,7 +69,7 @@ impl PatchOutcome {
     }
 }
 
-/// The reason why a patch stops early.
+/// The reason why a patch cannot be applied. With `Missing`, a path was not found, so an optional patch is skipped.
 enum Stop {
     Missing(PathError),
     Failed(String),

@@ -32,7 +32,7 @@ pub struct Computation {
 /// The result of one step of the computation.
 #[derive(Debug, Clone)]
 pub struct StepOutcome {
-    /// The index of the step in the declaration.
+    /// The index of the step in `Declaration::steps`.
     pub step: usize,
     /// The result of the step's action.
     pub action: ActionOutcome,
@@ -47,8 +47,8 @@ pub struct StepOutcome {
 pub enum ActionOutcome {
     /// EnvironmentConfigs were selected and merged.
     Selected {
-        /// The result of each source. Empty if Crossplane up to 1.17 keeps the references in the composite, because it
-        /// then selects nothing.
+        /// The result of each source of EnvironmentConfigs. Empty if Crossplane up to 1.17 keeps the references in the
+        /// composite, because it then selects nothing.
         sources: Vec<SourceOutcome>,
         /// The names in the composite's `environmentConfigRefs` if Crossplane up to 1.17 keeps these references. `None`
         /// if Crossplane selects EnvironmentConfigs again.

@@ -50,9 +50,9 @@ impl std::fmt::Display for LayerName {
 pub struct Origin {
     /// The index of the layer that set the value. For a map, the index of the first layer that has the key.
     pub layer: usize,
-    /// The replaced values with their layers, oldest first.
+    /// The values that later layers replaced, oldest first. Each value comes with the index of its layer.
     pub replaced: Vec<Replaced>,
-    /// The origins of the keys of a map.
+    /// The origins of the keys inside the value, if the value is a map.
     pub members: BTreeMap<String, Origin>,
 }
 

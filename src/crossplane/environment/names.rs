@@ -1,7 +1,7 @@
 //! Enumerations with a fixed set of names. They also keep unknown names.
 
-/// Declares an enumeration that is deserialised from a string. Unknown names are kept. The engine decides later whether
-/// an unknown name is an error, and reports it with upstream's message.
+/// Declares an enumeration that is deserialised from a string and keeps unknown names. The computation of an
+/// environment decides later whether an unknown name is an error, and reports it with upstream's message.
 macro_rules! names {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*

@@ -36,7 +36,7 @@ pub struct TemplateOutcome {
 }
 
 impl Patching {
-    /// Creates the state for an environment (see [`super::with_kind`]) and a composite.
+    /// Creates the state before the first patch, from an environment (see [`super::with_kind`]) and a composite.
     pub fn new(profile: Profile, environment: Value, composite: &Value) -> Self {
         let observed = Document::new(loaded(profile, composite));
         let desired = match profile {
@@ -55,7 +55,7 @@ impl Patching {
         &self.environment.value
     }
 
-    /// Replaces the environment, as a later step of a pipeline does.
+    /// Replaces the environment, for example with the data that a step merged from EnvironmentConfigs.
     pub fn set_environment(&mut self, environment: Value) {
         self.environment = Document::new(environment);
     }

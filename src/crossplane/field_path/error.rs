@@ -35,43 +35,43 @@ pub enum PathError {
         /// The reason why the text is not a valid path.
         error: ParseError,
     },
-    /// The member does not exist.
+    /// The field does not exist.
     #[error("{at}: no such field")]
     NoSuchField {
-        /// The path of the member.
+        /// The path of the missing field.
         at: String,
     },
     /// The list is too short.
     #[error("{at}: no such element")]
     NoSuchElement {
-        /// The path of the element.
+        /// The path of the missing element.
         at: String,
     },
-    /// A member of `null` was requested.
+    /// A field cannot be read, because the value is `null`.
     #[error("{at}: expected map, got nil")]
     Null {
-        /// The path of the `null`.
+        /// The path of the value that is `null`.
         at: String,
     },
-    /// A member of a value that is not an object was requested.
+    /// A field cannot be read, because the value is not an object.
     #[error("{at}: not an object")]
     NotAnObject {
         /// The path of the value that is not an object.
         at: String,
     },
-    /// An element of a value that is not a list was requested.
+    /// A list element cannot be read, because the value is not a list.
     #[error("{at}: not an array")]
     NotAnArray {
         /// The path of the value that is not a list.
         at: String,
     },
-    /// A member was to be written into a value that is not an object.
+    /// A field cannot be written, because the existing value is not an object.
     #[error("{at} is not an object")]
     NoObjectToWrite {
         /// The path of the value that is not an object.
         at: String,
     },
-    /// An element was to be written into a value that is not a list.
+    /// A list element cannot be written, because the existing value is not a list.
     #[error("{at} is not an array")]
     NoArrayToWrite {
         /// The path of the value that is not a list.
@@ -86,10 +86,10 @@ pub enum PathError {
     /// The object would be nested deeper than [`MAX_DEPTH`].
     #[error("writing {at} would nest the object deeper than {MAX_DEPTH} levels")]
     TooDeep {
-        /// The path that was to be written.
+        /// The path to which the value cannot be written.
         at: String,
     },
-    /// A list was to be appended to a value that is not a list.
+    /// A list cannot be appended, because the existing value is not a list.
     #[error("failed to merge values: cannot append two slices with different type ([]interface {{}}, {found})")]
     Append {
         /// Go's name for the type of the existing value.
@@ -98,7 +98,7 @@ pub enum PathError {
     /// A wildcard was applied to `null`.
     #[error("wildcard field {} is not found in the path", quote(.at))]
     WildcardOnNull {
-        /// The path of the `null`.
+        /// The path of the value that is `null`.
         at: String,
     },
     /// A wildcard was applied to a value without elements or members.
@@ -121,7 +121,7 @@ pub struct ExpandError {
     /// The stages of the expansion. The first stage is the path itself. In each later stage, one more wildcard is
     /// replaced.
     pub(super) stages: Vec<String>,
-    /// The error at the last path of `stages`.
+    /// The reason why the last of the paths in `stages` cannot be expanded further.
     pub(super) cause: Box<PathError>,
 }
 

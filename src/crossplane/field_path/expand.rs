@@ -100,7 +100,8 @@ impl<'v> PartialPath<'v> {
         Self { segments, at: self.at + 1, value, wildcards }
     }
 
-    /// Creates the error for a path whose first wildcards are already replaced.
+    /// Creates the error for a path whose wildcards cannot be expanded, because of `cause`. The error contains the path
+    /// `original`, and this path after each wildcard that was already replaced.
     fn failed(&self, original: &[Segment], cause: PathError) -> PathError {
         let mut stage = original.to_vec();
         let mut stages = vec![text_of(&stage)];

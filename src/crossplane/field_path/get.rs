@@ -19,7 +19,7 @@ pub(super) fn get<'v>(segments: &[Segment], object: &'v Value) -> Result<&'v Val
     Ok(value)
 }
 
-/// Returns the member or element of `value` that the segment `segments[at]` names.
+/// Returns the field or list element of `value` that the segment `segments[at]` selects.
 pub(super) fn step<'v>(segments: &[Segment], at: usize, value: &'v Value) -> Result<&'v Value, PathError> {
     let here = || text_of(&segments[..at]);
     let missing = || PathError::no_such(&segments[..=at]);

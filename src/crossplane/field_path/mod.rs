@@ -47,7 +47,7 @@ pub struct Path {
 /// A segment of a [`Path`]: a field name or a list index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Segment {
-    /// A member of an object.
+    /// The name of a field of an object.
     Field(String),
     /// An element of a list, counted from zero.
     Index(u32),
@@ -62,10 +62,7 @@ impl Path {
         Ok(Self { segments: parse::segments(text)? })
     }
 
-    /// Parses a path in the same way as [`Path::parse`]. In contrast, the error contains the path.
-    ///
-    /// # Errors
-    /// [`PathError::Parse`].
+    /// Parses a path like [`Path::parse`], but returns an error that contains the text of the path.
     pub fn named(text: &str) -> Result<Self, PathError> {
         Self::parse(text).map_err(|error| PathError::Parse { path: text.to_owned(), error })
     }
@@ -75,7 +72,7 @@ impl Path {
         Self { segments: segments.into() }
     }
 
-    /// Returns the segments from the object to the value.
+    /// Returns the segments of the path, from the first to the last.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }

@@ -36,7 +36,7 @@ fn check(segments: &[Segment], value: &Value) -> Result<(), PathError> {
     }
 }
 
-/// Returns whether a value has at most `room` levels. The function recurses at most `room` times.
+/// Returns whether a value is nested at most `room` levels deep. The function recurses at most `room` times.
 pub(super) fn fits(value: &Value, room: usize) -> bool {
     let below = |inner: &Value| room > 0 && fits(inner, room - 1);
     match value {

@@ -1,4 +1,4 @@
-//! EN008: patches that the merged environment cannot satisfy.
+//! EN008: patches that read a missing value, or a value of the wrong type, from the merged environment.
 
 use serde_json::Value;
 
@@ -58,7 +58,8 @@ fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     wanted
 }
 
-/// Returns findings about patches that the environment of a composite cannot satisfy.
+/// Returns findings about patches that fail for a composite, or that read a missing value or a value of the wrong type
+/// from its environment.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let computed = of_request(request, view).filter(|computed| !computed.is_uncertain());
     let Some(computed) = computed else { return Vec::new() };

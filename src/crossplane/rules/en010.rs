@@ -38,7 +38,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of users that are read from the API server and named in a message.
+/// Maximum number of affected objects that are read from the API server and named in a message.
 const MAX_NAMES: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -74,7 +74,7 @@ fn finding(field: FieldPath, message: String, level: Level) -> Finding {
     finding
 }
 
-/// Computes the impact of a request on the users of an EnvironmentConfig.
+/// Computes the impact of a request on the objects that use an EnvironmentConfig.
 fn impact(request: &Request<'_>, view: &View<'_>) -> Impact {
     let (old, new) = (request.old_object(), request.object());
     let instead =

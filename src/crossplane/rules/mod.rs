@@ -60,7 +60,7 @@ fn is_composite(request: &Request<'_>) -> bool {
     request.resource.group != kinds::GROUP
 }
 
-/// Returns findings about one topic in the text of a Composition.
+/// Returns findings about the problems of one topic in a Composition.
 ///
 /// A problem is only a warning if it already exists before an update. So users can fix the problems of a Composition in
 /// use step by step.

@@ -49,7 +49,8 @@ pub enum Found {
     Nothing {
         /// The deepest part of the path that the schema declares; empty for the environment itself.
         at: String,
-        /// The members that the schema declares at `at`, most similar first.
+        /// The fields that the schema declares for the object at the path `at`. The field that is most similar to the
+        /// missing field is first.
         has: Vec<String>,
     },
 }

@@ -10,7 +10,7 @@ use crate::crossplane::field_path::{Path, Segment};
 use crate::go::regexp;
 use crate::suggestion::by_similarity;
 
-/// Maximum number of declared members that a message lists for a path that the schema does not have.
+/// Maximum number of field names that an error message suggests for a path that the schema does not have.
 const MAX_NAMES: usize = 8;
 
 /// Returns the values that a schema allows at a path. If the search visits more than [`MAX_PARTS`] subschemas, it
@@ -49,7 +49,7 @@ enum Step<'s> {
     Anywhere,
     /// At least one schema describes the segment. Contains the schemas of the value at this segment.
     To(Vec<&'s Value>),
-    /// No schema describes the segment. Contains the names of the members that the schemas describe.
+    /// No schema declares the segment. Contains the names of the fields that the schemas declare at this place.
     Nowhere(Vec<String>),
 }
 
@@ -108,8 +108,8 @@ impl<'s> Walk<'s> {
     }
 
     /// Returns the types that one schema allows. If the schema itself does not restrict the type, returns the types of
-    /// its subschemas, such as those in `allOf`. `seen` contains the schemas around this schema, so the function
-    /// detects cycles.
+    /// its subschemas, such as those in `allOf`. `seen` contains the schemas that enclose this schema, and serves to
+    /// detect cycles.
     fn types_of(&mut self, schema: &'s Value, seen: &mut Vec<&'s Value>) -> Types {
         let is_seen = seen.iter().any(|known| std::ptr::eq(*known, schema));
         if self.left == 0 || is_seen || seen.len() > MAX_NESTED {
@@ -165,7 +165,8 @@ fn step<'s>(part: &'s Value, segment: &Segment) -> Part<'s> {
     })
 }
 
-/// Looks up a member in one schema. `None` if the schema has no keywords for members.
+/// Looks up the property `name` in one schema. Returns `None` if the schema has no keywords about properties, such as
+/// `additionalProperties`.
 fn member<'s>(part: &'s Value, name: &str) -> Option<Part<'s>> {
     let properties = part.get("properties").and_then(Value::as_object);
     let patterns = part.get("patternProperties").and_then(Value::as_object);
@@ -188,7 +189,8 @@ fn member<'s>(part: &'s Value, name: &str) -> Option<Part<'s>> {
     }
 }
 
-/// Looks up a list element in one schema. `None` if the schema has no keywords for elements.
+/// Looks up the list element `index` in one schema. Returns `None` if the schema has no keywords about list elements,
+/// such as `items`.
 fn element(part: &Value, index: usize) -> Option<Part<'_>> {
     let first = part.get("prefixItems").or_else(|| part.get("items")).and_then(Value::as_array);
     if let Some(schema) = first.and_then(|first| first.get(index)) {

@@ -30,7 +30,7 @@ pub const CROSSPLANE_FIELDS: [&str; 11] = [
     "resourceRefs",
     "writeConnectionSecretToRef",
 ];
-/// Maximum number of declared members that a message lists for a path that the schema does not have.
+/// Maximum number of field names that an error message suggests for a path that the schema does not have.
 const MAX_NAMES: usize = 8;
 
 /// The schema of the field `spec` in one version of a composite type.
@@ -50,7 +50,8 @@ pub enum Field<'s> {
     Pruned {
         /// The deepest part of the path that the schema declares.
         at: String,
-        /// The members that the schema declares at `at`, most similar first.
+        /// The fields that the schema declares for the object at the path `at`. The field that is most similar to the
+        /// missing field is first.
         has: Vec<String>,
     },
 }

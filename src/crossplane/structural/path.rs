@@ -90,7 +90,7 @@ fn names(segments: &[Segment]) -> Vec<&str> {
 }
 
 impl Rules<'_> {
-    /// Returns the first CEL rule that reads the member at the path `names`. Rules that read a parent of the member, or
+    /// Returns the first CEL rule that reads the field at the path `names`. Rules that read a parent of this field, or
     /// a value inside it, also count. Rules that need `oldSelf` count only for updates, because the API server skips
     /// them otherwise.
     fn about(self, names: &[&str], operation: Operation) -> Option<String> {
@@ -106,8 +106,8 @@ impl Rules<'_> {
     }
 }
 
-/// Returns whether an expression accesses a member of a variable that overlaps with the path `names`. The accessed path
-/// overlaps if one of the two paths starts with the other.
+/// Returns whether a CEL expression may read a field of `variable`. `names` is the path of this field. Reading a parent
+/// of the field, or a field below it, also counts.
 fn mentions(expression: &str, variable: &str, names: &[&str]) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     expression.match_indices(variable).any(|(at, _)| {

@@ -17,8 +17,8 @@ pub(super) fn is_set(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// Returns the schema of a member. The outer option is `None` if the schema has no such member. The inner option is
-/// `None` if the schema allows any value for the member.
+/// Returns the schema of the field `name` of an object. The outer option is `None` if `schema` does not declare this
+/// field. The inner option is `None` if `schema` allows any value for the field.
 pub(super) fn member<'s>(schema: &'s Value, name: &str) -> Option<Option<&'s Value>> {
     if let Some(found) = schema.get("properties").and_then(|properties| properties.get(name)) {
         return Some(Some(found));
@@ -34,7 +34,7 @@ pub(super) fn member<'s>(schema: &'s Value, name: &str) -> Option<Option<&'s Val
     }
 }
 
-/// Removes members that the schema lacks. The recursion depth is the depth of the value.
+/// Removes the fields that the schema does not declare. The recursion depth is the depth of the value.
 fn prune(value: &mut Value, schema: Option<&Value>) {
     match value {
         Value::Object(members) => prune_members(members, schema),

@@ -77,10 +77,10 @@ const GENERATED_FOR_DECLARED: &str = "# Written by `portcullis manifests`; do no
                                       CompositeResourceDefinitions that are chosen.\n";
 /// The name of the mutating and of the validating webhook configuration.
 pub const NAME: &str = "portcullis";
-/// The name of the webhook configurations for declared kinds.
+/// The name of the webhook configurations for composites and claims, whose kinds CompositeResourceDefinitions declare.
 pub const DECLARED_NAME: &str = "portcullis-composites";
 
-/// The template in the chart for further expressions of the namespace selector.
+/// Helm template that adds the chart value `namespaceSelector.matchExpressions` to the namespace selector.
 const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.matchExpressions }}\n        \
                                 {{- toYaml . | nindent 8 }}\n        {{- end }}\n";
 /// The chart value that enables the optional CustomResourceDefinitions.
@@ -162,8 +162,8 @@ impl Registration {
         self.families.lines(&when, Some(around), self.webhook(webhook, &conditions, &listed))
     }
 
-    /// Returns the webhook configuration for declared kinds, such as composites. It is separate from the main
-    /// configuration, because its rules are updated at run time.
+    /// Returns the webhook configuration for composites and claims, whose kinds CompositeResourceDefinitions declare.
+    /// It is separate from the main configuration, because its rules are updated at run time.
     fn composites(&self, phase: Phase, registry: &Registry) -> Option<String> {
         let webhooks: Vec<_> = WEBHOOKS.iter().filter(|webhook| webhook.phase == phase).collect();
         let whens: Vec<_> = webhooks.iter().map(|webhook| webhook.declared_when(registry)).collect();

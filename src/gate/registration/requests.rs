@@ -17,7 +17,8 @@ pub(super) struct Webhook {
     pub(super) failure_policy: FailurePolicy,
     pub(super) timeout_seconds: u8,
     pub(super) reason: &'static str,
-    /// The match conditions of a separate webhook for some sources of kustomize trees. `None` for all other webhooks.
+    /// The match conditions of a webhook that receives only the requests of some sources of kustomize trees. `None` for
+    /// all other webhooks.
     pub(super) narrowed: Option<&'static Narrowed>,
 }
 
@@ -91,20 +92,21 @@ pub(super) struct Rules {
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The condition under which requests that do not meet `match_condition` still need a webhook that fails closed. It
-    /// holds if at least one rule family with a fail-closed rule for the resource is enabled.
+    /// The condition under which the requests for the resource are divided. It holds if at least one rule family with a
+    /// fail-closed rule for the resource is enabled.
     pub(super) when: When,
 }
 
 /// A resource. The first part is its API group. The second part is its plural name, including the subresource.
 type Key = (&'static str, String);
-/// A request matcher and the family of its rule.
+/// A request matcher, and the family of its rule, such as `KZ`.
 type FamilyMatcher = (&'static str, &'static Match);
 
-/// The versions of a resource, and its operations. Each operation has the rule families that need requests for it.
+/// The API versions of a resource, and the operations on it. Each operation comes with the families of rules, such as
+/// `KZ`, that need its requests.
 type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
 
-/// The rule families that need requests for one resource and operation, by the failure policy of their rules.
+/// The families of rules that need requests for one resource and operation, by the failure policy of their rules.
 #[derive(Default)]
 struct Wanted {
     refusing: Families,
@@ -181,7 +183,7 @@ impl Webhook {
         requests
     }
 
-    /// Returns the `rules` of this webhook for declared kinds, such as composites.
+    /// Returns the `rules` of this webhook for `kinds`, which CompositeResourceDefinitions in the cluster declare.
     pub(super) fn declared_rules(
         &self,
         registry: &Registry,
@@ -205,8 +207,8 @@ impl Webhook {
         groups.into_iter().map(rules).collect()
     }
 
-    /// Returns the condition under which this webhook receives requests for declared kinds, such as composites. The
-    /// condition says which rule families must be enabled.
+    /// Returns the condition under which this webhook receives requests for composites and claims. The condition says
+    /// which rule families must be enabled.
     pub(super) fn declared_when(&self, registry: &Registry) -> When {
         When::either(&[When::any(self.declared(registry).into_iter().map(|(family, _)| family).collect())])
     }

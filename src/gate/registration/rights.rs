@@ -131,8 +131,8 @@ impl Registration {
     }
 }
 
-/// RBAC rules. Each rule has an API group, a condition on families, and the plural names of its resources. The rule is
-/// needed if the condition holds.
+/// RBAC rules for reading resources. Each rule has an API group, a condition on the enabled rule families, and the
+/// plural names of its resources. The rule is needed if the condition holds.
 type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
 
 fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {

@@ -1,4 +1,4 @@
-//! Conditions on the enabled families of rules. The manifests contain a part, such as a rule of a webhook
+//! Conditions on the enabled rule families, such as `OW`. The manifests contain a part, such as a rule of a webhook
 //! configuration, only if its condition holds.
 //!
 //! `portcullis manifests` evaluates a condition. The chart contains the same condition as a Helm template expression.
@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
-/// Families of rules, such as `OW`.
+/// A set of rule families. A family contains all rules with the same prefix in their ids, such as `OW`.
 pub(super) type Families = BTreeSet<&'static str>;
 
-/// The choice of families for a manifest: a fixed list, or the values of the chart.
+/// The rule families for which manifests are written: a fixed list, or the families that the values of the Helm chart
+/// enable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// The families in this list, independently of the values of the chart.
@@ -18,7 +19,7 @@ pub enum Choice {
     Values,
 }
 
-/// A condition on the enabled families. It holds if at least one of its cases holds.
+/// A condition on the enabled rule families. It holds if at least one of its cases holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct When(Vec<Case>);
 
@@ -36,8 +37,7 @@ impl When {
         Self::any_but(any, Families::new())
     }
 
-    /// Returns a condition on two sets of families. It holds if at least one of the families `any` and none of the
-    /// families `none` is enabled.
+    /// Returns a condition that holds if at least one of the families in `any` is enabled, and none of those in `none`.
     pub(super) fn any_but(any: Families, none: Families) -> Self {
         Self(vec![Case { any, none }])
     }
@@ -98,9 +98,9 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Adds the condition `when` to the lines `text`. For a fixed list of families, returns the lines if the condition
-    /// holds, and an empty text otherwise. For the chart, returns the lines inside a Helm `if`. If the lines are inside
-    /// a block with the same condition `around`, omits the `if`.
+    /// Returns the lines `text` if the condition `when` on the enabled rule families holds, and an empty text
+    /// otherwise. If the values of the Helm chart choose the families, returns the lines inside a template `if`. Omits
+    /// this `if` if the lines will be in a block with the same condition, `around`.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -111,15 +111,15 @@ impl Choice {
         }
     }
 
-    /// Returns the lines `text` with the condition that at least one of `families` is enabled. For a fixed list of
-    /// families, the result is `text` if the condition holds, and otherwise empty. For the chart, the result is `text`
-    /// inside a Helm `if`.
+    /// Returns the lines `text` if at least one of these rule families is enabled, and an empty text otherwise. If the
+    /// values of the Helm chart choose the families, returns the lines inside a template `if`.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }
 
-    /// Adds the condition `when` to `text`, which is a part of a line. For a fixed list of families, returns `text` if
-    /// the condition holds, and an empty text otherwise. For the chart, returns `text` inside a Helm `if`.
+    /// Returns `text`, a part of a line of a manifest, if the condition `when` on the enabled rule families holds, and
+    /// an empty text otherwise. If the values of the Helm chart choose the families, returns `text` inside a template
+    /// `if`.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {
             _ if when.0.is_empty() => String::new(),
@@ -129,8 +129,8 @@ impl Choice {
         }
     }
 
-    /// Returns whether a family can be enabled. For a fixed list, the list must contain the family. For the chart, this
-    /// is always true, because the values decide at installation.
+    /// Returns whether a rule family is enabled, or can be enabled later. For a fixed list, the list must contain the
+    /// family. For the Helm chart, this is always true, because the values decide at installation.
     pub fn may_have(&self, family: &str) -> bool {
         match self {
             Self::These(on) => on.contains(&family),
@@ -138,8 +138,8 @@ impl Choice {
         }
     }
 
-    /// Returns whether the condition can hold. For a fixed list of families, returns whether it holds. For the chart,
-    /// the values decide at installation, so the condition can hold if it has at least one case.
+    /// Returns whether the condition `when` holds, or can hold later. For the Helm chart, the values decide at
+    /// installation, so every condition with at least one case can hold.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

@@ -19,7 +19,7 @@ pub const MISTAKE: &str = "%!";
 /// this size.
 pub const MAX_TEXT: usize = 4 << 20;
 
-/// The error of a text that would be longer than [`MAX_TEXT`].
+/// The error when a formatted text would be longer than [`MAX_TEXT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the text would be longer than {MAX_TEXT} bytes")]
 pub struct TooLong;

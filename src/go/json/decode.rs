@@ -127,8 +127,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Checks the syntax of a value. In an object or list with content, stops after the first scalar or the first empty
-    /// object or list. The caller continues there.
+    /// Checks the syntax of a value up to its first scalar, or to its first empty object or list. The closing brackets
+    /// that are still missing are then in `open`, and the caller checks the rest of the value.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {
@@ -255,8 +255,8 @@ impl Scanner<'_> {
         Ok(byte)
     }
 
-    /// Returns the next byte, which may be a space. At the end of the text, returns an error, with Go's message for an
-    /// invalid space.
+    /// Returns the next byte, which may be a space. At the end of the text, returns the error that Go reports for an
+    /// invalid space, because Go treats the end as a space.
     fn next_of(&mut self, context: &str) -> Result<u8, String> {
         self.next().map_err(|_| format!("invalid character ' ' {context}"))
     }

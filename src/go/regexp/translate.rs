@@ -31,8 +31,8 @@ struct Group {
     has_operand: bool,
     /// The product of the nested repetition counts in the last operand: 6 for `(a{2}){3}`.
     operand: usize,
-    /// The largest repetition count of all operands in the group. Nested counts are multiplied, as in the field
-    /// `operand`.
+    /// The largest repetition count in the group. For a repetition within a repetition, this is the product of the
+    /// counts: 6 for `(a{2}){3}`.
     most: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Applies the kustomize options of an Argo CD source to the root's kustomization file.
+//! Applies the kustomize options of an Argo CD source to the kustomization file of the source.
 //!
 //! Argo CD runs `kustomize edit` for each option. It appends patches itself, and then builds the folder. So kustomize
 //! determines how each option changes the file.
@@ -26,8 +26,8 @@ pub(in crate::kustomize) struct Own {
     /// The number of components in the original file, and one index for each added component. The index is the position
     /// of the component in the option `components`.
     components: (usize, Vec<usize>),
-    /// The remaining fields of the kustomization file that the options set. Each pair has the name of the field, and
-    /// the name of the option that sets it.
+    /// The other fields of the kustomization file that come from the kustomize options. Each pair has the name of the
+    /// field, and the name of the option that sets it.
     set: Vec<(&'static str, &'static str)>,
 }
 
@@ -58,8 +58,8 @@ impl Own {
     }
 }
 
-/// Applies the kustomize options of an Argo CD source to the root's kustomization file. Returns a record of the fields
-/// that the options set, and the errors that `kustomize edit` reports.
+/// Applies the kustomize options of an Argo CD source to the kustomization file of the source. Returns a record of the
+/// fields that the options set, and the errors that `kustomize edit` reports.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &ArgoSpec,

@@ -1,10 +1,11 @@
-//! A cache of built bases, which the builds of several roots share.
+//! A cache of built bases, which several builds share.
 //!
-//! The result of a base depends mainly on its own files. Hashes, references between objects and vars are computed by
-//! the root, so the result does not include them. It depends on only three properties of the referrer:
+//! The result of a base depends mainly on its own files. Hashes, references between objects and vars are computed at
+//! the end of the whole build, so the result of a base does not include them. The result depends on only three
+//! properties of the build that uses the base:
 //!
 //! - The schema in use (`openapi`). Bases that are built with a custom schema are not shared.
-//! - The annotations with the origin of objects (`buildMetadata` of the root).
+//! - The annotations with the origin of objects (`buildMetadata` of the kustomization that the user builds).
 //! - The folders that are being built, because a folder must not contain itself.
 
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use crate::kustomize::references::Loader;
 use crate::kustomize::schema::Preferred;
 use crate::kustomize::tree::TreePath;
 
-/// Maximum number of objects in the base cache of a command. An object takes several kilobytes. When the limit is
+/// Maximum number of objects in the cache of built bases. An object takes several kilobytes. When the limit is
 /// exceeded, the cache is emptied.
 const MAX_OBJECTS: usize = 50_000;
 
@@ -106,8 +107,8 @@ impl Run<'_> {
         (folder.clone(), self.beside.get())
     }
 
-    /// Returns the cached result of a base. `None` if the base is not cached, or if its cached result is not valid for
-    /// this root.
+    /// Returns the cached result of a base. `None` if it is not cached, or if a custom schema is set. Also `None` if
+    /// the base contains a folder that is being built, because the build must then report the cycle.
     pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Arc<Base>> {
         let base = self.bases.filter(|_| !self.has_schema)?.get(&self.key(loader.root))?;
         let is_being_built =

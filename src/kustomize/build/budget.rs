@@ -12,7 +12,8 @@ use crate::kustomize::node::{Kind, Node};
 const MAX_BYTES: u64 = 256 << 20;
 /// Approximate size of a value in addition to its text, in bytes.
 const VALUE: u64 = 160;
-/// Number of bytes that count against the limit of the build for each object that a transformer may change.
+/// Number of bytes that are counted against `MAX_BYTES` for each object that a transformer visits. They represent the
+/// work of the visit.
 const STEP: u64 = 16;
 
 /// A counter of the memory and work of one build, in bytes. Counting fails if the total exceeds [`MAX_BYTES`].

@@ -16,7 +16,7 @@ pub(super) struct Clash {
 }
 
 impl Clash {
-    /// Creates a counter from the current identities of all objects.
+    /// Counts how many objects in `map` have each current identity.
     pub(super) fn new(map: &ResMap) -> Self {
         let keys: Vec<String> = map.resources().iter().map(|resource| key(resource, &map.scope)).collect();
         let mut counts = HashMap::with_capacity(keys.len());

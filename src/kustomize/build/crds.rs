@@ -1,5 +1,5 @@
-//! Derives field specs from the definitions in `crds`. They select fields that contain labels, annotations, names, or
-//! references to objects.
+//! Derives field specs from the type definitions in the files of the field `crds`. The field specs select fields that
+//! contain labels, annotations, names, or references to objects.
 //!
 //! Source: kustomize's `api/internal/accumulator/loadconfigfromcrds.go`.
 
@@ -13,7 +13,7 @@ use super::stop::Failed;
 use crate::kustomize::file;
 use crate::yaml::{self, Limits, Place};
 
-/// Maximum depth of references between types in the definitions.
+/// Maximum depth of references between type definitions in a file of the field `crds`.
 const MAX_DEPTH: usize = 64;
 
 /// Derives field specs from a file that is listed in the field `crds`.

@@ -126,8 +126,9 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Looks up the scope of all objects and merges all field specs again. This is needed after a component, because
-    /// kustomize then adds everything to a new accumulator. In this merge, an earlier field spec can hide a later one.
+    /// Repeats the look-up of the scope of all objects, and merges all field specs again. kustomize does the same after
+    /// a component, because it then adds everything to a new accumulator. In this merge, an earlier field spec can hide
+    /// a later one.
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         let looked_up = self.looked_up(acc.map.resources());
         self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;

@@ -20,8 +20,8 @@ pub(super) struct History {
 /// A change of a field by a step of the build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The position of the new value in the file that contains it, such as a patch. If no file contains the value, the
-    /// position of the entry or object that configures the step.
+    /// The position of the new value in the file that contains it, such as a patch. If no file contains the value, this
+    /// is the position of the kustomization entry or object that configures the build step.
     pub site: Site,
     /// The build step that changed the field: `read`, `generated`, `hashes`, `name references`, `vars`, or the name of
     /// a transformer.

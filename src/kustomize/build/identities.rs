@@ -43,8 +43,9 @@ impl Identities {
         push(&mut self.kinds, kind);
     }
 
-    /// Returns whether kustomize can combine the lists to identities. It does not read the other lists if there are no
-    /// names, and it treats a missing annotation as one with an empty text.
+    /// Returns whether kustomize can combine the names, namespaces and kinds to previous identities. The three lists
+    /// must have the same length, and kustomize counts an empty list of namespaces or kinds as one empty text. Without
+    /// names, there are no previous identities, and the other lists are not compared.
     pub(super) fn agree(&self) -> bool {
         let agrees = |list: &[Arc<str>]| list.len().max(1) == self.names.len();
         self.names.is_empty() || (agrees(&self.namespaces) && agrees(&self.kinds))
@@ -59,7 +60,7 @@ impl Identities {
         })
     }
 
-    /// Returns whether at least one of the three annotations exists.
+    /// Returns whether the object has at least one of the annotations that store previous names, namespaces and kinds.
     pub(super) fn are_stored(&self) -> bool {
         [&self.names, &self.namespaces, &self.kinds].iter().any(|list| !list.is_empty())
     }

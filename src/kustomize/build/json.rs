@@ -10,7 +10,7 @@ use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag, Unprintable,
 ///
 /// # Errors
 ///
-/// If the node cannot be printed.
+/// If the node cannot be converted, for example because of a duplicate key.
 pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed(node)?))
 }
@@ -19,7 +19,7 @@ pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
 ///
 /// # Errors
 ///
-/// If the node cannot be printed.
+/// If the node cannot be converted, for example because of a duplicate key.
 pub(super) fn of_inner(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed_inner(node)?))
 }

@@ -19,8 +19,8 @@ use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
 impl Run<'_> {
-    /// Finds and parses the kustomization file of a folder. `from` is the entry that refers to the folder, or `None`
-    /// for the root. If the build reports all errors, also returns files with errors.
+    /// Finds and parses the kustomization file of a folder. `from` is the entry that refers to the folder. It is `None`
+    /// for the folder that the user builds. If the build reports all errors, also returns files with errors.
     ///
     /// # Errors
     ///
@@ -40,8 +40,8 @@ impl Run<'_> {
         Ok(file)
     }
 
-    /// Reads the root's kustomization file leniently, as Flux does. The result is not cached, because the same file is
-    /// read strictly if another root refers to it.
+    /// Reads the kustomization file of the built folder leniently, as Flux does. The result is not cached, because the
+    /// same file is read strictly if it belongs to a base of another kustomization.
     fn lax(&self, path: &TreePath) -> Result<SharedFile, NotRead> {
         let bytes = self.tree.read(path).map_err(NotRead::Unreadable)?;
         KustomizationFile::read_lax(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad)

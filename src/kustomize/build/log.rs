@@ -6,14 +6,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::kustomize::explain;
 use crate::kustomize::finding::{InTree, TreeFinding};
 
-/// Maximum number of errors per root. The same limit applies to other findings, and to the reasons for unknown results.
-/// Only a malicious root has more.
+/// Maximum number of errors that are recorded for a kustomization with its bases. The same limit applies to other
+/// findings, and to the reasons for unknown results. Only a malicious kustomization has more.
 const MAX_FINDINGS: usize = 1_000;
 
 /// The findings, the reasons for unknown results, and the recorded steps of a build so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// A stack of the folders that are being built: the root first, the innermost folder last.
+    /// A stack of the folders that are being built. The first is the folder that the user builds. The last is the
+    /// innermost base or component.
     folders: Vec<Folder>,
 }
 

@@ -52,7 +52,7 @@ pub(super) type Way = Vec<usize>;
 ///
 /// # Errors
 ///
-/// If the path leads through a node that has no such child.
+/// If a step is invalid, or does not fit the node that it reaches, such as a field name at a list.
 pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) -> Result<Vec<Option<Way>>, String> {
     let mut found = Vec::new();
     walk(node, steps, create, &mut Vec::new(), &mut found)?;
@@ -137,8 +137,8 @@ fn field(
     Ok(())
 }
 
-/// Matches a path below a null. kustomize replaces the null by an empty collection, and creates the missing nodes in
-/// it. The created nodes are not attached to the object, so the matches have no path.
+/// Matches a path below a null value. If missing nodes are created, kustomize replaces the null by an empty collection,
+/// and creates the missing nodes in it. These nodes are not attached to the object, so the matches have no path.
 fn detached(
     mut node: Node,
     create: Option<Create>,

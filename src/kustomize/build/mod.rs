@@ -1,9 +1,9 @@
 //! The kustomize engine: builds a kustomization, with the same output as `kustomize build`, byte for byte.
 //!
-//! It follows kustomize 5.8.1 step by step. It accumulates the objects of a kustomization and its bases, and runs
-//! generators and transformers. At the root, it updates references between objects once. Each step returns a value, an
-//! error of kustomize, or the reason why the result is unknown. A result is unknown if it needs a network or an
-//! external program.
+//! It follows kustomize 5.8.1 step by step. It collects the objects of a kustomization and its bases, and runs
+//! generators and transformers. At the end of the build, it updates references between objects. Each step returns a
+//! value, an error of kustomize, or the reason why the result is unknown. A result is unknown if it needs a network or
+//! an external program.
 //!
 //! ```
 //! use portcullis::kustomize::Files;
@@ -122,7 +122,7 @@ pub struct Settings {
     pub managed_by_label: bool,
 }
 
-/// The result of a build: the objects of a root, as they are printed.
+/// The result of a build: the objects as kustomize prints them, and the state of the build.
 pub struct Built<'a> {
     map: ResMap,
     run: Run<'a>,
@@ -148,7 +148,7 @@ impl Built<'_> {
     ///
     /// # Errors
     ///
-    /// If an object cannot be printed.
+    /// If an object cannot be converted to YAML.
     pub fn files(&self) -> Step<Vec<(String, String)>> {
         finish::files(&self.map, &self.run)
     }
@@ -157,7 +157,7 @@ impl Built<'_> {
     ///
     /// # Errors
     ///
-    /// If an object cannot be printed.
+    /// If an object cannot be converted to YAML.
     pub fn texts(&self) -> Step<Vec<String>> {
         finish::each(&self.map, &self.run)
     }
@@ -174,7 +174,7 @@ impl Built<'_> {
     ///
     /// # Errors
     ///
-    /// If an object cannot be printed.
+    /// If an object cannot be converted to YAML.
     pub fn text_with_places(&self, shown: &dyn Fn(&TreePath) -> String) -> Step<String> {
         provenance::print(&self.map, &self.run, shown)
     }
@@ -183,7 +183,7 @@ impl Built<'_> {
     ///
     /// # Errors
     ///
-    /// If an object cannot be printed.
+    /// If an object cannot be converted to YAML.
     pub fn text(&self) -> Step<String> {
         finish::print(&self.map, &self.run)
     }
@@ -256,8 +256,8 @@ pub(super) struct Reported {
     pub(super) findings: Vec<TreeFinding>,
     /// The reasons why the result of the build is unknown; empty if it is known.
     pub(super) reasons: Vec<String>,
-    /// The recorded steps of the build, such as the bases and transformers in their order. `None` if the root cannot be
-    /// read, or if the build shares caches with other builds.
+    /// The recorded steps of the build, such as the bases and transformers in their order. `None` if the kustomization
+    /// cannot be read, or if the build shares caches with other builds.
     pub(super) evaluation: Option<explain::Step>,
     /// The identities of all objects that Flux renders; `None` for other profiles, or if an identity is unknown.
     pub(super) rendered: Option<Vec<ObjectId>>,

@@ -80,8 +80,8 @@ pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), 
     Ok(())
 }
 
-/// Returns whether kustomize's result is unknown when it writes an origin or transformers to the annotations of an
-/// object. This is so if the object has several fields `annotations`, and one of them contains
+/// Returns whether it is unknown what kustomize does when it writes an origin or transformers to the annotations of an
+/// object. It is unknown if the object has several fields `annotations`, and one of them contains
 /// `config.kubernetes.io/local-config`.
 pub(super) fn hinder_notes(metadata: &Node) -> bool {
     count(metadata) > 1 && fields(metadata).any(|(_, annotations)| annotations.get(LOCAL).is_some())

@@ -16,7 +16,7 @@ pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformat
 /// The origin of an object, or of a change by a transformer, as in the annotations of `buildMetadata`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OriginNote {
-    /// The path of the file or folder that contains the object, relative to the root that is built.
+    /// The path of the file or folder that contains the object, relative to the folder that the user builds.
     pub path: String,
     /// The repository that contains the file or folder; empty if it was not fetched from a repository.
     pub repo: String,

@@ -11,7 +11,7 @@ use crate::kustomize::tree::TreePath;
 ///
 /// # Errors
 ///
-/// If an object cannot be printed.
+/// If an object cannot be converted to YAML.
 pub(super) fn print(map: &ResMap, run: &Run<'_>, shown: &dyn Fn(&TreePath) -> String) -> Step<String> {
     let mut out = String::new();
     for resource in map.resources() {

@@ -46,7 +46,8 @@ pub enum BadObjects {
     /// An object has duplicate keys, and it is unknown which of their values kustomize uses.
     #[error("holds an object with {0}, of which kustomize reads now one and now another")]
     Ambiguous(&'static str, Origin),
-    /// A List object cannot be split into items, because it cannot be printed.
+    /// A List object cannot be split into items, because a part of it cannot be converted to JSON. For example, a key
+    /// occurs twice.
     #[error("holds a list that cannot be opened: {}", fault_words(.0))]
     Unprintable(Unprintable),
 }
@@ -115,8 +116,9 @@ fn is_plain_list(node: &Node) -> bool {
     matches!(kind, Some(LIST | RESOURCE_LIST)) && (node.get("items").is_some() || node.get("functionConfig").is_some())
 }
 
-/// Returns the items of a List object that is the only document of its file. If `items` is a mapping, kyaml treats its
-/// keys and values as items. None of these items is an object.
+/// Returns the items of a List object that is the only document of its file. If `items` is a mapping with entries,
+/// returns an error. In this case, kyaml treats the keys and values as items, and rejects them because they are not
+/// objects.
 fn plain_items(list: &Node) -> Result<Vec<Node>, BadObjects> {
     match list.get("items") {
         Some(items) if items.is_map() && !items.entries().is_empty() => Err(BadObjects::NoObject(items.origin)),
@@ -204,7 +206,7 @@ fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     Ok(objects)
 }
 
-/// Returns the first duplicate key in a node, as an error at the path `pointer`.
+/// Returns an error for the first duplicate key in a node. `pointer` is the JSON pointer of the node.
 fn duplicate(node: &Node, pointer: &str) -> Option<Unprintable> {
     let mut seen = HashSet::new();
     let twice = node.entries().iter().find(|entry| !seen.insert(&*entry.key));

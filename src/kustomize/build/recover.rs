@@ -10,7 +10,7 @@ use super::stop::{Cause, Step, Stop};
 use crate::kustomize::finding::TreeFinding;
 use crate::kustomize::rules::kz040;
 
-/// The data that is missing after a part of the build failed: nothing, objects, or changes of objects.
+/// The kind of data that is missing because a part of the build failed: none, whole objects, or changes of objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lost {
     #[default]

@@ -14,7 +14,7 @@ pub(super) struct ResMap {
     resources: Vec<Resource>,
     /// The scope of kinds, which is namespaced or cluster-scoped. Identities depend on the scope.
     pub(super) scope: Scope,
-    /// The data that is missing because a part of the build failed: nothing, objects, or changes of objects.
+    /// The kind of data that is missing because a part of the build failed: none, whole objects, or changes of objects.
     pub(super) lost: Lost,
     /// Whether a file under `resources` contains no objects. The file may get objects before the actual build, for
     /// example from `flux bootstrap`.

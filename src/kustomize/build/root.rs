@@ -1,4 +1,5 @@
-//! Builds the root folder, with the steps that kustomize does only there.
+//! Builds the folder that the user names, with the steps that kustomize runs only for this folder and not for its
+//! bases.
 //!
 //! Source: kustomize's `api/krusty/kustomizer.go`.
 
@@ -115,8 +116,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the root's kustomization file with the changes that Flux makes. Also returns which parts of the file
-    /// come from the user.
+    /// Returns the kustomization file of the built folder with the changes that Flux makes. Also returns a record of
+    /// the fields that come from the Flux Kustomization.
     fn flux_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let names = self.tree.names(loader.root);
         let has_file = NAMES.iter().any(|name| names.iter().any(|own| own == name));
@@ -140,8 +141,8 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Flux(own))))
     }
 
-    /// Returns the root's kustomization file with the changes that Argo CD makes. Also returns which parts of the file
-    /// come from the user.
+    /// Returns the kustomization file of the built folder with the changes that Argo CD makes. Also returns a record of
+    /// the fields that come from the Argo CD Application.
     fn argo_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let mut file = (*self.kustomization(loader, None)?).clone();
         let (own, findings) = argo::merge(&mut file, &self.options.argo, self.tree, loader.root);
@@ -149,8 +150,9 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records each finding as an error of the build, and continues the build. `lost` says how much
-    /// of the result is missing so far. If there are findings, raises it to at least `more`.
+    /// Records each finding as an error of the build, and continues the build. If there are findings, raises `lost` to
+    /// at least `more`. `lost` is the data that is missing from the result so far, and `more` is the data that is
+    /// missing because of the findings.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
@@ -159,8 +161,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Finishes the build at the root: appends hashes, updates name references, resolves vars, drops local objects,
-    /// sorts, and sets annotations.
+    /// Runs the steps at the end of the whole build: appends hashes, updates name references, resolves vars, drops
+    /// local objects, sorts, and sets annotations.
     fn finish(&mut self, target: &Target<'_>, acc: Accumulator, settings: &Settings) -> Step<ResMap> {
         let Accumulator { mut map, config, vars, .. } = acc;
         let site = Site::of_file(target.file.path.clone());
@@ -248,12 +250,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that all objects can be printed. For Flux, also checks that the steps that Flux runs after the build
-    /// succeed.
+    /// Checks that all objects can be converted to YAML. For Flux, also checks that the steps that Flux runs after the
+    /// build succeed.
     ///
     /// # Errors
     ///
-    /// If the objects are too large.
+    /// If the YAML of the objects is too large. Also at the first failed check, if the build stops at its first error.
     pub(super) fn check(&self, map: &mut ResMap) -> Step<()> {
         finish::check(map, self)?;
         if self.options.profile != Profile::Flux {

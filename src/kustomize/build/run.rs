@@ -30,8 +30,8 @@ use crate::yaml::Place;
 /// Maximum number of visits of folders. A base is evaluated on every visit. For example, ten folders cause a thousand
 /// visits if each folder names the next folder twice.
 const MAX_VISITS: usize = 20_000;
-/// Maximum number of entries that name files or folders, in all kustomization files of a build. Only a malicious root
-/// has more entries.
+/// Maximum number of entries that name files or folders, in all kustomization files of a build. Only a malicious
+/// kustomization has more entries.
 const MAX_ENTRIES: usize = 100_000;
 /// Maximum depth of nested folders. Each level takes several stack frames.
 pub(super) const MAX_DEPTH: usize = 100;
@@ -49,8 +49,8 @@ struct Numbered {
 }
 
 impl Sources {
-    /// Returns the number of a file. A new file gets the next number, starting at 1. A file that is read for several
-    /// roots has one number.
+    /// Returns the number of a file. A new file gets the next number, starting at 1. If several kustomizations read the
+    /// same file, it keeps its number.
     pub(super) fn add(&self, path: &TreePath) -> u32 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = known.numbers.get(path) {
@@ -69,7 +69,7 @@ impl Sources {
     }
 }
 
-/// The caches that the builds of several roots share. All roots are built with the same options.
+/// The caches that several builds share. All these builds use the same options.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub(super) sources: Arc<Sources>,
@@ -100,8 +100,9 @@ pub(super) struct Run<'a> {
     pub(super) has_schema: bool,
     /// The error of the custom schema, if it is invalid.
     pub(super) invalid_schema: Option<Stop>,
-    /// The schema that takes precedence if a later kustomization sets a custom schema. It is the custom or the built-in
-    /// schema. `None` if kustomize has not loaded the built-in schema so far.
+    /// Which definitions take precedence if a later kustomization sets a custom schema: those of the custom schema, or
+    /// the built-in ones. `None` if kustomize would use only the custom schema, because it has not needed a schema so
+    /// far.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,
@@ -123,12 +124,12 @@ pub(super) struct Run<'a> {
     entries: usize,
 }
 
-/// The parts of a root's kustomization file that the user wrote. The other parts come from the object that names the
-/// root.
+/// A record of which fields of a kustomization file come from the Flux Kustomization or Argo CD Application that builds
+/// the folder. The other fields come from the user.
 pub(super) enum Own {
-    /// The root of a Flux Kustomization.
+    /// The record for the folder of a Flux Kustomization.
     Flux(flux::Own),
-    /// The root of a source of an Argo CD Application.
+    /// The record for the folder of a source in an Argo CD Application.
     Argo(argo::Own),
 }
 
@@ -145,16 +146,18 @@ impl Own {
 
 /// A kustomization that is being built.
 pub(super) struct Target<'t> {
-    /// The folder of the kustomization, and the folders through which the root refers to it.
+    /// The folder of the kustomization, and the folders through which the build reached it, such as the overlay that
+    /// refers to a base.
     pub(super) loader: Loader<'t>,
     pub(super) file: SharedFile,
-    /// The parts of the kustomization file that the user wrote; `None` if the user wrote all of it.
+    /// A record of which fields of the kustomization file come from a Flux Kustomization or an Argo CD Application.
+    /// `None` if all fields come from the user.
     pub(super) own: Option<Own>,
-    /// The index of the file in [`Sources`].
+    /// The number of the kustomization file in [`Sources`].
     pub(super) source: u32,
     /// The origin to record in annotations of objects from this folder; `None` if the build does not record origins.
     pub(super) note: Option<OriginNote>,
-    /// The nesting depth of the kustomization: 0 for the root, 1 for a base of the root.
+    /// The nesting depth of the kustomization: 0 for the kustomization that the user builds, 1 for its bases.
     pub(super) depth: usize,
 }
 
@@ -215,9 +218,9 @@ impl<'a> Run<'a> {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that kustomize looks up whether the kinds of these objects are namespaced. Does nothing if all kinds are
-    /// in kustomize's precomputed table. If a custom schema is set, kustomize loads it now. Otherwise kustomize will
-    /// load its built-in schema in addition to the next custom schema.
+    /// Records that kustomize must find out whether the kinds of these objects are namespaced. Does nothing if all
+    /// kinds are in kustomize's precomputed table. Otherwise kustomize needs a schema. If a custom schema is set,
+    /// kustomize loads it now. If not, it will load its built-in schema in addition to the next custom schema.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@ use crate::kustomize::schema::{BadSchema, Schema};
 const SCHEMA_VERSION: &str = "v1.21.2";
 
 impl Run<'_> {
-    /// Sets the schema that the field `openapi` of a kustomization names. If the kustomization is not the root, an
-    /// earlier schema takes precedence. An invalid schema is an error only when it is used.
+    /// Sets the schema that the field `openapi` of a kustomization names. If the kustomization is a base or component,
+    /// an earlier schema takes precedence. An invalid schema is an error only when it is used.
     ///
     /// # Errors
     ///

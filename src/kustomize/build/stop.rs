@@ -22,8 +22,8 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The maximum amount of missing data, because of earlier errors, at which this error is certain. If more data is
-    /// missing, this error may only be a consequence of the earlier errors.
+    /// The largest loss of data at which this error is certain. If more data is missing, the error may only be a
+    /// consequence of an earlier error.
     pub(super) holds: Lost,
 }
 

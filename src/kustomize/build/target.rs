@@ -34,8 +34,8 @@ pub(super) struct Accumulator {
     /// The field specs of all transformers that run on the objects.
     pub config: Arc<Config>,
     pub vars: Vars,
-    /// The folders of the components that were applied to the objects. The value is the position of the entry that
-    /// names the component.
+    /// The folders of the components that were applied to the objects. The value is the position of the folder's first
+    /// entry in a list `components`.
     pub components: BTreeMap<TreePath, Site>,
 }
 
@@ -308,8 +308,8 @@ impl Compared {
     }
 }
 
-/// Returns whether all values of an object come from the same lines of the same files as before. kustomize compares the
-/// lines and columns of nodes too. So it notices if a value was replaced by an equal value.
+/// Returns whether each value of an object has the same file and line in `old` and in `new`. kustomize also compares
+/// the positions of nodes, so it notices if a validator replaces a value by an equal value.
 fn have_same_origins(old: &Node, new: &Node) -> bool {
     let (values, items) = (old.entries().iter().zip(new.entries()), old.items().iter().zip(new.items()));
     let is_same = if new.made { old.made && old.tag == new.tag } else { old.origin == new.origin };

@@ -1,4 +1,4 @@
-//! Compares the objects of one root before and after a change.
+//! Compares the objects that one kustomization renders before and after a change.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ pub enum Action {
     },
     /// The object is deleted.
     Delete,
-    /// No root renders the object any more, but the cluster keeps it. Either pruning is disabled, or the object is
-    /// excluded from pruning.
+    /// No kustomization renders the object after the change, but the cluster keeps it. Either pruning is disabled, or
+    /// the object is excluded from pruning.
     Orphan,
-    /// Another root renders the object from now on.
+    /// After the change, another kustomization renders the object.
     Move {
-        /// The root that renders the object from now on.
+        /// The kustomization that renders the object after the change.
         to: String,
     },
 }
@@ -64,7 +64,7 @@ pub struct ObjectChange {
     pub after: String,
 }
 
-/// The objects that a root renders before or after a change, with their build.
+/// The objects that a kustomization renders before or after a change, with the build that renders them.
 pub(super) type Rendered<'b, 'a> = (&'b [Object], &'b Built<'a>);
 
 /// Returns the changed objects, sorted by identity, and the number of unchanged objects. `prunes` is set if the cluster

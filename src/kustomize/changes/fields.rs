@@ -50,7 +50,7 @@ pub(super) fn between(old: (&Object, &Built<'_>), new: (&Object, &Built<'_>)) ->
 struct Comparison<'b, 'a> {
     old: &'b Built<'a>,
     new: &'b Built<'a>,
-    /// Whether one of the objects is a Secret, whose values are hidden.
+    /// Whether one of the two compared objects is a Secret. The values of Secrets are hidden.
     hides: bool,
     found: Vec<FieldChange>,
 }
@@ -151,7 +151,7 @@ fn keys<'s>(shape: Option<FieldSchema<'s>>, old: &[Node], new: &[Node]) -> Optio
     candidates.into_iter().find(|keys| !keys.is_empty() && tells(keys, old) && tells(keys, new))
 }
 
-/// Returns the merge keys of an element with their values, such as `containerPort=80,protocol=TCP`.
+/// Returns the merge keys of a list element with their values, such as `containerPort=80,protocol=TCP`.
 fn label(element: &Node, keys: &[&str]) -> String {
     let pair = |key: &&str| element.get(key).and_then(Node::text).map(|value| format!("{key}={value}"));
     keys.iter().filter_map(pair).collect::<Vec<_>>().join(",")

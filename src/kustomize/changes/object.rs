@@ -15,7 +15,7 @@ pub struct Object {
     pub api_version: String,
     /// The name of the object in its file or generator, without prefixes and hashes.
     pub original_name: String,
-    /// The content of the object. The origins of its nodes refer to the files of the build.
+    /// The content of the object. Each node refers to the position in a file of the build from which it comes.
     pub node: Node,
     /// The YAML text of the object, as kustomize prints it.
     pub text: String,
@@ -26,7 +26,7 @@ impl Object {
     ///
     /// # Errors
     ///
-    /// If an object cannot be printed.
+    /// If kustomize cannot write an object as YAML.
     pub(super) fn of_build(built: &Built<'_>) -> Step<Vec<Self>> {
         let object = |(resource, text)| Self::new(resource, text);
         Ok(built.resources().iter().zip(built.texts()?).map(object).collect())

@@ -48,7 +48,7 @@ pub struct Owner {
 /// The reason why the objects of a root are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// The position of the cause, which is an entry of a kustomization file or an object.
+    /// The position of the cause: a list entry in a kustomization file, or an object.
     pub site: Site,
     /// The message of the error, without the position.
     pub message: String,
@@ -141,7 +141,8 @@ impl fmt::Display for Counts {
 }
 
 impl RootChange {
-    /// Returns the clusters of the objects that name the root.
+    /// Returns the clusters of the objects that name the root. A cluster is identified by its folder, or `None` if the
+    /// folder is unknown.
     fn clusters(&self) -> BTreeSet<Option<TreePath>> {
         self.owners.iter().map(|owner| owner.cluster.clone()).collect()
     }
@@ -228,9 +229,8 @@ impl Pair {
         after.or(before).map(|root| root.folder.clone()).unwrap_or_default()
     }
 
-    /// Returns whether a change can affect what the root renders. It can if the root can read one of the files
-    /// `changed`, or if the build settings of the root differ. It also can if the root exists only before or only after
-    /// the change.
+    /// Returns whether a change can affect what the root renders. This is the case if the root can read one of the
+    /// files in `changed`, if its build settings change, or if it exists only before or only after the change.
     fn is_reached(&self, old: &Side, new: &Side, changed: &BTreeSet<TreePath>) -> bool {
         let (Some(before), Some(after)) = self.roots(old, new) else { return true };
         !before.is_like(after) || old.reach(before).has_any(changed) || new.reach(after).has_any(changed)
@@ -295,8 +295,8 @@ pub fn root_change(pair: &Pair, old: &Side, new: &Side) -> RootChange {
 }
 
 impl Plan {
-    /// Finds objects that one root deletes and another root of the same clusters creates. Merges the deletion and the
-    /// creation into a move.
+    /// Finds objects that one root does not render any more, but that another root of the same clusters now creates.
+    /// Records each such pair as a move.
     fn find_moves(&mut self) {
         let clusters: Vec<_> = self.roots.iter().map(RootChange::clusters).collect();
         // Several roots may create the same object, such as those of two environments.

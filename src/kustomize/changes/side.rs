@@ -16,20 +16,20 @@ use crate::kustomize::options::{CommonMetadata, Options, PostBuild, Profile};
 use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// A tree before or after a change, with its roots.
+/// A tree before or after a change, with the roots that are built from it.
 pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// The index of a root in `roots`, by the object that names the root, or by its folder. Several objects share a
-    /// root if their builds are equal.
+    /// Maps the key of each root to its index in `roots`. The key is the object that names the root, or the folder of
+    /// the root if no object names it. Several objects have the same index if their builds are equal.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
 /// The identity of a root, which is the same before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// A folder that no object names.
+    /// The folder of a root that is not named by any object.
     Folder(TreePath),
     /// An object that names a root, such as a Flux Kustomization or an Application of Argo CD.
     Object {
@@ -69,10 +69,10 @@ pub(super) struct Root {
     pub(super) options: Options,
     /// The variables that Flux substitutes after the build, if any.
     pub(super) post_build: Option<PostBuild>,
-    /// Whether the cluster deletes objects that the root does not render any more (`spec.prune`).
+    /// Whether objects are deleted from the cluster if the root does not render them any more (`spec.prune` of Flux).
     pub(super) prunes: bool,
-    /// Whether the objects that the root renders are deleted when the object that builds the root, such as a Flux
-    /// Kustomization, is deleted (`spec.deletionPolicy` of Flux).
+    /// Whether the rendered objects are deleted when the object that builds the root is deleted. A Flux Kustomization
+    /// sets this in `spec.deletionPolicy`.
     pub(super) deletes: bool,
 }
 
@@ -127,7 +127,7 @@ impl Side {
     ///
     /// # Errors
     ///
-    /// If an object cannot be printed.
+    /// If kustomize cannot write an object as YAML.
     pub(super) fn objects(root: &Root, built: &Built<'_>) -> Step<Vec<Object>> {
         let mut objects = Object::of_build(built)?;
         if let Some(post_build) = &root.post_build {

@@ -63,8 +63,8 @@ struct Surveyor<'a, 's> {
     reaches: Reaches<'a>,
     /// The files that define Applications or ApplicationSets.
     files: HashSet<TreePath>,
-    /// The files with Applications that a root renders. The search for roots uses the rendered Applications instead of
-    /// the Applications in these files.
+    /// The files whose Applications are also rendered by a root. The search for roots uses the rendered Applications
+    /// instead of the Applications in these files.
     rendered: HashSet<TreePath>,
     /// The Applications that were processed, each as title and content.
     seen: HashSet<String>,
@@ -123,7 +123,8 @@ impl Surveyor<'_, '_> {
         self.survey.builds.push(Build { tree, root, options, owners, is_used: true });
     }
 
-    /// Renders a root if it reads a file with an Application, and queues the rendered Applications.
+    /// Renders a root if its build reads a file that contains an Application. Queues the Applications among the
+    /// rendered objects.
     fn render(&mut self, tree: &Tree, root: &TreePath, options: &Options) {
         let reach = self.reaches.of(root, &options.flux.components);
         if reach.files.is_disjoint(&self.files) {

@@ -93,16 +93,17 @@ struct Surveyor<'a> {
     words: Vec<String>,
     trees: HashMap<TreeKey, Arc<Tree>>,
     rendered: HashMap<(TreeKey, TreePath, FluxSpec), Rendered>,
-    /// A cache that records for each file whether it contains one of `words`. Only such a file may define Flux objects.
+    /// A cache that records for each file whether it contains one of the words in the field `words`. All other files
+    /// define no Flux objects.
     mentions: HashMap<TreePath, bool>,
 }
 
 /// A Kustomization or folder at which the search for Flux Kustomizations in a checkout begins.
 enum Seed {
-    /// A Kustomization that no other root contains. The flag is set if Flux was bootstrapped from this Kustomization.
-    /// This is so if its root contains its own file, or if a FluxInstance creates it.
+    /// A Kustomization that no other root contains. The flag is set if Flux was bootstrapped from this Kustomization:
+    /// either its root contains the file of the Kustomization itself, or a FluxInstance creates the Kustomization.
     Object(Object, bool),
-    /// A folder with Kustomizations that no Kustomization builds, so users apply it by hand.
+    /// A folder that contains Kustomizations, but that no Kustomization builds. So users apply the folder by hand.
     Folder(TreePath),
 }
 
@@ -114,8 +115,9 @@ impl Seed {
 }
 
 impl Surveyor<'_> {
-    /// Returns the Kustomizations and folders at which the search for Kustomizations starts. These are Kustomizations
-    /// that no other root contains, and folders with Kustomizations that no Kustomization builds.
+    /// Returns the Kustomizations and folders at which the search for Kustomizations starts. The Kustomizations are
+    /// those that no other root contains. The folders are those that contain Kustomizations, but that no Kustomization
+    /// builds.
     fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
         let of_instances = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
         let mut all: Vec<Object> = of_instances.collect();
@@ -161,7 +163,8 @@ impl Surveyor<'_> {
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
     }
 
-    /// Returns the roots that contain Kustomizations of this checkout, but that no Kustomization builds.
+    /// Returns the root folders that no Kustomization builds, but that contain Kustomizations which may be built from
+    /// this checkout.
     fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
         let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
         let files: HashSet<&TreePath> =
@@ -239,7 +242,8 @@ impl Surveyor<'_> {
         pass
     }
 
-    /// Records the Kustomizations `first`, and recursively the Kustomizations that their roots render.
+    /// Records the Kustomizations in `first` and the Kustomizations that their roots render. Continues recursively with
+    /// the rendered Kustomizations.
     fn chain(&mut self, first: Vec<Object>, is_applied: bool, cluster: usize, known: &Variables, pass: &mut Pass) {
         let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
         while let Some((object, parent, depth)) = open.pop() {
@@ -257,8 +261,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Renders a folder as Flux does, and returns the rendered Kustomizations. Records the folder as a build. If some
-    /// of the rendered Kustomizations build the folder itself, returns only these Kustomizations, and records no build.
+    /// Renders a folder as Flux does, and returns the rendered Kustomizations. If some of these Kustomizations build
+    /// the same folder, returns only them. Otherwise also records the folder as a build.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -354,8 +358,8 @@ impl Surveyor<'_> {
         rendered.unwrap_or_default()
     }
 
-    /// Returns whether a file contains one of the words of [`words`]. Only such a file may define objects that matter
-    /// to the search for roots.
+    /// Returns whether a file contains one of the words that the function `words` returns. All other files define no
+    /// objects that are relevant for the search for roots.
     fn mentions(&mut self, file: &TreePath) -> bool {
         if let Some(known) = self.mentions.get(file) {
             return *known;
@@ -391,8 +395,9 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns the folder of each starting point, and the index of its cluster. Starting points in the same folder are
-/// applied to the same cluster.
+/// Returns the folder of each element of `seeds`, and the index of the cluster to which the element is applied. The
+/// folder of a Kustomization is the folder that contains its file. Elements in the same folder belong to the same
+/// cluster.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {

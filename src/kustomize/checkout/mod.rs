@@ -89,8 +89,8 @@ pub struct Survey {
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The files with Kustomizations that a root renders. These Kustomizations are checked in their rendered form, not
-    /// as written in the file.
+    /// The files whose Kustomizations are also rendered by a root. These Kustomizations are checked in their rendered
+    /// form, not as written in the file.
     pub rendered: HashSet<TreePath>,
     /// The folders of the Flux sources whose repository is this checkout, by namespace and name of the source.
     pub sources: BTreeMap<(String, String), TreePath>,
@@ -105,8 +105,8 @@ pub struct Survey {
 /// The Flux Kustomizations of one cluster, as far as they can be determined from files.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
-    /// The folder with the objects that are applied by hand or by `flux bootstrap`. `None` for Kustomizations that no
-    /// root renders, because the root that contains them cannot be built.
+    /// The folder with the objects that are applied by hand or by `flux bootstrap`. `None` if the Kustomizations are in
+    /// roots that cannot be built, so their cluster is unknown.
     pub folder: Option<TreePath>,
     /// The Kustomizations of the cluster. A Kustomization comes before the Kustomizations that it renders.
     pub members: Vec<Member>,
@@ -117,7 +117,7 @@ pub struct Cluster {
 pub struct Member {
     /// The Kustomization, as it is rendered.
     pub object: Object,
-    /// The index of the member that renders this Kustomization, if any.
+    /// The index in `Cluster::members` of the Kustomization that renders this Kustomization, if any.
     pub parent: Option<usize>,
     /// Whether the Kustomization is applied to the cluster, as far as the files show.
     pub is_applied: bool,
@@ -127,16 +127,16 @@ pub struct Member {
 }
 
 impl Cluster {
-    /// Returns the Kustomizations as they are rendered.
+    /// Returns the Flux Kustomizations of the cluster in their rendered form.
     pub fn objects(&self) -> impl Iterator<Item = &Object> + Clone {
         self.members.iter().map(|member| &member.object)
     }
 }
 
 impl Build {
-    /// Moves a finding about the spec of a Kustomization to the file that defines the Kustomization. Lowers a harmless
-    /// finding to `audit` if its field is not in this file. The reason is that another Kustomization may patch many
-    /// Kustomizations at once. The patch may have no effect in some of them.
+    /// Moves a finding about the spec of a Kustomization to the file that defines the Kustomization. The level becomes
+    /// at most `audit` if kustomize can build despite the finding, and the field is not in this file. The field may
+    /// then come from a patch for many Kustomizations, and have no effect in some of them.
     pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
         let field = match finding.field.segments().first() {
             _ if kz004::is_absent_root(&finding) => FieldPath::of(["spec", "path"]),
@@ -157,7 +157,7 @@ pub fn is_flux_kustomization(object: &serde_json::Value) -> bool {
     object::group(object) == object::KUSTOMIZE && object::text(object.get("kind")) == "Kustomization"
 }
 
-/// Replaces errors about missing files by unknown results, if the files are in submodules that are not checked out.
+/// Changes errors about missing files to unknown results if the files are in submodules that are not checked out.
 pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     if git.submodules.is_empty() {
         return report;
@@ -168,7 +168,7 @@ pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     })
 }
 
-/// Replaces errors by unknown results if they are about files that are probably generated before the build. These are:
+/// Changes errors about files that are probably generated before the build to unknown results. The errors are about:
 ///
 /// - Missing files that a `.gitignore` excludes.
 /// - Missing files that a script may write. `written_by` receives the name of a file, and returns the position of a
@@ -190,8 +190,8 @@ pub fn without_generated(
     })
 }
 
-/// Replaces errors in templates of other tools by unknown results. Such a template is a kustomization file that
-/// contains `{{` or `{%`.
+/// Changes errors in templates of other tools to unknown results. Such a template is a kustomization file that contains
+/// `{{` or `{%`.
 fn without_templates(tree: &Tree, report: Report) -> Report {
     let is_template = |file: &TreePath| {
         let bytes = tree.read(file).unwrap_or_else(|_| [].into());
@@ -212,7 +212,7 @@ fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<Str
     })
 }
 
-/// Calls `reason` for each error. If `reason` returns a reason, replaces the error by an unknown result.
+/// Changes each error to an unknown result if `reason` returns a reason for this. Other errors stay unchanged.
 fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<String>) -> Report {
     for finding in report.findings.iter_mut().filter(|finding| finding.location.refused) {
         let Some(why) = reason(finding) else { continue };
@@ -229,8 +229,7 @@ fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<Stri
 /// The rules about entries whose target does not exist.
 const MISSING: [&str; 2] = ["KZ004", "KZ005"];
 
-/// Returns the path to which an entry of a kustomization file refers. The location of `finding` is the position of the
-/// entry.
+/// Returns the path to which the list entry at the location of `finding` refers, such as an entry of `resources`.
 fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     let InTree { file, place, .. } = &finding.location;
     let bytes = tree.read(file).ok()?;

@@ -143,7 +143,8 @@ const CONTROLLER: &str = "fluxcd/kustomize-controller:v";
 /// The first version of kustomize-controller in which an unset variable is an error: 1.9.
 const FIRST_STRICT: (u32, u32) = (1, 9);
 
-/// Returns whether a text names an image of kustomize-controller before [`FIRST_STRICT`].
+/// Returns whether a text names an image of kustomize-controller that is older than version 1.9. Before this version,
+/// unset variables become the empty string.
 fn installs_lenient(text: &str) -> bool {
     let versions = text.match_indices(CONTROLLER).filter_map(|(at, name)| text.get(at + name.len()..));
     let parsed = versions.filter_map(|version| {
@@ -156,7 +157,7 @@ fn installs_lenient(text: &str) -> bool {
 /// Words for a quick search in files. A text is parsed only if it contains one of these words or `INSTANCE_CHART`. Any
 /// other text defines no object that is relevant for the search for roots.
 const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
-/// The word that identifies a file with a HelmRelease of a FluxInstance.
+/// The name of the Helm chart that installs a FluxInstance. A file with a HelmRelease of this chart contains this word.
 const INSTANCE_CHART: &str = "flux-instance";
 
 impl Standing {

@@ -9,7 +9,7 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::references::Loader;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// The folders and files that a root reads.
+/// The folders and files that kustomize reads when it builds a root.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     pub(super) folders: HashSet<TreePath>,
@@ -39,8 +39,8 @@ impl<'a> Reaches<'a> {
         Self { tree, files, options: Options::of(Profile::Flux), known: HashMap::new() }
     }
 
-    /// Returns the folders and files that Flux reads to build a folder. Flux reads `components` in addition to the
-    /// components in the kustomization file.
+    /// Returns the folders and files that Flux reads to build the folder `root`. `components` contains the entries of
+    /// `spec.components`. Flux reads them in addition to the components in the kustomization file.
     pub(super) fn of(&mut self, root: &TreePath, components: &[String]) -> Reach {
         let mut reach = Reach::default();
         let mut open = vec![root.clone()];
@@ -84,7 +84,8 @@ impl<'a> Reaches<'a> {
         direct.files.insert(path);
     }
 
-    /// Collects the entries of a generated kustomization file. Flux generates this file for a folder that has none.
+    /// Adds folders and files to `direct`: those that Flux lists in the kustomization file which it generates for a
+    /// folder without one.
     fn generated(&self, folder: &TreePath, depth: usize, direct: &mut Direct) {
         for name in self.tree.names(folder) {
             let path = folder.join(&name);

@@ -48,7 +48,7 @@ pub(super) struct Sources<'a> {
     places: RefCell<HashMap<String, Place>>,
 }
 
-/// A definition of a source in a file.
+/// A Flux source that a file of the checkout defines.
 struct Definition {
     file: TreePath,
     kind: String,
@@ -205,13 +205,13 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Returns whether the URL of a source is one of the remotes.
+    /// Returns whether the URL of a source is a git remote of the checkout.
     fn is_remote(&self, definition: &Definition) -> bool {
         Repository::parse(&definition.url).is_some_and(|url| self.git.remotes.contains(&url))
     }
 
-    /// Returns the root of a source whose URL is a remote of the checkout. `None` if the source follows another branch
-    /// or a fixed revision.
+    /// Returns the root folder of the repository for a source whose URL is a git remote of the checkout. `None` if the
+    /// source follows another branch or a fixed revision.
     fn remote(&self, definition: &Definition, users: &[User]) -> Option<TreePath> {
         let branch = definition.branch()?;
         let Git { branches, .. } = self.git;
@@ -223,9 +223,10 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Returns the root of a source if Flux was bootstrapped from the source. The evidence is a Kustomization that uses
-    /// the source and whose file is below its own path. If a file defines the source, the Kustomization must be in this
-    /// file. If the path is the root itself, this file must be the file that `flux bootstrap` writes.
+    /// Returns the folder in `tops` that is the root of a source's repository, if a file shows that Flux was
+    /// bootstrapped from the source. This file contains a Kustomization that uses the source, and is itself below the
+    /// `spec.path` of this Kustomization. If the file `defined_in` defines the source, only this file counts. Its name
+    /// must be `gotk-sync.yaml` if `spec.path` is the root.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));
@@ -236,9 +237,9 @@ impl<'a> Sources<'a> {
         self.tops.iter().find(|top| users.iter().any(|user| is_below(top, user))).cloned()
     }
 
-    /// Returns the folder of `tops` that is probably the root of the repository. It is the folder below which the
-    /// largest number of paths of the Kustomizations `users` exists. If `is_needed` is set, returns `None` unless at
-    /// least half of the paths exist there.
+    /// Returns the folder in `tops` that is probably the root of the repository. For each folder, counts how many paths
+    /// of the Kustomizations in `users` (`spec.path`) exist below it, and selects the folder with the highest count. If
+    /// `is_needed` is set, returns `None` unless at least half of the paths exist there.
     fn most(&self, users: &[User], is_needed: bool) -> Option<TreePath> {
         let paths: BTreeSet<&str> = users.iter().map(|user| &*user.path).filter(|path| is_known(path)).collect();
         let count = |top: &&TreePath| {
@@ -255,7 +256,7 @@ impl<'a> Sources<'a> {
         (enough || !is_needed).then(|| best.clone())
     }
 
-    /// Returns the name of a source outside of the checkout, for messages.
+    /// Returns a name, for messages, of a Flux source whose tree is not in the checkout.
     fn label(&self, definition: &Definition) -> String {
         let Definition { kind, namespace, name, url, .. } = definition;
         let repository = Repository::parse(url).map(|Repository { host, path }| format!("{host}/{path}"));

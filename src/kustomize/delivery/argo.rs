@@ -29,7 +29,7 @@ static NARROWED: Narrowed = Narrowed {
 };
 
 /// The check `argo-cd`, a key of `deliveries` in the configuration file. It reports errors in Applications and
-/// ApplicationSets that do not depend on their repository.
+/// ApplicationSets that can be found without their repositories.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "argo-cd",
     family: FAMILY,
@@ -113,8 +113,8 @@ fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
     above.map(|above| kz009::found(site, entry, &above, folder, std::slice::from_ref(folder)))
 }
 
-/// Limits the level of a finding to `warn`, because the finding is uncertain. For example, a folder may have the name
-/// of a kustomization file.
+/// Lowers the level of a finding to `warn` if it is higher, because the finding may be wrong. For example, the path of
+/// a component may look like a kustomization file, but may be a folder.
 fn mild(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Warn.min(finding.level), ..finding }
 }

@@ -26,7 +26,7 @@ pub(super) fn archive(encoded: &str) -> Content {
     }))
 }
 
-/// A file of a tree that an object contains, such as a Bundle of Fleet.
+/// A file of a tree. The whole tree is contained in one object, such as a Bundle of Fleet.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: String,
@@ -43,7 +43,8 @@ pub(super) enum Encoding {
     Base64Gz,
 }
 
-/// Returns a [`Content`] that decodes the individual files of a tree that an object contains.
+/// Returns the content of a tree whose files are all stored in one object, such as a Bundle of Fleet. The files are
+/// decoded when the tree is checked.
 pub(super) fn files(files: Vec<File>) -> Content {
     Content::Carried(Arc::new(move || {
         let mut memory = Memory::new();
@@ -75,7 +76,7 @@ fn decoded(file: &File, left: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Returns the entries of a mapping in an object, such as `data`. Skips entries whose values are not strings.
+/// Returns the keys and values of a mapping in an object, such as `data`. Skips values that are not strings.
 pub(super) fn members<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let members = object.get(field).and_then(Value::as_object).into_iter().flatten();
     members.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))

@@ -6,7 +6,8 @@ use super::Narrowed;
 use crate::admission::Metadata;
 use crate::rule::Match;
 
-/// The label that names the builder of the tree in a ConfigMap.
+/// The label that marks a ConfigMap whose keys contain a kustomize tree. Its value names the system that builds the
+/// tree, such as `flux`.
 pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
 
 /// Match conditions that select ConfigMaps and Secrets with a tree. All other ConfigMaps and Secrets are not sent to
@@ -26,7 +27,8 @@ pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
     Match::create_or_update("", &["v1"], plural, kind)
 }
 
-/// Returns the value of the label [`LABEL`].
+/// Returns the value of the label `portcullis.dev/kustomize-tree`, which names the system that builds the tree in a
+/// ConfigMap. `None` if the object does not have this label.
 pub(super) fn label(object: &Value) -> Option<&str> {
     Metadata::of(object).label(LABEL)
 }

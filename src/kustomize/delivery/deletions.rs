@@ -20,7 +20,8 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::rules::kz063::Order;
 use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
 
-/// The check for objects that Flux deletes or moves when it builds the Kustomization in a request.
+/// The check for objects that Flux deletes, or that another Kustomization takes over, when Flux builds the
+/// Kustomization in a request.
 pub(super) static OF_UPDATES: Consequences =
     Consequences { siblings: siblings::of_request, findings: of_request, replaces_tree_findings: false };
 
@@ -65,17 +66,18 @@ impl Deletion {
     }
 }
 
-/// The objects that move to another Kustomization, and the order in which both Kustomizations apply the revision.
+/// The objects that one other Kustomization renders instead of this Kustomization. Also contains the order in which the
+/// two Kustomizations apply the revision.
 struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
-    /// The order in which the two Kustomizations apply the revision; `None` if `to` certainly applies the objects
-    /// before this Kustomization prunes them.
+    /// The order in which this Kustomization and the other one apply the revision. `None` if the other one certainly
+    /// applies the objects before this one prunes them.
     order: Option<Order<'p>>,
 }
 
-/// Returns findings about deletions and moves that a request causes. Returns none if the artifact may be outdated, or
-/// if the rendered objects are unknown.
+/// Returns findings about the objects that a request causes Flux to delete, or another Kustomization to take over.
+/// Returns none if the artifact may be outdated, or if the rendered objects are unknown.
 fn of_request(
     request: &Request<'_>,
     view: &View<'_>,
@@ -100,13 +102,14 @@ fn of_request(
     plan.findings()
 }
 
-/// Returns the other Kustomizations whose rendered objects are known, each with these objects.
+/// Selects the Kustomizations in `siblings` whose rendered objects are known. Returns each one with these objects.
 pub fn with_objects(siblings: &[(Sibling, Arc<Judged>)]) -> Vec<(&Sibling, &[ObjectId])> {
     siblings.iter().filter_map(|(sibling, judged)| Some((sibling, judged.rendered.as_deref()?))).collect()
 }
 
 impl Plan<'_> {
-    /// Returns the findings of the rules KZ060 to KZ063.
+    /// Returns findings about deleted objects (KZ060 and KZ061), objects that several Kustomizations render (KZ062),
+    /// and objects that another Kustomization takes over (KZ063).
     pub fn findings(&self) -> Vec<Finding> {
         if Metadata::of(self.kustomization).is_deleting() {
             return Vec::new();
@@ -132,9 +135,9 @@ impl Plan<'_> {
         findings
     }
 
-    /// Returns the applied objects that the revision does not render any more. Includes objects that move, and objects
-    /// that are excluded from pruning. Does not include generated objects that only get another hash. Returns none if
-    /// Flux does not prune.
+    /// Returns the applied objects that the revision does not render any more. Includes objects that another
+    /// Kustomization will render, and objects that are excluded from pruning. Does not include generated objects that
+    /// only get another hash. Returns none if Flux does not prune.
     pub fn stale(&self) -> Vec<&ObjectId> {
         if self.prunes() { self.compared().stale } else { Vec::new() }
     }
@@ -176,8 +179,9 @@ impl Plan<'_> {
         self.kustomization.at(&["spec", "prune"]) == Some(&Value::Bool(true))
     }
 
-    /// Returns the objects that move, each with the name of the Kustomization that renders it after the move. The third
-    /// element predicts whether Flux deletes the object during the move.
+    /// Returns the applied objects that another Kustomization renders instead of this one, each with the name of that
+    /// Kustomization. The third element predicts whether Flux deletes the object before the other Kustomization applies
+    /// it.
     pub fn moved(&self) -> Vec<(&ObjectId, &str, Deletion)> {
         let mut moved = Vec::new();
         for one in self.moves(self.stale()) {
@@ -191,8 +195,8 @@ impl Plan<'_> {
         moved
     }
 
-    /// Groups stale objects by the Kustomization to which they move. If several Kustomizations render an object, the
-    /// object moves to the Kustomization that applies it first.
+    /// Groups the objects in `left`, which this Kustomization does not render any more, by the Kustomization that now
+    /// renders them. If several Kustomizations render an object, it belongs to the one that applies it first.
     fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
         if left.is_empty() {
             return Vec::new();
@@ -227,8 +231,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Returns a finding for each other Kustomization that renders some of the same objects. Ignores objects without
-    /// the namespace that their kind requires, because Flux cannot apply them.
+    /// Returns a finding for each other Kustomization that renders objects which this Kustomization renders too.
+    /// Ignores objects without the namespace that their kind requires, because Flux cannot apply them.
     fn shared(&self) -> Vec<Finding> {
         if self.siblings.is_empty() {
             return Vec::new();
@@ -266,8 +270,9 @@ mod tests {
                         "sourceRef": {"kind": "GitRepository", "name": "fleet"}}})
     }
 
-    /// Returns the findings about the Kustomization `own`, each as rule id and message. `inventory` and `rendered` are
-    /// the objects of `own`. Each sibling, which is another Kustomization, comes with the objects that it renders.
+    /// Returns the findings about the Kustomization `own`, each as rule id and message. `inventory` contains the
+    /// objects that Flux applied for `own`, and `rendered` the objects that it renders now. `siblings` are other
+    /// Kustomizations with the objects that they render.
     fn rules(own: &Value, [inventory, rendered]: [&[&str]; 2], siblings: &[(Value, &[&str])]) -> Vec<String> {
         let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1".into() };
         let siblings: Vec<_> =

@@ -57,8 +57,8 @@ impl Judged {
 pub enum Outcome {
     /// The root was checked.
     Judged(Arc<Judged>),
-    /// The tree of the root could not be read, or was not read before the deadline. Contains the reason, which
-    /// completes a sentence.
+    /// The tree of the root could not be read, or was not read before the deadline. Contains the reason, which messages
+    /// show after a colon.
     Unknown(String),
     /// The root is not checked, because its tree must be fetched, and offline commands do not fetch trees.
     Unasked,
@@ -75,7 +75,8 @@ pub trait Judge: Send + Sync {
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);
 }
 
-/// A [`Judge`] for offline commands: it checks trees that objects contain, and fetches nothing.
+/// An implementation of [`Judge`] for offline commands. It checks only trees that are contained in objects, and fetches
+/// no artifacts.
 pub struct Inline;
 
 impl Judge for Inline {

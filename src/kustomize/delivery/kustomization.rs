@@ -217,8 +217,8 @@ pub(super) fn source_of(request: &Request<'_>) -> Option<SourceRef> {
     SourceRef::of(request.object(), &request.namespace)
 }
 
-/// Reads source, path and build settings of the Kustomization in a request. `None` in the same cases as in
-/// `Kustomization::of`.
+/// Reads source, path and build settings of the Kustomization in a request. `None` if it has no `sourceRef`, is
+/// suspended, or has unresolved variables in its source, path or components.
 pub(super) fn subject(request: &Request<'_>) -> Option<Kustomization> {
     Kustomization::of(request.object(), &request.namespace)
 }

@@ -72,8 +72,8 @@ impl DeletionLimits {
         (self.max_percent > 100).then(|| "deletions.maxPercent: write a number from 0 to 100".to_owned())
     }
 
-    /// Returns whether an object is of a protected kind. A kind without an API group stands for this kind in every API
-    /// group.
+    /// Returns whether an object is of a protected kind. A protected kind without an API group matches objects of every
+    /// API group.
     pub fn protects(&self, id: &ObjectId) -> bool {
         self.protected_kinds.iter().any(|protected| match protected.split_once('.') {
             Some((kind, group)) => kind == id.kind && group == id.group,

@@ -53,8 +53,9 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Definition, Match, RuleInfo};
 
-/// The family of all rules about trees. All sources of trees in the configuration, except for the guard, also belong to
-/// this family. A family is enabled or disabled as a whole.
+/// The letters at the start of the ids of all rules about kustomize trees, such as `KZ001`. These rules can be enabled
+/// or disabled together. All sources of trees in the configuration are enabled or disabled with them, except for the
+/// guard.
 pub const FAMILY: &str = "KZ";
 
 /// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
@@ -64,8 +65,8 @@ pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 pub struct Delivery {
     /// The stable name of this source of kustomize trees, such as `flux-trees`.
     pub name: &'static str,
-    /// The rule family to which this source of kustomize trees belongs, such as `KZ`. The source is enabled or disabled
-    /// together with this family.
+    /// The letters at the start of the ids of the rules to which this source of kustomize trees belongs, such as `KZ`.
+    /// The source is enabled or disabled together with these rules.
     pub family: &'static str,
     /// A description in one line, such as `the trees in Rancher Fleet's Bundles`.
     pub summary: &'static str,
@@ -89,17 +90,18 @@ pub struct Delivery {
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
     /// The check of the effects of a built root on objects in the cluster, such as deletions.
     pub consequences: Option<&'static Consequences>,
-    /// Returns errors in the object, and the roots that are built because of it.
+    /// Returns the errors in the object of a request, and the roots to check because the object refers to their trees
+    /// or contains them.
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
 
 /// A check of the effects of a built root on objects in the cluster, such as deletions.
 pub struct Consequences {
-    /// Returns the other Kustomizations of the cluster. Their roots are also checked, so that they can be compared with
-    /// the root.
+    /// Returns the other Kustomizations that apply their objects to the same cluster as the root. Their roots are also
+    /// checked, so that their objects can be compared with those of the root.
     pub siblings: fn(&Request<'_>, &View<'_>, &Root) -> Vec<Sibling>,
     /// Returns the findings about the effects of a checked root on the cluster. Also receives the other Kustomizations
-    /// with their checked roots.
+    /// of the same cluster, each with the result of checking its root.
     pub findings: ConsequencesOf,
     /// Whether the findings about effects on the cluster replace the findings about the tree. If so, the findings about
     /// the tree are not reported.
@@ -107,7 +109,7 @@ pub struct Consequences {
 }
 
 /// A function that returns findings about the effects of a checked root on the cluster. The last parameter contains the
-/// other Kustomizations with their checked roots.
+/// other Kustomizations of the same cluster, each with the result of checking its root.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
 /// Match conditions for the requests of one source of kustomize trees. The requests that match are sent to a separate
@@ -127,16 +129,17 @@ pub struct Narrowed {
 pub struct Look {
     /// The errors in the object itself, not in a tree.
     pub findings: Vec<Finding>,
-    /// The roots that are built because of the object.
+    /// The roots to check, because the object refers to their trees or contains them.
     pub roots: Vec<Root>,
 }
 
-/// A root that is built because of an object.
+/// A root to build and check because of an object in the cluster, such as a Flux Kustomization.
 #[derive(Debug, Clone)]
 pub struct Root {
-    /// The field of the object that names the tree.
+    /// The field of the Kubernetes object that refers to the tree or contains it, such as `spec.path`.
     pub field: FieldPath,
-    /// The Flux Kustomization that builds the root, unless it is the object itself.
+    /// The Flux Kustomization that builds the root. `None` if it is the object in the request, or if no Flux
+    /// Kustomization builds the root.
     pub of: Option<RootOwner>,
     /// The tree, or the artifact that contains it.
     pub content: Content,
@@ -147,7 +150,7 @@ pub struct Root {
     /// The reason why Flux may build another revision than this one, if any. If there is a reason, findings only warn
     /// and never deny, because the other revision may fix them.
     pub late: Option<&'static str>,
-    /// Whether the object that names the root may change with the same revision, because Flux applies it.
+    /// Whether Flux applies the object that refers to the tree. If so, the new revision may also change this object.
     pub follows_revision: bool,
 }
 
@@ -188,7 +191,7 @@ impl Root {
 /// The folders of a tree that are built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum At {
-    /// The folder with this path.
+    /// One folder, given by its path in the tree.
     Folder(String),
     /// The folder with this path, if it contains a `kustomization.yaml`. Otherwise no folder is built, because Fleet
     /// does not run kustomize there.
@@ -215,7 +218,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// Returns the definitions of all sources of kustomize trees, in the order in which they run.
+/// Returns the definitions of all checks of kustomize trees, in the order in which they run.
 pub fn deliveries() -> Vec<&'static Delivery> {
     vec![
         &flux::OBJECTS,
@@ -231,7 +234,8 @@ pub fn deliveries() -> Vec<&'static Delivery> {
     ]
 }
 
-/// Returns the optional CustomResourceDefinitions of stored Kustomizations and Components.
+/// Returns the CustomResourceDefinitions with which a cluster can store the kinds Kustomization and Component of
+/// kustomize.
 pub fn definitions() -> Vec<&'static Definition> {
     definitions::DEFINITIONS.to_vec()
 }
@@ -258,7 +262,7 @@ pub fn is_unchanged(request: &Request<'_>) -> bool {
         && carriers::label(new) == carriers::label(old)
 }
 
-/// Returns the value of the annotation [`PATH_ANNOTATION`].
+/// Returns the folder in the annotation `portcullis.dev/path` of an object; `None` if the annotation is not set.
 fn path_annotation(object: &serde_json::Value) -> Option<&str> {
     Metadata::of(object).annotation(PATH_ANNOTATION)
 }

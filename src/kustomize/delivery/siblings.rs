@@ -1,5 +1,5 @@
-//! Finds the other Kustomizations that apply their objects to the same cluster. They can have the same source or a
-//! different one.
+//! Finds the siblings of a Flux Kustomization. Siblings are the other Kustomizations that apply their objects to the
+//! same cluster. They can have the same source as the Kustomization, or a different one.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -140,9 +140,9 @@ pub(super) fn dependencies(object: &Value) -> Vec<String> {
     entries.filter_map(read).collect()
 }
 
-/// Returns whether a Kustomization waits until `target` has applied the same revision. `depends_on` contains the
-/// dependencies of the Kustomization. It can wait directly, or through the dependencies of `siblings`, the other
-/// Kustomizations of the same cluster.
+/// Returns whether a Kustomization waits until the Kustomization `target` has applied the same revision. `depends_on`
+/// contains the dependencies of the Kustomization. A dependency may be `target`, or may itself wait for `target`; the
+/// dependencies of other Kustomizations are in `siblings`.
 ///
 /// Ignores the dependencies of siblings with another source, because Flux does not wait for a revision of these
 /// siblings. It only waits until they are ready.

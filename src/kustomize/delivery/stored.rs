@@ -1,11 +1,10 @@
-//! Kustomizations and Components of kustomize that are stored as objects in a cluster, with their
-//! CustomResourceDefinitions.
+//! Checks Kustomizations and Components of kustomize that are stored as objects in a cluster.
 //!
-//! The objects of a namespace form a tree. The annotation `portcullis.dev/path` of an object contains the folder of the
-//! object. This tree contains only kustomization files, so only kinds are checked:
+//! The objects of a namespace form a tree. The annotation `portcullis.dev/path` of an object contains its folder in
+//! this tree. The tree contains no other files, so only the objects themselves are checked. For example:
 //!
-//! - The targets of the object's entries must have the right kind.
-//! - The object itself must have the right kind for other objects whose entries refer to it.
+//! - The lists of the object in the request, such as `resources`, may refer only to objects of a kind that they allow.
+//! - The lists of other objects must allow the kind of the object in the request, if they refer to it.
 //!
 //! So a change is also denied if it would break another object.
 
@@ -65,7 +64,7 @@ static BY_PATH: Index = Index {
     parts: &PARTS,
     keys: |object| folder(object).map(|folder| folder.to_string()).into_iter().collect(),
 };
-/// Index of stored Kustomizations and Components by the folders that their entries refer to.
+/// Index of stored Kustomizations and Components by the folders to which they refer in lists such as `resources`.
 static BY_REFERENCE: Index = Index {
     name: "reference",
     parts: &PARTS,
@@ -135,8 +134,8 @@ fn entries(object: &Value) -> Vec<Entry<'_>> {
     found.collect()
 }
 
-/// Resolves an entry such as `../base` against the folder `from`. Returns `None` for absolute paths, URLs, and paths
-/// that lead out of the tree.
+/// Resolves a relative path in a list, such as `../base` in `resources`, against the folder `from`. Returns `None` for
+/// absolute paths, URLs, and paths that lead out of the tree.
 fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     if entry.is_empty() || entry.starts_with('/') || entry.contains('\n') || is_http(entry) || is_git(entry) {
         return None;
@@ -184,8 +183,8 @@ impl<'a> Stage<'a> {
         self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
-    /// Reports invalid entries of the object under admission. An entry is invalid if it refers to an object of the
-    /// wrong kind, to the object's own folder `own`, or to a parent folder.
+    /// Reports invalid references in lists of the object under admission, such as `resources`. A reference is invalid
+    /// if its target is an object of the wrong kind, the object's own folder `own`, or a parent of this folder.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);
@@ -213,8 +212,9 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Returns findings about entries of `user` that the request would make invalid. These entries refer to `own`, the
-    /// folder of the object under admission, but their list does not allow an object of this kind.
+    /// Returns findings about references in the stored object `user` that the request would make invalid. These
+    /// references lead to `own`, the folder of the object under admission, but are in a list that does not allow an
+    /// object of this kind.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
@@ -231,7 +231,7 @@ impl<'a> Stage<'a> {
         entries(user.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
-    /// Reports other objects whose entries refer to the folder `old`, if no object is in this folder after the request.
+    /// Reports other objects that refer to the folder `old`, if the request removes the only object in this folder.
     fn left(&self, old: &TreePath) -> Vec<Finding> {
         if !self.at(old).is_empty() {
             return Vec::new();
@@ -251,7 +251,8 @@ impl<'a> Stage<'a> {
         self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
     }
 
-    /// Returns the other stored objects with entries that refer to a folder.
+    /// Returns the stored Kustomizations and Components whose lists refer to a folder. Omits the object under
+    /// admission.
     fn users(&self, folder: &TreePath) -> Vec<Object> {
         let leads = |object: &Value| entries(object).iter().any(|entry| entry.folder == *folder);
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
@@ -272,7 +273,8 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Reports an entry that leads to a stored object whose kind is not allowed in the list of the entry.
+/// Returns a finding if a list may not refer to an object of this kind: `components` may refer only to Components, and
+/// all other lists may not refer to Components. `stored` is the object to which `entry` refers.
 fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldPath) -> Option<Finding> {
     let Entry { list, text, .. } = entry;
     let who = named(kind, stored.name());
@@ -303,8 +305,8 @@ fn named(kind: &Kind, name: &str) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// Returns references to the other stored objects that affect the decision. The server reads these objects live,
-/// because the catalog may be stale.
+/// Returns references to stored Kustomizations and Components that the decision depends on: objects to which the object
+/// in the request refers, and objects that refer to it. The server reads them live, because the catalog may be stale.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let stage = Stage::of(request, view);
     let own = [folder(request.object()), folder(request.old_object())];

@@ -89,8 +89,8 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     }
 }
 
-/// Returns whether the condition `stored` describes the artifact in the status. It does so if its message contains the
-/// revision of the artifact, or if the message does not start with `stored artifact`.
+/// Returns whether the condition `stored` describes the current artifact of `source`. This is the case if its message
+/// contains the revision in `status.artifact`, or if the message does not start with `stored artifact`.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.at(&["status", "artifact", "revision"]).and_then(Value::as_str);

@@ -1,8 +1,8 @@
-//! Errors for values that kustomize cannot print.
+//! Errors for values that kustomize cannot write as YAML.
 
 use crate::admission::field::FieldPath;
 
-/// An error for a document that kustomize cannot print: the path of the invalid value, and the reason.
+/// An error for a document that kustomize cannot write as YAML: the path of the invalid value, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct EmitError {

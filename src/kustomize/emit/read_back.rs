@@ -1,4 +1,5 @@
-//! Converts texts as kustomize does. kustomize prints objects as JSON, and parses this JSON as YAML.
+//! Computes the string that results when kustomize writes a string as JSON, and then parses this JSON as YAML.
+//! kustomize does this with each object before it prints the object.
 //!
 //! Go's JSON encoder leaves two kinds of characters unescaped that matter in YAML 1.1: U+0085, which is a line break,
 //! and control characters from U+007F on, which YAML rejects.
@@ -13,8 +14,9 @@ pub(super) const MAX_KEY: usize = 1024;
 /// The next-line character, a line break in YAML 1.1.
 const BREAK: char = '\u{85}';
 
-/// Returns the string that YAML parses from Go's JSON for `text`. YAML folds the line breaks U+0085, and removes the
-/// spaces around them. A single line break becomes a space. A sequence of `n` line breaks becomes `n - 1` line feeds.
+/// Returns the string that results when Go writes `text` as JSON, and a YAML parser reads this JSON. YAML folds the
+/// line breaks U+0085, and removes the spaces around them. A single line break becomes a space. A sequence of `n` line
+/// breaks becomes `n - 1` line feeds.
 pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     if text.bytes().all(|byte| byte < 0x7f) {
         return Ok(Cow::Borrowed(text));

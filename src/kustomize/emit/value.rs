@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A value to print. It has no tags, styles or comments, because kustomize drops them before printing.
+/// A YAML value to write. It has no tags, styles or comments, because kustomize drops them before it writes a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// `null`.

@@ -35,14 +35,15 @@ impl StepKind {
     }
 }
 
-/// A step of a build: an entry of a list with its target, and the steps of the target.
+/// A step of a kustomize build, such as an entry of `resources`. It contains the file or folder to which the entry
+/// refers, and the steps for building this folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The list in the kustomization file that contains the entry, such as `resources`; empty for the root.
     pub list: &'static str,
-    /// The text of the entry; empty for the root.
+    /// The text of this entry in the list, such as `../base`. Empty for the root, which is not in a list.
     pub entry: String,
-    /// The target of the entry, if it exists.
+    /// The file or folder to which the list entry refers, if it exists.
     pub path: Option<TreePath>,
     /// The kind of the target, such as a file.
     pub kind: StepKind,
@@ -60,7 +61,8 @@ impl Step {
         Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
     }
 
-    /// Returns the path of the target, or the text of the entry if the target does not exist.
+    /// Returns the path of the file or folder that the step processes. If it does not exist, returns the text of the
+    /// list entry that refers to it.
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| self.entry.clone(), ToString::to_string)
     }

@@ -22,9 +22,9 @@ pub enum FaultKind {
     Unknown {
         /// The unknown key, as in the file.
         key: String,
-        /// The name of the Go struct in kustomize that lacks the field, such as `Kustomization`.
+        /// The name of the Go struct in kustomize that does not have this field, such as `Kustomization`.
         of: &'static str,
-        /// The names of the fields that the struct `of` has.
+        /// The names of all fields of this Go struct.
         allowed: Vec<&'static str>,
         /// The most similar name of a field; `None` if none is similar.
         near: Option<&'static str>,

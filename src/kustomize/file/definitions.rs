@@ -87,7 +87,7 @@ const SCHEMA: [(&str, Shape); 37] = [
 /// The properties by which kustomize recognizes a Kubernetes type.
 const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
 
-/// Decodes a file of `crds`, which must not be empty.
+/// Decodes the text of a file that is listed in the field `crds` of a kustomization file. The text must not be empty.
 pub fn definitions(text: &str) -> Definitions {
     let mut read = Reader::new(text.starts_with('{'), "is no list of schemas by name: ");
     let value = match read.value(text) {

@@ -280,7 +280,7 @@ fn is_empty(decoded: &Value) -> bool {
     })
 }
 
-/// Returns the position of a second document that is not empty.
+/// Returns the position of the second YAML document of a file, if the file has one that is not empty.
 fn second_document(text: &str, first: &Document) -> Option<Place> {
     let from = first.start().end;
     let at = from + text.get(from..)?.find("\n---")? + 1;

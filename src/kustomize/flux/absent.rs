@@ -19,7 +19,7 @@ pub(in crate::kustomize) struct Generated {
     pub(in crate::kustomize) file: KustomizationFile,
     /// The errors that the build will report.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
-    /// Places at which the result of kustomize cannot be determined, each with the reason.
+    /// Positions in files at which the result of kustomize is unknown, each with the reason.
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 

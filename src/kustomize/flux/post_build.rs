@@ -30,7 +30,7 @@ pub(in crate::kustomize) struct Object<'b> {
     pub(in crate::kustomize) is_known: bool,
 }
 
-/// A function that converts the origin of a node to a position in a file.
+/// A function that returns the position in a file for the origin of a node.
 type Place<'b> = &'b dyn Fn(Origin) -> Site;
 
 /// The errors and unknown results of the steps that kustomize-controller does after a build.
@@ -221,7 +221,7 @@ pub(in crate::kustomize) fn is_left_alone(node: &Node) -> bool {
     opts_out("labels") || opts_out("annotations")
 }
 
-/// Collects all scalars and keys in an object. The flag in each tuple is `true` for a key.
+/// Collects all scalars and keys in an object. The `bool` is `true` for a key.
 fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
     match &node.kind {
         Kind::Scalar(text) => texts.push((text, false)),

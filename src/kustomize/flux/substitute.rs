@@ -5,7 +5,7 @@
 //! - `${a-b}` is an error.
 //! - `${a:+b}` sets a default, like `${a:-b}`.
 //! - `$$` is always `$`.
-//! - An invalid name in braces is an error of the whole object.
+//! - An invalid name in braces makes the substitution of the whole object fail.
 //!
 //! Test cases with the results of Flux are in `tests/vectors/kustomize/flux-substitute.json`.
 
@@ -32,8 +32,8 @@ pub(in crate::kustomize) enum Variable<'a> {
 pub(in crate::kustomize) enum Failure {
     /// The text has a syntax error; contains its description.
     Syntax(&'static str),
-    /// The text ends before a `${` is closed. Flux would read the following text of the same object as a part of the
-    /// variable.
+    /// The text ends inside a variable, before the `}` that closes a `${`. Flux would read the following text of the
+    /// same object as a part of the variable.
     Unclosed,
     /// A variable without a default is not set; contains its name.
     NotSet(String),
@@ -60,7 +60,7 @@ enum Node {
     Call(Call),
 }
 
-/// The content of `${…}`.
+/// The content of `${…}`: a variable, an operator and its arguments.
 #[derive(Debug)]
 struct Call {
     variable: String,

@@ -9,7 +9,8 @@ use crate::kustomize::node::Node;
 /// Replaces all elements of a list that have `values` at `keys` with `element`. Appends `element` if there are no such
 /// elements. If `element` is `None`, removes them.
 ///
-/// Drops empty elements and null elements. An empty value matches any value. A missing value matches nothing.
+/// Drops null elements and empty mappings. An empty text in `values` matches any value. If `values` is empty, drops all
+/// elements.
 pub(super) fn set(
     items: &mut Vec<Node>,
     element: Option<&Node>,

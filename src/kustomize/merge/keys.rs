@@ -5,8 +5,9 @@
 /// The values of a list element, one for each merge key; an empty text if the element lacks the key.
 pub(super) type Values = Vec<String>;
 
-/// Fills empty values in the elements of `all` with values from other elements. Two elements are combined if at least
-/// one merge key has the same value in both, and no merge key has different values.
+/// Fills empty values of list elements with the values of other elements. Two elements are combined if at least one
+/// merge key has the same value in both, and no merge key has different values. An empty value does not differ from
+/// another value.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();

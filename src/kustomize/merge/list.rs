@@ -15,7 +15,7 @@ use super::{MergeError, Problem};
 use crate::kustomize::node::{Entry, Kind, Node};
 use crate::kustomize::schema::FieldSchema;
 
-/// The placeholder for a merge key if the elements of a list have none and are compared as a whole.
+/// The placeholder key for lists without merge keys, whose elements are compared as a whole.
 const ITSELF: &str = "";
 
 /// The lists of the object and the patch, while they are merged.
@@ -25,7 +25,8 @@ struct Lists {
     /// Whether kustomize uses the same list for the object and the patch. A change of one list then also changes the
     /// other.
     same: bool,
-    /// The merged elements. At the end, the elements of `dest` that were not merged are appended.
+    /// The merged elements, in the order of the resulting list. The elements of `dest` that were not merged are
+    /// appended last.
     first: Vec<Node>,
 }
 
@@ -89,8 +90,8 @@ impl Walker<'_> {
         Ok(true)
     }
 
-    /// Merges the elements of both lists that have `values` at `keys`. Returns the merged element, or `None` if the
-    /// elements are removed.
+    /// Merges the elements that have `values` at `keys` in the object's list and in the patch's list. Returns the
+    /// merged element, or `None` if the elements are removed.
     fn element(
         self,
         lists: &mut Lists,
@@ -119,8 +120,8 @@ impl Walker<'_> {
     }
 }
 
-/// Applies the `$patch` directive of a list in a patch. If the lists must still be merged, returns them as `Ok`,
-/// together with the side from which the result comes: object or patch. Otherwise returns the final result as `Err`.
+/// Applies the `$patch` directive of a list in a patch. Returns the inner `Err` if the list is removed. Otherwise
+/// returns the lists that must still be merged, and the side (object or patch) from which the merged list comes.
 ///
 /// Source: `Merger.VisitList`.
 fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {
@@ -145,14 +146,14 @@ fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, P
 }
 
 impl Lists {
-    /// Returns the values of the scalar elements of both lists, without duplicates. The values of the patch's list come
-    /// first.
+    /// Returns the values of the scalar elements of the object's list and the patch's list, without duplicates. The
+    /// values of the patch's list come first.
     fn own_values(&self) -> Vec<Values> {
         self.distinct(|item| vec![text(item).to_owned()])
     }
 
-    /// Returns the values of all elements of both lists at `keys`, without duplicates. The values of the patch's list
-    /// come first.
+    /// Returns the values at `keys` of all elements of the object's list and the patch's list, without duplicates. The
+    /// values of the patch's list come first.
     fn values(&self, keys: &[&str]) -> Vec<Values> {
         let value = |item: &Node, key: &str| {
             item.get(key).filter(|value| !value.is_null_or_empty()).map(text).unwrap_or_default().to_owned()
@@ -166,8 +167,8 @@ impl Lists {
         all.filter(|values| seen.insert(values.clone())).collect()
     }
 
-    /// Finds the first element with `values` at `keys`, once in the object's list and once in the patch's list. Returns
-    /// both indexes. Ignores a key if its value in `values` is empty.
+    /// Finds the first element with `values` at `keys` in the object's list, and the first one in the patch's list.
+    /// Returns both indexes. Ignores a key if its value in `values` is empty.
     fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
         let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
         let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);
@@ -189,8 +190,8 @@ impl Lists {
         }
     }
 
-    /// Replaces an element with its merged form, `merged`. The element is in the object's list or in the patch's list,
-    /// depending on `side`.
+    /// Replaces a list element with the element `merged`. `side` determines whether the element is replaced in the
+    /// object's list or in the patch's list.
     fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
         let place = match side {
             Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),
@@ -247,8 +248,8 @@ fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), P
     Ok(())
 }
 
-/// Returns the values of an element at some keys. If the element lacks keys, also appends the element to `items` once
-/// for each missing key, as kustomize does.
+/// Returns the values of a list element at `keys`. For each key that is missing in the element, appends the element to
+/// `items`, as kustomize does.
 fn values_or_append<'n>(items: &mut Vec<Node>, other: &'n Node, keys: &[&str]) -> Result<Vec<&'n str>, Problem> {
     let mut values = Vec::new();
     for key in keys {

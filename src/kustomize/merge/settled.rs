@@ -8,12 +8,13 @@ use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The patch value for a part of an object that the patch does not change: no value, or the part itself.
+/// How kustomize merges a part of an object that the patch does not change: without a value from the patch, or with
+/// itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.
     Untouched,
-    /// This part of the patch was moved into the object. So kustomize merges this part with itself.
+    /// kustomize merges this part of the object with itself, because it was moved from the patch into the object.
     Moved,
 }
 
@@ -43,9 +44,8 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a merge with an empty patch leaves a list unchanged. `false` if this is not certain. The list must
-/// have exactly one merge key, with a different value in each element. The merge must also leave each element
-/// unchanged.
+/// Returns whether a merge with an empty patch certainly leaves a list unchanged. The list must have exactly one merge
+/// key, and each element must have a different value of this key. The merge must also leave each element unchanged.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

@@ -15,7 +15,7 @@ use crate::kustomize::schema::{FieldSchema, Schema};
 /// The nodes of the object and the patch that are merged with each other. Null differs from a missing node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sources {
-    /// The node of the object.
+    /// The node of the object to which the patch is applied.
     pub(super) dest: Option<Node>,
     /// The node of the patch.
     pub(super) patch: Option<Node>,
@@ -30,7 +30,7 @@ pub(super) enum Side {
     Patch,
 }
 
-/// The result of merging two nodes.
+/// The result of merging a node of the object with a node of the patch.
 #[derive(Debug)]
 pub(super) struct Walked {
     /// The merged node; `None` if it is removed.
@@ -55,8 +55,8 @@ impl Sources {
         Self { dest, patch, same: false }
     }
 
-    /// Creates sources in which the object and the patch share one node. kustomize shares the node when it moves a part
-    /// of the patch into the object.
+    /// Creates sources with the same node for the object and the patch. kustomize shares a node in this way when it
+    /// moves a part of the patch into the object.
     fn moved(node: Node) -> Self {
         Self { dest: Some(node.clone()), patch: Some(node), same: true }
     }
@@ -195,7 +195,8 @@ fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
     Ok(Visited::Merge(side))
 }
 
-/// Prepares the merge of a mapping that is missing or null in the object.
+/// Prepares the merge of a mapping that is missing or null in the object. kustomize then merges the mapping of the
+/// patch with itself.
 fn visit_missing(sources: &mut Sources) -> Visited {
     let Some(mut patch) = sources.patch.take() else {
         // an empty value (`a:`) is removed, an explicit null (`a: null`) stays
@@ -221,7 +222,7 @@ fn replaced(sources: Sources) -> Walked {
     }
 }
 
-/// Returns the keys of both mappings.
+/// Returns the keys of the merged mapping and of the patch's mapping, without duplicates.
 fn names(merged: &Node, patch: Option<&Node>) -> BTreeSet<String> {
     let keys = |node: &Node| -> Vec<String> { node.entries().iter().map(|entry| entry.key.to_string()).collect() };
     keys(merged).into_iter().chain(patch.into_iter().flat_map(keys)).collect()

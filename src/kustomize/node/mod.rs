@@ -1,5 +1,5 @@
-//! Operations on single nodes that give the same results as in kustomize, such as the conversion of a node to its
-//! printed value.
+//! Operations on single YAML nodes that give the same results as in kustomize. An example is the conversion of a node
+//! to the value that kustomize prints.
 
 mod folded;
 mod print;

@@ -19,14 +19,14 @@ use crate::yaml::core::{self, Resolved};
 /// hash set.
 const SMALL: usize = 16;
 
-/// The error of a node that kustomize cannot print.
+/// The error for a node that kustomize cannot serialize.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unprintable {
     /// The position of the invalid value.
     pub origin: Origin,
     /// The JSON pointer of the invalid key or value.
     pub pointer: String,
-    /// The reason why the value cannot be printed.
+    /// The reason why kustomize cannot serialize the key or value.
     pub kind: UnprintableKind,
 }
 
@@ -38,7 +38,7 @@ impl Unprintable {
     }
 }
 
-/// The reason why kustomize cannot print a node.
+/// The reason why kustomize cannot serialize a node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnprintableKind {
     /// A duplicate key in a mapping.
@@ -75,7 +75,7 @@ pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: true })
 }
 
-/// Returns the value that kustomize prints for a node inside another node. There, a key must be a string.
+/// Returns the value that kustomize prints for a node that is inside another node. Keys in the node must be strings.
 ///
 /// # Errors
 ///
@@ -147,7 +147,7 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
     Ok(Value::Map(members))
 }
 
-/// The type of a key after go-yaml has written and parsed it.
+/// The type of a key in kustomize's output, after go-yaml has written and parsed the key.
 enum Key {
     String,
     /// A null key. kustomize ignores a null key at the top level of a document, and fails on a null key elsewhere.
@@ -155,8 +155,8 @@ enum Key {
     Other,
 }
 
-/// Returns the type of a key after go-yaml has written and parsed it. go-yaml quotes empty keys. Inside braces, it also
-/// quotes keys that contain a colon, such as times.
+/// Returns the type of a key in kustomize's output. go-yaml quotes empty keys, so they become strings. Inside braces,
+/// it also quotes keys that contain a colon, such as times.
 fn key(entry: &Entry, is_in_flow: bool) -> Key {
     let tag = match entry.key_tag {
         Tag::Null | Tag::None if entry.key.is_empty() => Tag::Str,
@@ -219,7 +219,7 @@ fn typed(resolved: Resolved, text: &str) -> Option<Value<'_>> {
     })
 }
 
-/// Returns the value of a scalar with an explicit tag.
+/// Returns the value of a scalar with an explicit tag. Returns `None` if the text is not of the type of the tag.
 fn of_tag<'n>(tag: Tag, resolved: Resolved, text: &'n str) -> Option<Value<'n>> {
     match (tag, resolved) {
         (Tag::Float, Resolved::Int(int)) => Some(Value::Float(int as f64)),

@@ -8,15 +8,15 @@ use std::fmt::Write as _;
 use super::{Entry, Kind, Node, Style, Tag};
 use crate::yaml::core;
 
-/// Returns the text of a node without comments.
+/// Returns a node as YAML text, without comments.
 pub fn text_of(node: &Node) -> String {
     let mut writer = Writer { out: String::new(), comments: Vec::new(), next: 0 };
     writer.node(node, 0, false);
     writer.out
 }
 
-/// Returns the text of a node with the comments of its source. Returns `None` if the positions of the comments are
-/// uncertain, or if a key is a mapping or sequence.
+/// Returns a node as YAML text, with the comments of its source `text`. Returns `None` if the positions of the comments
+/// are uncertain, or if a key is a mapping or sequence.
 pub fn commented_text(node: &Node, text: &str) -> Option<String> {
     if has_collection_key(node) {
         return None;

@@ -13,49 +13,51 @@ use super::tree::{Located, Lost, Tree, TreePath};
 pub struct Loader<'a> {
     /// The folder that is being built.
     pub root: &'a TreePath,
-    /// The loader of the folder that refers to `root`; `None` if `root` is the root of the build.
+    /// The loader of the folder that refers to this folder; `None` if the build starts at this folder.
     pub referrer: Option<&'a Loader<'a>>,
 }
 
 /// The reason why an entry of a kustomization file is not a file that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFile {
-    /// The entry is a URL, so its file must be fetched; contains the reason if fetching failed.
+    /// The entry of the kustomization file is a URL, so its file must be fetched. Contains the reason if fetching
+    /// failed.
     Http(Option<String>),
-    /// The entry is a folder.
+    /// The entry of the kustomization file is a folder.
     Folder(TreePath),
-    /// The entry leads to a file that is neither in the folder of the kustomization nor below it.
+    /// The entry of the kustomization file leads to a file that is neither in the folder of the kustomization nor below
+    /// it.
     Restricted(TreePath),
-    /// The entry is a path that cannot be resolved.
+    /// The entry of the kustomization file is a path that cannot be resolved.
     Lost(Lost),
-    /// The entry leads to a device, socket or pipe.
+    /// The entry of the kustomization file leads to a device, socket or pipe.
     Other,
 }
 
 /// The reason why an entry of a kustomization file is not a folder that can be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFolder {
-    /// The entry is the empty string.
+    /// The entry of the kustomization file is the empty string.
     Empty,
-    /// The entry is the address of a git repository, which was not fetched.
+    /// The entry of the kustomization file is the address of a git repository, which was not fetched.
     Git {
-        /// An existing local folder whose path equals the entry, if any.
+        /// An existing local folder whose path equals the entry of the kustomization file, if any.
         local: Option<TreePath>,
         /// The reason why fetching failed; `None` if nothing was fetched.
         failure: Option<String>,
     },
-    /// The entry is an absolute path to a folder. kustomize does not allow such paths.
+    /// The entry of the kustomization file is an absolute path to a folder. kustomize does not allow such paths.
     Absolute,
-    /// A path segment of the entry contains `..` and other characters, such as `a..b`. Versions of kustomize after 5.8
-    /// reject such an entry.
+    /// The entry of the kustomization file has a path segment that contains `..` and other characters, such as `a..b`.
+    /// Versions of kustomize after 5.8 reject such an entry.
     Ambiguous,
-    /// The entry is a path that cannot be resolved.
+    /// The entry of the kustomization file is a path that cannot be resolved.
     Lost(Lost),
-    /// The entry is a file.
+    /// The entry of the kustomization file is a file.
     File(TreePath),
-    /// The entry leads to a folder that is being built, or to a parent of such a folder.
+    /// The entry of the kustomization file leads to a folder that is being built, or to a parent of such a folder.
     Ancestor {
-        /// The folder that the entry leads to.
+        /// The folder to which the entry of the kustomization file leads.
         folder: TreePath,
         /// The folder that is being built: `folder` itself or a folder inside it.
         visited: TreePath,
@@ -139,8 +141,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns whether `folder` is being built, or contains a folder that is being built. These folders are `root` and
-    /// the folders that refer to it.
+    /// Returns whether `folder` is being built, or contains a folder that is being built. The folders being built are
+    /// the folder of this loader and the folders that refer to it.
     pub fn is_visited_within(&self, folder: &TreePath) -> bool {
         self.visited_within(folder).is_some()
     }
@@ -154,8 +156,8 @@ impl Loader<'_> {
         self.referrer.and_then(|referrer| referrer.visited_within(candidate))
     }
 
-    /// Returns the chain of folders from the root of the build to `root`. Each folder in the chain refers to the next
-    /// folder.
+    /// Returns the folders from the start of the build to the folder of this loader. Each folder refers to the next
+    /// one.
     pub fn chain(&self) -> Vec<TreePath> {
         let mut chain = self.referrer.map(Loader::chain).unwrap_or_default();
         chain.push(self.root.clone());

@@ -67,7 +67,7 @@ impl Repository {
     }
 }
 
-/// Splits the address of a repository into host and rest. The flag is `true` if the rest is only the path of the
+/// Splits the address of a repository into host and rest. The `bool` is `true` if the rest is only the path of the
 /// repository. Otherwise the rest may also contain a folder in the repository.
 fn host(address: &str) -> Option<(String, &str, bool)> {
     let address = without(address, "git::").unwrap_or(address);
@@ -92,7 +92,7 @@ fn host(address: &str) -> Option<(String, &str, bool)> {
     Some((host, path, false))
 }
 
-/// Removes a prefix, and ignores case. Returns `None` if the text does not start with this prefix.
+/// Removes `prefix` from the start of a text, ignoring case. Returns `None` if the text does not start with it.
 fn without<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let head = text.get(..prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])

@@ -15,7 +15,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 };
 
 /// Returns a finding about a Component in the field `list`, such as `resources`. `index` is the position of its entry
-/// in the list. `defined` is the position of the Component's kind.
+/// in the list. `defined` is the position of `kind` in the Component's kustomization file.
 pub(in crate::kustomize) fn found(site: Site, list: &str, index: usize, entry: &str, defined: &Site) -> TreeFinding {
     let message = format!("\"{entry}\" is a kustomize Component ({defined})");
     let finding = RULE.at(site, message).found("kind: Component");

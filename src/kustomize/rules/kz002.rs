@@ -14,8 +14,9 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ002.md"),
 };
 
-/// Returns a finding about a Kustomization in `components`. `index` is the position of the entry in the list. `defined`
-/// is the position of the kind in the file of the Kustomization. `said` is `true` if this file sets the kind.
+/// Returns a finding about a Kustomization that is listed in `components`. `index` is the position of the entry in this
+/// list. `said` is `true` if the file of the Kustomization sets `kind`, and `defined` is the position of `kind` in this
+/// file.
 pub(in crate::kustomize) fn found(site: Site, index: usize, entry: &str, defined: &Site, said: bool) -> TreeFinding {
     let why = if said { "" } else { ", as it says no kind" };
     RULE.at(site, format!("\"{entry}\" is a Kustomization{why} ({defined})"))

@@ -38,7 +38,7 @@ pub(in crate::kustomize) fn missing(
     }
 }
 
-/// Returns a finding about a root that does not exist; `near` is the most similar existing folder.
+/// Returns a finding about a folder to build that does not exist. `near` is the most similar existing folder.
 pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> TreeFinding {
     let finding = RULE.at(site.clone(), format!("\"{}\" is not there", site.file));
     match near {

@@ -15,8 +15,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ005.md"),
 };
 
-/// Returns a finding about a folder without a kustomization file. `entry` is the entry that refers to the folder.
-/// `None` if the folder is a root. `names` contains the names of the files in the folder.
+/// Returns a finding about a folder without a kustomization file. `entry` is the entry that refers to the folder;
+/// `None` if the build starts at the folder. `names` contains the names of the files in the folder.
 pub(in crate::kustomize) fn found(site: Site, entry: Option<&str>, folder: &TreePath, names: &[String]) -> TreeFinding {
     let what = entry.map_or_else(|| format!("{folder} has"), |entry| format!("\"{entry}\" is a folder with"));
     let finding = RULE

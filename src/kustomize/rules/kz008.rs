@@ -35,16 +35,16 @@ pub(in crate::kustomize) fn empty(site: Site, component: bool) -> TreeFinding {
     RULE.at(site, "the kustomization file says nothing").help(help)
 }
 
-/// Returns a finding about an unknown field in the root's kustomization file. Flux removes such fields before the
-/// build.
+/// Returns a finding about an unknown field in the kustomization file of the folder that Flux builds. Flux removes
+/// unknown fields of this file before the build.
 pub(in crate::kustomize) fn ignored_field(site: Site, fault: &Fault) -> TreeFinding {
     let (finding, _) = decoding_error(site, fault);
     TreeFinding { level: Level::Warn, message: format!("{}; Flux leaves it out", finding.message), ..finding }
         .harmless()
 }
 
-/// Returns a finding about an unknown field or a wrong type in a kustomization file. The flag is `true` if the field is
-/// unknown.
+/// Returns a finding about an unknown field or a wrong type in a kustomization file. The `bool` is `true` if the field
+/// is unknown.
 pub(in crate::kustomize) fn decoding_error(site: Site, fault: &Fault) -> (TreeFinding, bool) {
     match &fault.kind {
         FaultKind::Unknown { key, of, allowed, near } => {

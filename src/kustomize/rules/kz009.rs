@@ -14,8 +14,9 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ009.md"),
 };
 
-/// Returns a finding about an entry that leads to the folder `folder`. `visited` is the folder being built. It is
-/// `folder` itself or is inside `folder`. `chain` contains the folders from the root to the folder with the entry.
+/// Returns a finding about an entry of a kustomization file that refers to `folder`, which is being built or contains a
+/// folder that is being built. `visited` is the folder that is being built. `chain` contains the folders from the start
+/// of the build to the folder with the entry.
 pub(in crate::kustomize) fn found(
     site: Site,
     entry: &str,
@@ -38,7 +39,7 @@ pub(in crate::kustomize) fn found(
     finding.found(folder.to_string()).help("move what is shared into a folder beside this one, and refer to that")
 }
 
-/// Returns a finding about an entry that leads to a folder above the root folder of the tree.
+/// Returns a finding about an entry of a kustomization file that leads to a folder above the root folder of the tree.
 pub(in crate::kustomize) fn above_tree(site: Site, entry: &str, chain: &[TreePath]) -> TreeFinding {
     let here = chain.last().map(ToString::to_string).unwrap_or_default();
     RULE.at(site, format!("\"{entry}\" is an ancestor of {here}, above the whole tree"))

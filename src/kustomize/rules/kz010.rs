@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ010.md"),
 };
 
-/// Returns a finding about a file that is not in or below `root`.
+/// Returns a finding about a file that is neither in `root`, the folder of the kustomization, nor below it.
 pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath, root: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is the file {file}, which is not in or below {root}"))
         .found(file.to_string())
@@ -22,7 +22,8 @@ pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath,
         .help("refer to its folder, with a kustomization file there, or copy it; --load-restrictor none lifts this")
 }
 
-/// Returns a finding about an entry that is an absolute path to a folder. `relative` is the path to write instead.
+/// Returns a finding about an entry of a kustomization file that is an absolute path to a folder. `relative` is the
+/// path to write instead.
 pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&str>) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" is an absolute path")).allowed("relative paths");
     match relative {
@@ -31,7 +32,7 @@ pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&
     }
 }
 
-/// Returns a finding about an entry with a path that leads out of the kustomize tree.
+/// Returns a finding about an entry of a kustomization file whose path leads out of the kustomize tree.
 pub(in crate::kustomize) fn outside(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" leads out of the files that are built"))
         .help("keep all that is referred to in the same source")

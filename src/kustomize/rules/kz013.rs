@@ -16,8 +16,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ013.md"),
 };
 
-/// Returns a finding about an entry that leads to a file without valid objects. `at` is the position of the error in
-/// this file.
+/// Returns a finding about an entry of a kustomization file that leads to a file without valid objects. `at` is the
+/// position of the error in this file.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &BadObjects) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" {} ({at})", fault));
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
@@ -47,8 +47,8 @@ pub(in crate::kustomize) fn empty_key(site: Site, id: &Id<'_>, field: &str) -> T
         .help("name the key")
 }
 
-/// Returns a finding about an object with a key or value that cannot be printed. `site` is the position where the key
-/// or value is set.
+/// Returns a finding about an object with a key or value that kustomize cannot serialize. `site` is the position where
+/// the key or value is set.
 pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprintable) -> TreeFinding {
     let words = fault_words(fault);
     let finding = RULE.at(site, format!("{object} cannot be written: {words}"));
@@ -67,7 +67,7 @@ pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprin
     }
 }
 
-/// Returns a text for messages that explains why a key or value cannot be printed.
+/// Returns a text for messages that explains why kustomize cannot serialize a key or value.
 pub(in crate::kustomize) fn fault_words(fault: &Unprintable) -> String {
     let Unprintable { pointer, kind, .. } = fault;
     match kind {

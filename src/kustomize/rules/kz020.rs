@@ -14,7 +14,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ020.md"),
 };
 
-/// Returns a finding about a root that is a Component; `site` is the position of its kind.
+/// Returns a finding about a Component that is built on its own. `root` is its folder, and `site` is the position of
+/// its `kind`.
 pub(in crate::kustomize) fn found(site: Site, root: &TreePath) -> TreeFinding {
     RULE.at(
         site,

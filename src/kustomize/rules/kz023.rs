@@ -14,7 +14,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ023.md"),
 };
 
-/// Returns a finding about an entry that kustomize treats as a git address, although the local folder `local` exists.
+/// Returns a finding about an entry of a kustomization file that kustomize treats as a git address, although the local
+/// folder `local` exists.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, local: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is fetched from git, though the folder {local} is there"))
         .harmless()

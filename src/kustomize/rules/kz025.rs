@@ -23,9 +23,9 @@ pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding 
         .help("correct the target, or take the patch out")
 }
 
-/// Lowers the level of a finding to `audit`, for targets that may select no object on purpose. This can be a target
-/// without a name in a Component. It can also be a target in a build that lists a file without objects, because a tool
-/// may add objects to the file before the build.
+/// Lowers the level of a finding to `audit`, because the target may select no object on purpose. An example is a target
+/// without a name in a Component. Another example is a build that lists an empty file to which a tool adds objects
+/// before the build.
 pub(in crate::kustomize) fn unimportant(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Audit, ..finding }
 }

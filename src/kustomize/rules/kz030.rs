@@ -35,7 +35,7 @@ pub(in crate::kustomize) fn exists(site: Site, id: &Id<'_>, other: Option<&Site>
         .help("say behavior: merge or behavior: replace, or give it another name")
 }
 
-/// Returns a finding about a generator that changes an object that does not exist.
+/// Returns a finding about a generator with the behavior `merge` or `replace` whose object does not exist.
 pub(in crate::kustomize) fn no_object_to_merge(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is not there to be merged with or replaced", id.words()))
         .found(id.to_string())

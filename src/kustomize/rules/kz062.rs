@@ -13,8 +13,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ062.md"),
 };
 
-/// Returns a finding about objects that the Kustomization `other` also renders. If `other` has another source,
-/// `elsewhere` is its revision and source.
+/// Returns a finding about objects that another Kustomization, `other`, also renders. If `other` has another source,
+/// `elsewhere` describes its revision and source.
 pub(in crate::kustomize) fn found(
     shared: &[&ObjectId],
     (other, elsewhere): (&str, Option<&str>),

@@ -17,8 +17,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 /// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Order<'a> {
-    /// The new Kustomization of the object depends on the old one. So the old Kustomization is applied first, and
-    /// deletes the object.
+    /// The Kustomization to which the object moves depends on the other one. So the other Kustomization is applied
+    /// first, and deletes the object.
     LoserFirst,
     /// Neither Kustomization depends on the other.
     Any,

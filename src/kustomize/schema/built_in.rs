@@ -32,7 +32,7 @@ mod tests {
 
     /// The table from which `DEFINITIONS` is generated.
     const TABLE: &str = include_str!("built_in.txt");
-    /// The placeholder for an empty value in the table.
+    /// The placeholder for an empty value in `built_in.txt`.
     const NONE: &str = "-";
 
     #[test]

@@ -63,7 +63,8 @@ impl Definitions {
         self.kinds.to_mut().push((kind, api_version, id));
     }
 
-    /// Sorts the names and kinds. Must be called after names or kinds are added.
+    /// Sorts the names and kinds, so that look-ups can use binary search. Must be called after names or kinds are
+    /// added.
     pub(super) fn sort(&mut self) {
         self.names.to_mut().sort_by(|(a, _), (b, _)| a.cmp(b));
         self.kinds.to_mut().sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));

@@ -29,9 +29,9 @@ pub struct ArchiveLimits {
 }
 
 impl Default for ArchiveLimits {
-    /// Returns limits that usual archives do not reach. Text compresses to about a fifth of its size, and Flux's
-    /// sources are smaller than 50 MB when compressed. A repository with 1 000 roots and 3 000 components has about 20
-    /// 000 files.
+    /// Returns limits that usual archives do not reach. Sources of Flux are smaller than 50 MB when compressed, and
+    /// text compresses to about a fifth of its size. A repository with 1000 Kustomizations and 3000 Components has
+    /// about 20000 files.
     fn default() -> Self {
         Self { bytes: 256 << 20, entries: 200_000, strict: false }
     }

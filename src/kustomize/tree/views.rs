@@ -1,5 +1,5 @@
-//! Trees that are views of another tree: with a limit on the bytes to read, with a replaced file, or without some
-//! entries.
+//! Trees that are views of another tree: with a limit on the bytes to read, with a replaced file, or without some files
+//! and folders.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +20,8 @@ impl Tree {
         Self::new(Edited { tree: Arc::clone(self), path, content: content.into() }, &self.base)
     }
 
-    /// Returns a tree with the same files, but without all entries for which `hides` returns true, such as files that
-    /// an artifact excludes.
+    /// Returns a tree with the same content, but without the files, folders and links for which `hides` returns `true`.
+    /// These can be, for example, files that an artifact excludes.
     #[must_use]
     pub fn without(self: &Arc<Self>, hides: impl Fn(&TreePath, &Entry) -> bool + Send + Sync + 'static) -> Self {
         self.over(Filtered { tree: Arc::clone(self), hides: Box::new(hides) })

@@ -27,8 +27,8 @@ const AT_ONCE: usize = 8;
 const MAX_IN_FLIGHT: usize = 256;
 /// Maximum number of registries whose outages are remembered.
 const HOSTS: usize = 1_000;
-/// Maximum size of the cached descriptors, in bytes. The limit applies to the cache entries and to the index by digest
-/// separately. Both share the same descriptors in memory.
+/// Maximum size of the cached descriptors, in bytes. The limit applies separately to the cache entries and to the index
+/// of descriptors by digest. Both refer to the same descriptors in memory.
 const MAX_BYTES: u64 = 128 << 20;
 /// Estimated size of a cache entry without its descriptor, in bytes.
 const ENTRY_BYTES: usize = 512;

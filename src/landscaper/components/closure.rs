@@ -1,9 +1,10 @@
 //! The transitive closure of a component. It contains all references that Landscaper follows, each with its
 //! substitution.
 //!
-//! Every reference is looked up in the repository context of the *overwritten root reference*. The overwrites apply to
-//! each reference separately. Each component version is followed once, and is identified by name and version only.
-//! Landscaper stops at the first descriptor that it cannot read. This module records a gap instead, and continues.
+//! Every reference is looked up in the repository context of the root reference, after the overwrites are applied to
+//! the root reference. The overwrites apply to each reference separately. The references of each component version are
+//! added only once. Component versions are identified by name and version only. Landscaper stops at the first
+//! descriptor that it cannot read. This module records a gap instead, and continues.
 //!
 //! Source: `getTransitiveComponentReferencesRecursively` and `GetReferencedComponentVersion` in Landscaper's
 //! `pkg/components`.

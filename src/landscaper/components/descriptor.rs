@@ -146,8 +146,8 @@ fn schema(value: &Value) -> Result<Schema, DescriptorError> {
 
 type Placed<'v> = (&'v Value, FieldPath);
 
-/// The two objects that contain the fields of a component descriptor: `identity` has the name and version, and `body`
-/// has the references and resources. Where they are in the descriptor depends on the schema.
+/// The two objects that contain the fields of a component descriptor. `identity` contains the name and version, and
+/// `body` contains the references and resources. The schema determines where these objects are in the descriptor.
 struct Parts<'v> {
     identity: Placed<'v>,
     body: Placed<'v>,

@@ -1,8 +1,9 @@
 //! Inline component descriptors of an Installation.
 //!
-//! A label of a reference may contain a nested descriptor. Landscaper reads nested descriptors only if the outermost
-//! component also has a label of that name. Landscaper uses inline descriptors only for references whose repository
-//! context is the last one of the outermost descriptor.
+//! The label `landscaper.gardener.cloud/component-descriptor` of a component reference may contain a nested descriptor.
+//! Landscaper reads nested descriptors only if the outermost component also has this label. Landscaper uses inline
+//! descriptors only for references whose repository context equals the last repository context of the outermost
+//! descriptor.
 //!
 //! Source: `inlinecompdesc` and `NewRegistryAccess` in Landscaper's `pkg/components/ocmlib`.
 
@@ -25,7 +26,7 @@ pub struct Inline {
     repository_context: Option<RepositoryContext>,
 }
 
-/// An inline component descriptor with its place in the Installation.
+/// An inline component descriptor, with its JSON pointer in the Installation.
 #[derive(Debug, Clone)]
 pub struct Placed {
     /// JSON pointer of the descriptor in the Installation.

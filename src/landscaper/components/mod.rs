@@ -1,7 +1,6 @@
-//! Components: descriptors, the tree of references below an Installation's component, and the substitution of each
-//! reference.
+//! Component descriptors, the component tree of an Installation, and the substitution of each reference in the tree.
 //!
-//! [`closure::Closure`] is a pure function of the root reference, the overwrites and a look-up of descriptors. The
+//! [`closure::Closure`] is computed only from the root reference, the overwrites and a look-up of descriptors. The
 //! look-up reads inline descriptors, files, or the cache of descriptors from registries.
 
 pub mod artifact;

@@ -1,5 +1,5 @@
-//! Finds components that have several versions in a component tree. The cause is an entry of the overwrites that
-//! matches only some references.
+//! Finds components that have several versions in a component tree, because an entry of a ComponentVersionOverwrites
+//! matches only some references to the component.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,24 @@ use super::closure::{Closure, Step};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::substitution::Outcome;
 
-/// A component that has two versions in a component tree. The cause is an entry of the overwrites that matches only
+/// A component that has two versions in a component tree, because an entry of a ComponentVersionOverwrites matches only
 /// some references to the component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'c> {
     /// The name of the component that has several versions in the tree.
     pub component: &'c str,
-    /// A component reference that the overwrite entry matches. The entry replaces its component name or version.
+    /// A component reference that the entry of the ComponentVersionOverwrites matches. The entry replaces its component
+    /// name or version.
     pub matched: &'c Step,
     /// The index of the entry in the list `overwrites` that causes the two versions.
     pub entry: usize,
-    /// A reference to the same component in another version, which the entry of the overwrites does not match.
+    /// A reference to the same component in another version. The entry of the ComponentVersionOverwrites does not match
+    /// it.
     pub other: &'c Step,
 }
 
-/// Returns the components that have two versions in a component tree because of an entry of the overwrites. Each result
-/// describes the first such pair of references to the component.
+/// Returns the components that have two versions in a component tree because of an entry of a
+/// ComponentVersionOverwrites. Each result describes the first two references to the component that differ in this way.
 pub fn splits(closure: &Closure) -> Vec<Split<'_>> {
     let mut by_name: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
     for step in &closure.steps {
@@ -51,8 +53,8 @@ fn split<'c>(component: &'c str, met: &[&'c Step]) -> Option<Split<'c>> {
     })
 }
 
-/// Returns the index of the entry that changed the component name of a reference, and the index of the entry that
-/// changed its version. Each index is `None` if no entry changed the value.
+/// Returns the index of the ComponentVersionOverwrites entry that changed the component name of a reference, and the
+/// index of the entry that changed its version. Each index is `None` if no entry changed the value.
 fn setters(step: &Step) -> [Option<usize>; 2] {
     [Attribute::ComponentName, Attribute::Version]
         .map(|part| step.substitution.set_by(part).filter(|_| step.substitution.changes(part)))

@@ -16,8 +16,7 @@ const MAX_INSTALLATIONS: usize = 10_000;
 pub struct Users {
     /// The Installations, with their Contexts.
     pub installations: Vec<User>,
-    /// Whether Installations may be missing from the list, because the maximum number of Contexts or Installations was
-    /// reached.
+    /// Whether `installations` may be incomplete, because the maximum number of Contexts or Installations was reached.
     pub is_cut: bool,
 }
 

@@ -29,11 +29,11 @@ pub(in crate::landscaper) fn unless_kept(
 
 /// A violation of a requirement of Landscaper's deployer contract by a status write, described for a finding.
 pub(in crate::landscaper) struct Violation {
-    /// The field path of the value that violates the requirement.
+    /// The field path of the value that violates the requirement of the deployer contract.
     pub(in crate::landscaper) field: FieldPath,
-    /// How the write violates the requirement, in a few words.
+    /// How the status write violates the requirement of the deployer contract, in a few words.
     pub(in crate::landscaper) what: String,
-    /// The write that would meet the requirement, as a help text.
+    /// A help text that describes a write that meets the requirement of the deployer contract.
     pub(in crate::landscaper) correct: String,
 }
 

@@ -33,7 +33,7 @@ pub enum State {
 
 /// The description of a state of a DeployItem, for messages and documentation.
 pub struct StateInfo {
-    /// The state that this entry describes.
+    /// The state of a DeployItem that is described.
     pub state: State,
     /// The name of the state in messages, such as `triggered`.
     pub name: &'static str,
@@ -159,13 +159,13 @@ impl Actor {
 /// A write that moves a DeployItem from one state to another.
 #[derive(Debug)]
 pub struct Transition {
-    /// The state before the write.
+    /// The state of the DeployItem before the write.
     pub from: State,
-    /// The state after the write.
+    /// The state of the DeployItem after the write.
     pub to: State,
-    /// The actor of the write.
+    /// The author of the write: Landscaper or a deployer.
     pub by: Actor,
-    /// The name of the write, such as `pickup`.
+    /// The name of the status write, such as `pickup`.
     pub name: &'static str,
 }
 
@@ -210,9 +210,10 @@ pub static TRANSITIONS: [Transition; 31] = [
 
 /// The result of checking a status write against the deployer contract.
 pub enum Verdict {
-    /// The write changes no field of the contract.
+    /// The write changes neither the phase nor `jobID` or `jobIDFinished`.
     Unchanged,
-    /// The write is one of these transitions.
+    /// The write changes the state of the DeployItem as these known transitions do. Several transitions can have the
+    /// same states before and after.
     Known(Vec<&'static Transition>),
     /// The write is not a known transition, but no requirement of Landscaper's deployer contract forbids it.
     Tolerated,

@@ -9,11 +9,11 @@ use super::status::{Change, Job, Status};
 
 /// A promise of the deployer contract: a condition that status writes must meet.
 pub struct Promise {
-    /// The id of the rule that enforces the requirement.
+    /// The id of the rule that enforces this requirement of the deployer contract.
     pub rule: &'static str,
-    /// The requirement as a sentence, for messages and documentation.
+    /// The requirement of the deployer contract as a sentence, for messages and documentation.
     pub sentence: &'static str,
-    /// Returns whether a status write meets the requirement.
+    /// Returns whether a status write meets this requirement of the deployer contract.
     pub is_kept: fn(&Change<'_>) -> bool,
 }
 

@@ -9,9 +9,11 @@ use crate::admission::{FieldPath, Level, json as wire};
 
 /// The Landscaper release from which the lists of helm arguments come.
 pub(in crate::landscaper) const RELEASE: &str = "v0.152.0";
-/// `helmDeploymentConfig` arguments that the helm deployer of [`RELEASE`] accepts for `install` and `upgrade`.
+/// `helmDeploymentConfig` arguments that the helm deployer of the Landscaper release [`RELEASE`] accepts for `install`
+/// and `upgrade`.
 const INSTALL_ARGUMENTS: &[&str] = &["atomic", "force", "skipSchemaValidation", "takeOwnership", "timeout", "wait"];
-/// `helmDeploymentConfig` arguments that the helm deployer of [`RELEASE`] accepts for `uninstall`.
+/// `helmDeploymentConfig` arguments that the helm deployer of the Landscaper release [`RELEASE`] accepts for
+/// `uninstall`.
 const UNINSTALL_ARGUMENTS: &[&str] = &["timeout", "wait"];
 
 /// An error in `spec.config` of a DeployItem. The deployer rejects a DeployItem with such an error.
@@ -128,7 +130,7 @@ fn helm(config: &Value, faults: &mut Faults) {
     common(config, faults);
 }
 
-/// Adds warnings about helm arguments that the deployer of [`RELEASE`] does not accept.
+/// Adds warnings about helm arguments that the helm deployer of the Landscaper release [`RELEASE`] does not accept.
 ///
 /// Source: `ValidateHelmDeploymentConfiguration` in Landscaper's `apis/deployer/helm/v1alpha1/validation`, which
 /// compares keys case-sensitively.

@@ -15,8 +15,8 @@ use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
-/// Paths of the `spec` fields of a DeployItem that determine the responsible deployer. It also depends on annotations
-/// of the DeployItem.
+/// Paths of the `spec` fields of a DeployItem that determine which deployer is responsible for it. Annotations that
+/// also determine this are not listed.
 pub(in crate::landscaper) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
 /// The type and the Target of a DeployItem. Deployers use both to decide whether they are responsible for the
@@ -60,7 +60,8 @@ pub enum Responsible {
     OtherType,
     /// The deployer does not serve the Target of the DeployItem.
     OtherTarget,
-    /// The answer depends on a Target or DeployerRegistration that does not exist or is not known.
+    /// It is unknown whether the deployer is responsible. This depends on a Target or DeployerRegistration that does
+    /// not exist or is not known.
     Unknown,
 }
 
@@ -79,8 +80,8 @@ pub fn of(
     }
 }
 
-/// Reports whether a deployer would really deploy a DeployItem in dry run, regardless of its Target. Such a deployer
-/// serves real types, ignores the dry-run annotation, and has no Target selectors.
+/// Returns whether a deployer deploys DeployItems even in dry run, regardless of their Targets. Such a deployer serves
+/// types other than that of the dry-run deployer, ignores the dry-run annotation, and has no Target selectors.
 pub fn deploys_any(deployer: &Deployer) -> bool {
     let is_real = |served: &String| served != ROUTE;
     let serves = deployer.types.iter().any(is_real) || !deployer.registrations.is_empty();

@@ -44,22 +44,22 @@ pub struct Requirement {
 /// An operator of a requirement, spelled as in apimachinery's `selection.Operator`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operator {
-    /// The value is one of the listed values.
+    /// The value of the label or annotation is one of the listed values.
     #[serde(rename = "in", alias = "=", alias = "==")]
     In,
-    /// The value is none of the listed values, or the key is missing.
+    /// The value of the label or annotation is none of the listed values, or the label or annotation is missing.
     #[serde(rename = "notin", alias = "!=")]
     NotIn,
-    /// The key exists.
+    /// The label or annotation exists.
     #[serde(rename = "exists")]
     Exists,
-    /// The key is missing.
+    /// The label or annotation is missing.
     #[serde(rename = "!")]
     DoesNotExist,
-    /// The value is a number greater than the listed number.
+    /// The value of the label or annotation is a number greater than the listed number.
     #[serde(rename = "gt")]
     Greater,
-    /// The value is a number less than the listed number.
+    /// The value of the label or annotation is a number less than the listed number.
     #[serde(rename = "lt")]
     Less,
 }

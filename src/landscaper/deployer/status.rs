@@ -19,7 +19,7 @@ pub struct Status<'v> {
     /// The phase as text. This is the value of `deployItemPhase` if that field is not empty, otherwise the value of
     /// `phase`. Empty if both fields are missing.
     pub phase_text: &'v str,
-    /// The phase that `phase_text` names.
+    /// The phase, parsed from `phase_text`.
     pub phase: Phase,
     /// `jobID`: the id of the requested job; empty if it is missing.
     pub job: &'v str,
@@ -35,7 +35,7 @@ pub struct Status<'v> {
     pub being_deleted: bool,
 }
 
-/// The paths of the fields of a DeployItem from which [`Status`] is read.
+/// The paths of the fields of a DeployItem's status that are read into [`Status`].
 pub(in crate::landscaper) const READ: &[Path] = &[
     &["status", "phase"],
     &["status", "deployItemPhase"],

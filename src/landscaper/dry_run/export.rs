@@ -14,9 +14,11 @@ use crate::landscaper::export_path::{self, Path, PathError};
 /// A deployer whose exports Portcullis can evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deployer {
-    /// `manifest.deployer.landscaper.gardener.cloud`: an export without `fromResource` is ignored.
+    /// The manifest deployer (`manifest.deployer.landscaper.gardener.cloud`). It ignores exports without
+    /// `fromResource`.
     Manifest,
-    /// `helm.deployer.landscaper.gardener.cloud`: an export without `fromResource` reads the chart's values.
+    /// The helm deployer (`helm.deployer.landscaper.gardener.cloud`). An export without `fromResource` reads the values
+    /// of the chart.
     Helm,
 }
 
@@ -35,22 +37,23 @@ pub struct Export {
     pub json_path: String,
     /// `fromResource`: the identity of the object on the target, from which the value is read.
     pub from_resource: Option<Identity>,
-    /// `fromObjectRef`: a reference to a second object. If it is set, the export selects the name and namespace of the
-    /// second object in the first object. The exported value is then read from the second object.
+    /// `fromObjectRef`: a reference to a second object. If it is set, the value that `jsonPath` selects contains the
+    /// name and namespace of the second object. The exported value is then read from the second object.
     pub from_object_ref: Option<ObjectRef>,
     /// `targetName`: the name of the target from which the export reads; `None` for the target of the DeployItem.
     pub target_name: Option<String>,
 }
 
-/// `fromObjectRef` of an export: a reference to a second object. The value that the export selects in the first object
-/// contains the name and namespace of the second object.
+/// `fromObjectRef` of an export: a reference to a second object. The value that `jsonPath` of the export selects in the
+/// first object, `fromResource`, contains the name and namespace of the second object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRef {
-    /// The `apiVersion` of the second object, which `fromObjectRef` refers to.
+    /// `fromObjectRef.apiVersion`: the `apiVersion` of the object that `fromObjectRef` refers to.
     pub api_version: String,
-    /// The `kind` of the second object, which `fromObjectRef` refers to.
+    /// `fromObjectRef.kind`: the `kind` of the object that `fromObjectRef` refers to.
     pub kind: String,
-    /// The `jsonPath` that selects the exported value in the second object, which `fromObjectRef` refers to.
+    /// `fromObjectRef.jsonPath`: the JSONPath that selects the exported value in the object that `fromObjectRef` refers
+    /// to.
     pub json_path: String,
 }
 
@@ -63,16 +66,16 @@ pub enum Failure {
     Path {
         /// The identity of the object on which the JSONPath was evaluated.
         identity: Identity,
-        /// Whether the path is `fromObjectRef.jsonPath`, which is evaluated on the second object.
+        /// Whether the JSONPath is `fromObjectRef.jsonPath` of the export. Otherwise, it is `jsonPath` of the export.
         second: bool,
         /// The error of parsing or evaluating the JSONPath.
         error: Box<PathError>,
     },
-    /// `fromObjectRef` is set, but the value in the first object does not contain the name of a second object.
+    /// `fromObjectRef` is set, but the value that `jsonPath` selects does not contain the name of another object.
     Reference {
-        /// The identity of the object in the DryRunConfiguration in which the value was found.
+        /// The identity of the object in the DryRunConfiguration from which the value was read.
         identity: Box<Identity>,
-        /// Why the value does not name an object.
+        /// Why the value does not refer to an object, such as a missing name.
         problem: String,
     },
     /// The key of the export is invalid.
@@ -162,8 +165,9 @@ fn found(configuration: &Value, identity: &Identity, path: &str, second: bool) -
 }
 
 impl ObjectRef {
-    /// Returns the identity of the second object. `value` contains its name, and may contain its namespace. The default
-    /// is `namespace`.
+    /// Returns the identity of the object that `fromObjectRef` refers to. `value` is what `jsonPath` of the export
+    /// selects: it contains the name of the object, and may contain the namespace. The default namespace is
+    /// `namespace`.
     fn identity(&self, value: &Value, namespace: &str) -> Result<Identity, String> {
         let members = value
             .as_object()

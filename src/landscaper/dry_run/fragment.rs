@@ -61,17 +61,17 @@ impl fmt::Display for Identity {
 pub struct Fragment<'v> {
     /// The index of the entry in `spec.exports` of the DryRunConfiguration.
     pub index: usize,
-    /// The entry itself: a partial object with its identity and some fields.
+    /// The entry of `spec.exports`: a partial object with its apiVersion, kind, name and some of its fields.
     pub object: &'v Value,
 }
 
 impl Fragment<'_> {
-    /// Returns the field path of this entry of the DryRunConfiguration, such as `spec.exports[0]`.
+    /// Returns the field path of this fragment in the DryRunConfiguration, such as `spec.exports[0]`.
     pub fn field(&self) -> FieldPath {
         FieldPath::of(["spec", "exports"]).index(self.index)
     }
 
-    /// Returns the identity of the object on the target cluster that this entry is a part of.
+    /// Returns the identity of the object on the target cluster of which this fragment is a part.
     pub fn identity(&self) -> Identity {
         Identity::of(self.object)
     }

@@ -21,7 +21,7 @@ pub enum Inheritance {
     Itself,
     /// The object inherits the dry-run annotations of this root.
     Root(Arc<Stored>),
-    /// The root is unknown, because this owner could not be read. It may be in dry run.
+    /// The root is unknown, because this owner of the object could not be read. The root may be in dry run.
     Unreadable(Reference),
     /// The object inherits no annotations, because this owner of the object does not exist.
     Orphan(Reference),
@@ -29,8 +29,8 @@ pub enum Inheritance {
     Replaced(Replaced),
 }
 
-/// Determines from which root an object inherits its dry-run annotations. Also returns the object that a read from the
-/// API server must confirm, if any.
+/// Determines from which root an object inherits its dry-run annotations. Also returns a reference to the object that
+/// must be read from the API server to confirm the result, if any.
 ///
 /// If this read fails, a cached root in dry run is accepted, because a dry run deploys nothing.
 pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inheritance, Option<Reference>) {

@@ -57,8 +57,9 @@ pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
 }
 
 impl Item {
-    /// Returns the path of a field in the DeployItem or Execution. `of` is the path of this field inside the
-    /// configuration. For a compressed template, returns the path of the field with the compressed templates.
+    /// Returns the field path, in the DeployItem or Execution, of a field of the configuration for the deployer. `of`
+    /// is the path of the field inside this configuration. For a compressed template, returns the path of the field
+    /// with the compressed templates.
     pub fn field(&self, of: &FieldPath) -> FieldPath {
         match &self.config {
             Place::Compressed(field) => field.clone(),
@@ -66,8 +67,9 @@ impl Item {
         }
     }
 
-    /// Adds the location to a message, as far as the field path from [`Item::field`] does not show it. The location is
-    /// the name of the template. For a compressed template, it also includes the field `of` in the configuration.
+    /// Adds the name of the DeployItem template to a message, if there is a template. For a compressed template, also
+    /// adds the path `of` of a field in the configuration, because the field path from [`Item::field`] does not contain
+    /// it.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

@@ -31,10 +31,10 @@ pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 /// The CustomResourceDefinitions that Portcullis adds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
-/// Returns `level` if the request changes the parts of the object that `parts` returns. Otherwise, returns at most
-/// level `warn`.
+/// Returns `level`, unless the request is an update that leaves all values from `parts` unchanged. For such an update,
+/// returns at most level `warn`.
 ///
-/// Landscaper and its deployers update these objects too. Denying such an update would abort the run.
+/// Landscaper and its deployers make such updates during a run. Denying them would abort the run.
 pub(super) fn unless_unchanged(
     request: &Request<'_>,
     level: Level,

@@ -32,8 +32,8 @@ pub enum Root {
     Unknown(Reference),
 }
 
-/// Follows the owner references of an object up to its root Installation. Also returns a reference to the object that a
-/// read from the API server must confirm, if any.
+/// Follows the owner references of an object up to its root Installation. Also returns a reference to the object that
+/// must be read from the API server to confirm the result, if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);
@@ -63,7 +63,7 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
     (Root::Unknown(step.reference), None)
 }
 
-/// A deleted owner whose name another object now has.
+/// A deleted owner, and the object that now has its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
     /// The reference to the object that now has the name of the deleted owner.

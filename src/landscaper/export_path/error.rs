@@ -10,7 +10,7 @@ pub enum Class {
     Parse,
     /// The path is valid, but cannot be evaluated on the object.
     Evaluation,
-    /// There are several template groups, and the first does not have exactly one result.
+    /// The path has several template groups (`{…}`), and the first one does not have exactly one result.
     Count,
     /// The path finds no result in any of its template groups.
     Empty,

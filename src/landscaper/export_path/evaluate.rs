@@ -48,8 +48,8 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// Number of `range` keywords whose loop has not started yet. Together with `inside` and `ending`, this counter is
-    /// used to find the `end` of each `range`.
+    /// Number of `range` keywords that were evaluated, but whose loop has not started yet. `inside` is the number of
+    /// running loops, and `ending` the number of `end` keywords that have not ended a loop yet.
     begun: usize,
     inside: usize,
     ending: usize,
@@ -61,8 +61,8 @@ impl<'a> Evaluation<'a> {
         Self { groups, steps: 0, shuffles: 0, is_random: false, begun: 0, inside: 0, ending: 0, last_end: None }
     }
 
-    /// Evaluates the template groups on the item `root`, starting with the group at index `from`. Stops at the `end` of
-    /// the current `range`.
+    /// Evaluates the template groups of a JSONPath from index `from` on, with `root` as the current item. Returns the
+    /// results of each group. In a `range` loop, stops at the `end` of the loop.
     fn groups(&mut self, from: usize, root: Item<'a>, depth: usize) -> Result<Vec<Vec<Item<'a>>>, Failure<'a>> {
         let groups = self.groups;
         let mut found = Vec::new();

@@ -2,13 +2,13 @@
 
 use serde_json::{Number, Value};
 
-/// An intermediate value in the evaluation of a JSONPath. The item also records the iterations over maps that
-/// determined its position in the results.
+/// An intermediate value in the evaluation of a JSONPath. The item also records the iterations over maps that led to
+/// it, because Go iterates over maps in random order.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
-    /// The ids of the iterations over maps with several members that led to the value. Go iterates over maps in random
-    /// order.
+    /// The ids of the iterations over maps through which the value was found. Only maps with several members count,
+    /// because Go iterates over them in random order.
     pub(super) shuffles: Vec<u32>,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Datum<'a> {
     Bool(bool),
     /// A byte of a string to which `*` was applied.
     Byte(u8),
-    /// The value that `range` yields for `null`.
+    /// The current item of a `range` loop if its value is `null`, or if the loop has no values.
     Nothing,
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Node {
 /// A syntax element of a JSONPath: a field, an index, a filter or another element.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// Text between template groups, or a quoted string in a template group.
+    /// Text outside of `{` and `}`, or a quoted string inside them.
     Text(String),
     /// A template group of a JSONPath: the parts between `{` and `}`.
     List(Vec<Node>),

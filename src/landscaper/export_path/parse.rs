@@ -267,7 +267,8 @@ impl<'t> Parser<'t> {
         nodes.push(Node { at, part });
     }
 
-    /// Parses a part of the path as a separate path, and returns its first template group.
+    /// Parses a part of the path, such as a filter, as a separate path. Returns the syntax elements of its first
+    /// template group. `open` and `close` are added before and after the part.
     fn nested(&self, open: &str, text: &str, close: &str, at: usize) -> Result<Vec<Node>, PathError> {
         let Some(depth) = self.depth.checked_sub(1) else {
             return Err(PathError::new(Problem::TooComplex, self.place(at)));

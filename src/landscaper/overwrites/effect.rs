@@ -68,7 +68,7 @@ pub struct Effect {
     pub references: Vec<InlineReference>,
 }
 
-/// A reference in an inline component descriptor, with the change that the overwrites make to it.
+/// A component reference in an inline component descriptor, and the change that the overwrites make to it.
 #[derive(Debug, Clone)]
 pub struct InlineReference {
     /// JSON pointer of the reference in the Installation.
@@ -117,7 +117,8 @@ pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Evaluation 
     }))
 }
 
-/// Returns the references of inline descriptors that the overwrites change; none if a descriptor is unreadable.
+/// Returns the component references in the inline component descriptors of an Installation that the overwrites change.
+/// The result is empty if the Installation has no inline descriptor, or if one cannot be read.
 fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentReference) -> Vec<InlineReference> {
     let Some(Ok(inline)) = Inline::of(installation) else { return Vec::new() };
     let mut found = Vec::new();

@@ -33,7 +33,7 @@ const MAX_NAME_LENGTH: usize = 253;
 /// The ConfigMaps and the tree annotation to write for an Installation, computed from its component tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The ConfigMaps with the patches; none if no reference changes.
+    /// The ConfigMaps with the patches; empty if the overwrites change no component reference.
     pub parts: Vec<Part>,
     /// The content of the tree annotation: a summary of the Installation's component tree.
     pub note: Note,
@@ -152,8 +152,9 @@ pub fn part_name(installation: &str, at: usize) -> String {
     name + &end
 }
 
-/// Returns the content of [`SOURCE_KEY`] as JSON: the values from which the substitution was computed, and the
-/// descriptors whose patches the ConfigMap contains.
+/// Returns the JSON value that a ConfigMap contains under [`SOURCE_KEY`]: the inputs and the result of the
+/// substitution, and the component descriptors whose patches are in this ConfigMap. It also lists component references
+/// whose component versions were not read.
 fn source(effect: &Effect, closure: &Closure, group: &[Patched], (at, count): (usize, usize)) -> Value {
     let gaps = closure.gaps().take(100).map(|(step, gap)| {
         json!({"way": closure.path_to(step), "reference": step.substitution.result.to_json(), "why": gap.to_string()})
@@ -201,8 +202,8 @@ fn summary(lines: &[String]) -> String {
     text
 }
 
-/// Describes the difference between two lists of changes, for a Kubernetes Event; `None` if they are equal. `before` is
-/// the text of [`SUMMARY_KEY`].
+/// Describes which changes the overwrites make now but did not make before, and the reverse, for a Kubernetes Event.
+/// `before` is the stored text of [`SUMMARY_KEY`]. Returns `None` if the changes are the same.
 pub fn difference(before: &str, now: &[String]) -> Option<String> {
     // The last line of a truncated summary contains the number of omitted changes, and is no change itself.
     let before: Vec<&str> = before.lines().filter(|line| !line.starts_with("and ")).collect();

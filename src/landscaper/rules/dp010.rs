@@ -48,8 +48,8 @@ fn writer<'d>(deployers: &'d Deployers, request: &Request<'_>) -> Writer<'d> {
 }
 
 /// Determines whether a deployer is responsible for the DeployItem in a request, based on the DeployItem before the
-/// change. `entries` are the configuration entries of the deployer. Also returns the objects that reads from the API
-/// server must confirm.
+/// change. `entries` are the configuration entries of the deployer. Also returns the objects that must be read from the
+/// API server to confirm the result.
 fn responsible(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) -> (Responsible, Vec<Reference>) {
     let route = Route::of(request.old_object());
     let judge = |entry: &&Deployer| responsibility::of(entry, &route, &request.namespace, view);

@@ -37,7 +37,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The maximum number of objects below a root that one decision examines.
+/// The maximum number of objects below a root Installation that one decision examines.
 const MAX_EXAMINED: usize = 2_000;
 /// Maximum number of DeployItems that are read from the API server before a switch between dry run and real run is
 /// denied.

@@ -133,8 +133,8 @@ fn finding(item: &Item, fate: &Fate, view: &View<'_>) -> Option<Finding> {
     Some(finding.allowed(DryRuns::of(view).types.join(", ")).help(help))
 }
 
-/// Predicts how a DeployItem in dry run is processed. Also returns the objects that reads from the API server must
-/// confirm.
+/// Predicts how a DeployItem in dry run is processed. Also returns the objects that must be read from the API server to
+/// confirm the prediction.
 fn fate(item: &Item, namespace: &str, view: &View<'_>) -> (Fate, Vec<Reference>) {
     let dry_runs = DryRuns::of(view);
     if dry_runs.routes && dry_runs.processes(&item.type_name) {

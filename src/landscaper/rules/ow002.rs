@@ -43,15 +43,15 @@ fn finding(at: usize, by: &[usize]) -> Finding {
         .help("move it before them if it is more specific, or remove it")
 }
 
-/// Maximum number of references that are tried for one entry. For an entry that needs more, only single earlier entries
-/// are considered, not combinations of them.
+/// Maximum number of component references with which one `overwrites` entry is tested. For an entry that needs more,
+/// only single earlier entries are considered as the reason why it never takes effect, not combinations of them.
 const MAX_TRIED: usize = 4096;
-/// Maximum number of times that entries are compared with references when one object is checked. The limit keeps the
-/// time for a long list at a few milliseconds.
+/// Maximum number of comparisons between `overwrites` entries and component references in one check of an object. The
+/// limit keeps the time for a long list at a few milliseconds.
 const MAX_MATCHES: usize = 2_000_000;
 
-/// Returns the indexes of the entries that never take effect. Each index comes with the indexes of the earlier entries
-/// that set the attributes first.
+/// Returns the indexes of the `overwrites` entries that never take effect. Each index comes with the indexes of the
+/// earlier entries that set the attributes first.
 ///
 /// Whether an entry takes effect for a reference depends only on which entries match the reference. So it is enough to
 /// try a few values for each attribute. These are all values that occur in a `source`, and one other value. They
@@ -93,10 +93,11 @@ impl Forms {
         Self(entries.iter().map(form).collect())
     }
 
-    /// Returns the index of an earlier entry that always prevents the entry at index `at` from taking effect. The
-    /// earlier entry matches every reference that the later one matches, and sets only attributes that the later one
-    /// also sets. So if the earlier entry is applied, the later one is rejected. If the earlier one is rejected, the
-    /// later one is rejected for the same reason.
+    /// Returns the index of an earlier `overwrites` entry that always prevents the entry at index `at` from taking
+    /// effect. The earlier entry matches every component reference that the later one matches, and sets only attributes
+    /// that the later one also sets. `None` if there is no such entry.
+    ///
+    /// Landscaper rejects an entry if an earlier entry has already set one of its attributes.
     fn simply_shadowed(&self, at: usize) -> Option<usize> {
         let this = &self.0[at];
         let shadows = |earlier: &Form| {
@@ -107,9 +108,9 @@ impl Forms {
         self.0[..at].iter().position(shadows)
     }
 
-    /// Returns the earlier entries that together prevent the entry at index `at` from taking effect. They prevent it
-    /// for every reference that the entry matches. `None` if the entry takes effect for a reference, or if there are
-    /// too many references to try.
+    /// Returns the indexes of earlier `overwrites` entries that together prevent the entry at index `at` from taking
+    /// effect. For every component reference that the entry matches, one of them sets an attribute first. `None` if the
+    /// entry takes effect for a reference, or if there are too many references to try.
     fn always_shadowed(&self, at: usize, matches_made: &mut usize) -> Option<Vec<usize>> {
         let values: Vec<Vec<u32>> = (0..3).map(|part| self.values(at, part)).collect();
         let tried = values.iter().map(Vec::len).try_fold(1usize, usize::checked_mul)?;
@@ -130,9 +131,9 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values of one attribute for the references with which the entry at index `at` is tested. If the
-    /// `source` of the entry specifies the attribute, only that value is needed. Otherwise, the result contains all
-    /// values in the `source` of earlier entries, and 0 for any other value.
+    /// Returns the values of one attribute with which the entry at index `at` must be tested, as numbers. If the
+    /// `source` of the entry specifies the attribute, this is only the specified value. Otherwise, these are all values
+    /// in the `source` of earlier entries, and 0 for any other value.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -144,8 +145,8 @@ impl Forms {
         values
     }
 
-    /// Returns the earlier entries that prevent the entry at index `at` from changing this reference. These entries set
-    /// one of its attributes first. `None` if the entry at `at` takes effect.
+    /// Returns the indexes of the earlier `overwrites` entries that prevent the entry at index `at` from taking effect
+    /// for this component reference. They set one of the attributes first. `None` if the entry takes effect.
     fn blockers(&self, at: usize, reference: [u32; 3]) -> Option<Vec<usize>> {
         let mut set_by: [Option<usize>; 3] = [None; 3];
         for (index, form) in self.0[..at].iter().enumerate() {

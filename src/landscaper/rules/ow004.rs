@@ -47,8 +47,8 @@ fn finding(entry: &FieldPath, object: &Value, at: usize) -> Finding {
     RULE.finding(field, message).help("set componentName to the component that you mean")
 }
 
-/// Returns the key of a field in the `source` of an entry, and the reason why the field has no effect; `None` if the
-/// field has an effect.
+/// Explains why a field in the `source` of an `overwrites` entry has no effect. Returns the key of the field and the
+/// reason; `None` if the field has an effect.
 fn ineffective<'k>(key: &'k str, value: &Value) -> Option<(&'k str, String)> {
     if Attribute::ALL.iter().any(|attribute| attribute.as_str() == key) {
         return (value == "").then(|| (key, "an empty string means any value".to_owned()));

@@ -32,7 +32,8 @@ struct Named {
     kind: &'static Kind,
     name: String,
     field: FieldPath,
-    /// The Context that names the object. `None` if the object under admission refers to the object directly.
+    /// The name of the Context that refers to the required object. `None` if the object under admission refers to it
+    /// directly.
     by: Option<String>,
 }
 

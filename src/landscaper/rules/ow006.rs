@@ -29,8 +29,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Contexts or Installations that are read from the API server to confirm that they use the object.
-/// The finding names at most this number of them.
+/// Maximum number of Contexts or Installations that are read from the API server to confirm that they still use the
+/// object to be deleted. The finding names at most this number of them.
 const NAMED: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {

@@ -38,9 +38,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Installations that are compared for one change, to bound the time of a decision.
+/// Maximum number of Installations for which the component is computed before and after a change. The limit bounds the
+/// time of a decision.
 const MAX_EXAMINED: usize = 10_000;
-/// Maximum number of Contexts that are compared for one change of overwrites.
+/// Maximum number of Contexts whose Installations are examined for one change of a ComponentVersionOverwrites object.
 const MAX_CONTEXTS: usize = 100;
 /// Maximum number of Installations that a warning names.
 const NAMED: usize = 3;
@@ -75,9 +76,9 @@ impl Resolver<'_> {
     }
 }
 
-/// Calls `read` for the state of an object before the request. For an update, this is the old object. Otherwise, it is
-/// the object in the catalog. In `portcullis check`, the catalog contains the checked files, so the check finds no
-/// changes.
+/// Returns the result of `read` for the state of an object before the request. For an update, this state is the old
+/// object. Otherwise, it is the object in the catalog. In `portcullis check`, the catalog contains the checked files,
+/// so the rule finds no changes.
 fn before<T>(request: &Request<'_>, view: &View<'_>, kind: &'static Kind, read: fn(&Value) -> T) -> T {
     if request.operation == Operation::Update {
         return read(request.old_object());

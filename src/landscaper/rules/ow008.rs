@@ -50,9 +50,8 @@ fn of_installation(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     note.missing.iter().map(|missing| finding(field.clone(), missing)).collect()
 }
 
-/// Checks the ComponentVersionOverwrites object in a request. Returns findings about entries that change a reference to
-/// a component version that does not exist. The tree annotations of the Installations that use the object list these
-/// references.
+/// Checks the ComponentVersionOverwrites object in a request. Reports entries whose result is a component version that
+/// does not exist. The tree annotations of the Installations that use the object list the missing versions.
 fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let entries = Entries::of(request);
     let mut found: BTreeMap<usize, Missing> = BTreeMap::new();

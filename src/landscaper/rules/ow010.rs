@@ -51,8 +51,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     sentences.into_iter().map(|sentence| finding(&field, sentence, &effect)).collect()
 }
 
-/// Describes the components that have several versions in the inline descriptors. Returns one sentence for each
-/// component. Sends no requests to registries.
+/// Describes the components that have several versions in the inline component descriptors of an Installation. Returns
+/// one sentence for each component. Reads no other descriptors, so no request to a registry is needed.
 fn within(inline: &Inline, effect: &Effect) -> Vec<String> {
     let find = |reference: &ComponentReference| inline.find(reference).map_or(Found::Pending, Found::Descriptor);
     let closure = Closure::of(effect.substitution.original.clone(), &effect.overwrites.entries, &find);

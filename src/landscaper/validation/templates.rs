@@ -20,7 +20,8 @@ pub(in crate::landscaper) struct Template<'t> {
     is_compressed: bool,
 }
 
-/// Returns the DeployItem templates in the result of [`execution::list`].
+/// Returns the DeployItem templates of an Execution. The parameter is the result of [`execution::list`]: the templates
+/// as JSON, and whether they were compressed.
 pub(in crate::landscaper) fn of<'t>((list, is_compressed): &'t (Option<Cow<'_, Value>>, bool)) -> Vec<Template<'t>> {
     let items = list.as_deref().and_then(Value::as_array).into_iter().flatten().enumerate();
     let key = if *is_compressed { "deployItemsCompressed" } else { "deployItems" };

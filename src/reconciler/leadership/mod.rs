@@ -33,7 +33,7 @@ pub struct Timing {
     /// duration is a margin for clock drift and writes in flight.
     pub deadline: Duration,
     /// Retry period. This is the interval between renewals, and between attempts to acquire the Lease. The renew
-    /// deadline must be at least two retry periods, so that one slow answer does not end the leadership.
+    /// deadline must be at least two retry periods, so that one slow response does not end the leadership.
     pub retry: Duration,
 }
 
@@ -191,9 +191,9 @@ impl Elector {
         true
     }
 
-    /// Replaces the stored Lease by a newer version that this process also holds. Keeps the time of the last renewal,
-    /// because it is unknown when the newer version was written. So the renew deadline stays the same until the next
-    /// renewal.
+    /// Replaces the stored Lease with a newer version that this process also holds, and returns `true`. Keeps the time
+    /// of the last renewal, because it is unknown when the newer version was written. So the renew deadline stays the
+    /// same until the next renewal.
     fn keep_as_it_was(&mut self, lease: Lease) -> bool {
         if let Some(held) = &mut self.held {
             held.lease = lease;
@@ -202,7 +202,7 @@ impl Elector {
     }
 }
 
-/// Converts the error of a write conflict to `None`.
+/// Returns the written Lease, or `None` if the write failed with a conflict. Other errors are returned unchanged.
 fn or_conflict(written: Result<Lease, kube::Error>) -> Result<Option<Lease>, kube::Error> {
     match written {
         Ok(lease) => Ok(Some(lease)),

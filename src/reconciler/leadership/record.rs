@@ -19,7 +19,8 @@ pub(super) enum Standing {
     Others,
 }
 
-/// A version of a Lease, and the time at which this process first saw it. Clocks of other processes are not used.
+/// A version of a Lease, and the time at which this process first saw it. The expiry of the Lease is computed from this
+/// time, and does not depend on the clocks of other processes.
 pub(super) struct Seen {
     version: Option<String>,
     at: Instant,

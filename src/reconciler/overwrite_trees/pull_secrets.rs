@@ -31,7 +31,7 @@ type Names = (String, Vec<String>);
 
 impl PullSecrets {
     /// Returns the credentials in the pull secrets `names` of a namespace. Logs and skips a missing or invalid secret.
-    /// The registry then denies access.
+    /// Without its credentials, the registry may deny access.
     pub(super) async fn keyring(&self, namespace: &str, names: &[String], tools: &Tools) -> Keyring {
         if names.is_empty() {
             return Keyring::default();

@@ -54,8 +54,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes the ConfigMaps that the note of the Installation lists, except those in `wanted`. If this deletes the
-    /// first ConfigMap of the Installation, returns the summary in that ConfigMap.
+    /// Deletes the ConfigMaps that the annotation of the Installation lists, except those in `wanted`. If this deletes
+    /// the first ConfigMap of the Installation, returns the summary that this ConfigMap contained.
     async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
         // Everybody who may write the Installation may write the note, so only names that this controller uses are
@@ -154,9 +154,9 @@ impl Write<'_> {
         serde_json::from_value(config_map_manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
     }
 
-    /// Writes the annotation with the summary of the component tree (`note`). Also writes the annotations that
-    /// admission writes, unless admission patches the spec itself. In that case only admission writes these
-    /// annotations, because they are needed to revert the patch.
+    /// Writes the annotations of the Installation that have changed. They contain the summary of the component tree
+    /// (`note`), and the effect of overwrites on the Installation itself (`effect`). If admission patches the spec,
+    /// only admission writes the annotations about the effect, because it needs them to revert the patch.
     async fn annotate(&self, effect: Option<&Effect>, note: Option<&Note>) -> Result<(), Failure> {
         // A note consists of JSON values, so it serializes.
         let note = note.map(|note| serde_json::to_string(note).unwrap_or_default());
@@ -211,8 +211,8 @@ impl Write<'_> {
         }
     }
 
-    /// Publishes an Event if the overwritten references differ. `before` is the previous summary, and `now` contains
-    /// the lines of the new summary. Does nothing if `before` is `None`.
+    /// Publishes an Event if the overwritten component references have changed. `before` is the previous summary of
+    /// these references, and `now` contains the lines of the new summary. Does nothing if `before` is `None`.
     async fn report_difference(&self, before: Option<&str>, now: &[String]) {
         let Some(note) = before.and_then(|before| difference(before, now)) else { return };
         let (namespace, name) = (self.object.namespace.as_str(), self.object.name.as_str());
@@ -220,8 +220,8 @@ impl Write<'_> {
         self.publish(Severity::Normal, "ComponentsOverwritten", &note).await;
     }
 
-    /// Publishes an Event for each new problem in the component tree. A problem is new if the stored note does not list
-    /// it.
+    /// Publishes an Event for each problem in the component tree that the annotation of the Installation does not list
+    /// yet.
     async fn report_problems(&self, note: &Note) {
         let before = Note::read(self.installation).unwrap_or_default();
         for missing in note.missing.iter().filter(|missing| !before.missing.contains(missing)) {

@@ -1,4 +1,4 @@
-//! The idle credit of a limiter. It distinguishes bursts from overload.
+//! The idle credit of the concurrency limiter. The limiter uses it to distinguish short bursts from overload.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use super::QueuePolicy;
 pub(super) struct IdleCredit {
     pub(super) left: Duration,
     pub(super) updated: Instant,
-    /// Whether the credit ran out since it was last full.
+    /// Whether the limiter is in overload. Overload begins when the credit is used up while the queue is long, and ends
+    /// when the credit is full again.
     pub(super) is_overload: bool,
 }
 

@@ -152,7 +152,8 @@ impl ConcurrencyLimiter {
         Some(Permit { limiter: Arc::clone(self), since: now })
     }
 
-    /// Takes back a permit that was held for `held`, and returns the request that gets it next, if any.
+    /// Takes back a permit. If a request waits for it, returns the sender that passes the permit to this request.
+    /// `held` is the time for which the permit was held.
     fn release(&self, now: Instant, held: Duration) -> Option<oneshot::Sender<Permit>> {
         let mut queue = self.queue();
         queue.record_hold(held.min(self.policy.overload_deadline));

@@ -13,6 +13,6 @@ pub(in crate::server) struct QueuePolicy {
     pub(in crate::server) burst: Duration,
     /// Maximum queue length that never counts as overload.
     pub(in crate::server) burst_length: usize,
-    /// Idle credit earned per unit of idle time.
+    /// Idle credit that a second of idle time earns, in seconds.
     pub(in crate::server) idle_credit: u32,
 }

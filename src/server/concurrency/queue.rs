@@ -12,7 +12,7 @@ use super::{Permit, QueuePolicy};
 /// decision hardly changes the average.
 const AVERAGED: u32 = 64;
 
-/// The queue of a limiter, and its free permits.
+/// The queue of a concurrency limiter, with the number of its free permits.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) free: usize,

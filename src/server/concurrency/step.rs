@@ -14,8 +14,9 @@ thread_local! {
     static SINCE_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Runs `work` step by step. Each step holds one of `permits`, in FIFO order, and no request is rejected. Yields to the
-/// runtime as [`ConcurrencyLimiter::run`](super::ConcurrencyLimiter::run) does.
+/// Runs `work` step by step, and returns its output. Before each step, it waits in FIFO order for one of `permits`, and
+/// it holds the permit during the step. Yields to the runtime as
+/// [`ConcurrencyLimiter::run`](super::ConcurrencyLimiter::run) does, but never rejects the work.
 pub(in crate::server) async fn stepwise<T>(
     permits: &Semaphore,
     yield_after: Duration,
@@ -44,7 +45,7 @@ pub(super) async fn yield_if_due(yield_after: Duration) {
     }
 }
 
-/// Polls `work` once, and adds the computing time to that of the thread.
+/// Polls `work` once. Adds the duration of this poll to the computing time of the thread since its last yield.
 pub(super) async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
     let began = Instant::now();
     let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;

@@ -52,7 +52,7 @@ impl Decisions {
         }
     }
 
-    /// Counts a decision. `allowed` says whether the sent answer admits the request.
+    /// Counts a decision. `allowed` says whether the response admits the request. In shadow mode, it always does.
     pub(in crate::server) fn made(
         &self,
         phase: Phase,
@@ -71,7 +71,8 @@ impl Decisions {
         self.families_decided(operation, &verdict.findings);
     }
 
-    /// Counts a request once for each family with findings, by their highest level.
+    /// Counts a request once for each rule family with findings, by the highest level of these findings. A family is
+    /// the letters of a rule id, such as `OW`.
     fn families_decided(&self, operation: Operation, findings: &[Finding]) {
         for (at, finding) in findings.iter().enumerate() {
             let family = family_of(finding.rule);

@@ -21,7 +21,8 @@ pub enum BadRequest {
     Unreadable,
     /// A request whose head did not arrive in time. The server closes its connection.
     SlowHead,
-    /// A request head that is too large, or that is not HTTP/1.1. hyper answers it and closes the connection.
+    /// A request head that is too large, or that is not HTTP/1.1. hyper sends an error response and closes the
+    /// connection.
     MalformedHead,
 }
 

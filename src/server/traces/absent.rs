@@ -1,5 +1,5 @@
-//! The types of traces without the feature `otlp`. No values of these types can exist, so the compiler removes the code
-//! that uses them.
+//! Placeholders for the tracing types in builds without the cargo feature `otlp`. No values of these types can exist,
+//! so the compiler removes the code that uses them.
 
 use axum::http::{HeaderMap, StatusCode};
 

@@ -39,7 +39,7 @@ const DELAY: Duration = Duration::from_secs(1);
 const EXPORT: Duration = Duration::from_secs(5);
 /// Connect timeout for the OTLP collector.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Maximum size of a collector's answer, which usually has a few bytes.
+/// Maximum size of a collector's response, which usually has a few bytes.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// Interval of log records about failed exports.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);

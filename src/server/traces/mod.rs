@@ -50,7 +50,7 @@ pub enum TracesError {
     /// TLS cannot be configured.
     #[error("TLS to the collector cannot be configured: {0}")]
     Tls(#[from] rustls::Error),
-    /// The exporter rejects its configuration. This configuration includes environment variables.
+    /// The configuration of the exporter is invalid. Environment variables are a part of this configuration.
     #[error("the exporter of traces cannot be configured: {0}")]
     Exporter(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -38,7 +38,8 @@ impl Traces {
 }
 
 impl Span {
-    /// Records in the span that the AdmissionReview could not be read and is denied.
+    /// Records in the span that the decision is a denial, because the AdmissionReview could not be parsed. `shadow` is
+    /// true in shadow mode, in which every request is admitted.
     pub(in crate::server) fn unread(&self, shadow: bool) {
         self.note("portcullis.decision", "deny");
         self.note("portcullis.shadow", shadow);
@@ -51,7 +52,8 @@ impl Span {
         self.note("portcullis.decision", "unhandled");
     }
 
-    /// Records a decision in the span. In shadow mode, the answer admits the request regardless of the decision.
+    /// Records a decision in the span. `shadow` is true in shadow mode, in which every request is admitted regardless
+    /// of the decision.
     pub(in crate::server) fn decided(&self, request: &Request<'_>, verdict: &Verdict, shadow: bool) {
         self.about(request);
         self.note("portcullis.decision", verdict.outcome().as_str());
@@ -68,8 +70,8 @@ impl Span {
         }
     }
 
-    /// Records the status of the answer and ends the span. The API server treats every status but 200 as a failed call
-    /// (C8).
+    /// Records the HTTP status of the response and ends the span. The API server treats every status but 200 as a
+    /// failed call (C8).
     pub(in crate::server) fn answered(&self, status: StatusCode) {
         self.note("http.response.status_code", i64::from(status.as_u16()));
         if status == StatusCode::TOO_MANY_REQUESTS {

@@ -201,7 +201,8 @@ mod tests {
         Entry { name: name.to_owned(), parent, builds: Builds::Folder(folder.to_owned()), depends_on, stage: Some(1) }
     }
 
-    /// Returns a cluster with a root that renders `teams` Kustomizations, each of which renders twenty.
+    /// Returns a cluster with one root Kustomization. The root renders `teams` Kustomizations, and each of these
+    /// renders twenty Kustomizations.
     fn cluster(teams: usize) -> ClusterOverview {
         let mut entries = vec![entry("flux", None, "clusters/main", &[])];
         for team in 0..teams {

@@ -30,8 +30,8 @@ pub struct Overview {
 /// The Flux Kustomizations of a cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClusterOverview {
-    /// The folder with the objects that are applied by hand or by `flux bootstrap`; `None` for Kustomizations in roots
-    /// that cannot be built.
+    /// The folder with the objects that are applied by hand or by `flux bootstrap`. `None` if the Kustomizations are in
+    /// roots that cannot be built, so their cluster is unknown.
     pub folder: Option<String>,
     /// The Kustomizations of the cluster. Each one comes after the Kustomization that renders it. Kustomizations with
     /// the same parent have the order in which Flux applies them.
@@ -43,7 +43,7 @@ pub struct ClusterOverview {
 pub struct Entry {
     /// Namespace and name, such as `flux-system/apps`.
     pub name: String,
-    /// The index of the entry that renders this Kustomization, if any.
+    /// The index in `ClusterOverview::entries` of the Kustomization that renders this Kustomization, if any.
     pub parent: Option<usize>,
     /// The folder or artifact that the Kustomization builds.
     pub builds: Builds,
@@ -136,8 +136,8 @@ impl ClusterOverview {
     }
 }
 
-/// A lookup of what each Kustomization builds. If a Kustomization is not built from the checkout, the lookup contains
-/// the name of the other repository or artifact. If its path or source is unknown, the lookup contains the reason.
+/// Maps each Kustomization to what it builds: a folder of the checkout, or the name of another repository or artifact.
+/// A Kustomization whose path or source is unknown is mapped to the reason.
 struct Reasons<'s> {
     builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,
@@ -232,7 +232,8 @@ fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -
     entries
 }
 
-/// Returns the stage of each Kustomization; see [`Entry::stage`]. Ignores dependencies that no file defines.
+/// Returns the stage in which Flux applies each Kustomization, counted from 1; see [`Entry::stage`]. Ignores
+/// dependencies on Kustomizations that no file defines.
 fn stages(names: &[String], dependencies: &[Vec<String>]) -> Vec<Option<usize>> {
     let known: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (&**name, at)).collect();
     let mut stages = vec![None; names.len()];

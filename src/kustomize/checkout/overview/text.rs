@@ -72,7 +72,7 @@ impl ClusterOverview {
         text
     }
 
-    /// Returns the lines that connect an entry to its parents, such as `│  └─ `.
+    /// Returns the tree lines, such as `│  └─ `, that connect the Kustomization with the index `at` to its parents.
     fn branch(&self, at: usize) -> String {
         let (mut branch, mut current) = (String::new(), Some(at));
         while let Some(own) = current {

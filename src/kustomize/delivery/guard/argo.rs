@@ -43,7 +43,7 @@ pub(super) static APPLICATIONS: Kind = Kind {
     ]),
 };
 
-/// Returns a reference to the Application that deletes the object. The Application is read live.
+/// Returns a reference to the Application that deletes the object, so that the server reads the Application live.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }
@@ -114,8 +114,9 @@ fn owner(stored: &Stored, is_deleted: bool) -> Owner {
     Owner { what, namespace, resource: "applications.argoproj.io", name, approval: "$(date -u +%FT%TZ)".to_owned() }
 }
 
-/// Returns whether the approval is recent. The time of the approval must be at most [`APPROVAL`] before the start of
-/// the operation, or before the deletion of the Application.
+/// Returns whether the annotation `portcullis.dev/approve-deletions` of an Application approves its current deletions.
+/// The time in the annotation must be at most [`APPROVAL`] before the start of the operation, or before the deletion of
+/// the Application.
 fn is_approved(application: &Value) -> bool {
     let metadata = Metadata::of(application);
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();

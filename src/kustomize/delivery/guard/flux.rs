@@ -81,8 +81,8 @@ fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
     (is_flux && deletion.limits.protects(&deletion.id)).then(|| gd001::unread(&deletion.id, &place, why))
 }
 
-/// Reports a deletion beyond the limits. `judged` contains the objects that the current revision of the Kustomization
-/// renders.
+/// Returns a finding if the current revision of a Kustomization deletes too many objects, and the request is one of
+/// these deletions. `judged` contains the objects that the revision renders.
 pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let deleting = Deleting::of(deletion, &owner(deletion)?)?;
     let plan = Plan {
@@ -127,8 +127,8 @@ impl Deleting {
         Metadata::of(self.stored.value()).is_deleting()
     }
 
-    /// Returns the value of the annotation that approves these deletions. The value is the revision, or the uid of a
-    /// Kustomization that is being deleted.
+    /// Returns the value that the annotation `portcullis.dev/approve-deletions` must have to approve the deletions by
+    /// this Kustomization. It is the current revision, or the uid of the Kustomization if it is being deleted.
     fn approval(&self) -> Option<&str> {
         let uid = || Metadata::of(self.stored.value()).uid();
         if self.is_deleted() { uid() } else { self.artifact.as_ref().map(|artifact| artifact.revision.as_str()) }

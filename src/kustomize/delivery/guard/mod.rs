@@ -23,8 +23,8 @@ use crate::rule::{ANY, FailurePolicy, Match};
 pub const FAMILY: &str = "GD";
 /// The key of the guard's section in the configuration file.
 pub const SECTION: &str = "guard";
-/// The name of the check of new revisions of Flux sources, a key of `deliveries` in the configuration file; see
-/// [`Hold::Source`].
+/// The name of the check `guard-sources`, which is also its key under `deliveries` in the configuration file. It checks
+/// the deletions by new revisions of Flux sources; see [`Hold::Source`].
 pub const SOURCES: &str = "guard-sources";
 
 static MATCHERS: [Match; 1] = [Match {

@@ -52,8 +52,8 @@ pub(in crate::kustomize::delivery) fn protected(id: &ObjectId, takes: Option<&st
     RULE.finding(FieldPath::root(), message).help(owner.help())
 }
 
-/// Returns the finding about the deletion of many objects, `all`. Either `all` contains more than `limit` objects, or
-/// their owner, a Kustomization or an Application, no longer renders any object.
+/// Returns the finding about the deletion of the objects in `all`, because there are more than `limit`, or because
+/// their owner does not render any other object. The owner is a Kustomization or an Application.
 pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, limit: usize, owner: &Owner) -> Finding {
     let (count, what) = (all.len(), &owner.what);
     let more = if count > limit { format!(", more than {limit}") } else { ", and renders no other".to_owned() };

@@ -1,4 +1,4 @@
-//! KZ042: a path that leads out of its source.
+//! KZ042: a `spec.path` of a Flux Kustomization that leads to a folder outside of the Flux source.
 
 use crate::admission::json::Lookup as _;
 use crate::admission::{FieldPath, Finding, Level, Request};

@@ -11,9 +11,9 @@ use super::promises::PROMISES;
 
 /// All transitions from one state to another by the same actor.
 pub struct Edge {
-    /// The state before the transitions.
+    /// The state of the DeployItem before the transitions.
     pub from: State,
-    /// The state after the transitions.
+    /// The state of the DeployItem after the transitions.
     pub to: State,
     /// Who makes these transitions: Landscaper or a deployer.
     pub by: Actor,

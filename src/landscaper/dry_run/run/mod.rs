@@ -127,7 +127,8 @@ impl Deployer {
         self.types.iter().any(|held| held == of)
     }
 
-    /// Reports whether a DeployItem may need a write of the dry-run deployer. Decides from the DeployItem alone.
+    /// Reports whether the dry-run deployer may have to write a DeployItem. The result depends only on the DeployItem,
+    /// so the caller needs no other object for this check.
     pub fn is_wanted(&self, item: &Value) -> bool {
         claims_deployment(item) || self.has_dry_run(item)
     }
