@@ -192,7 +192,12 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// If the patch does not fit an object.
     pub(super) fn merge_into(&self, map: &mut ResMap, places: &[usize], patch: &Resource) -> Step<()> {
-        let patch = self.rewritten(map, patch, &["labels", "annotations"])?;
+        let fields: &[&str] = match (places, self.changes_identity()) {
+            ([], false) => &[],
+            ([], true) => &["annotations"],
+            _ => &["labels", "annotations"],
+        };
+        let patch = self.rewritten(map, patch, fields)?;
         for at in places {
             let Some(resource) = map.resources().get(*at) else { continue };
             let mut node = patch.node.clone();
